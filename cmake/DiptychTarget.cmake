@@ -1,0 +1,51 @@
+# One place for the flags that every target shares.
+#
+# -ffp-contract=off, -fno-math-errno and -fno-trapping-math are part of the numerics contract (docs/numerics.md):
+# contraction would make results depend on the instruction set; the other two only drop side effects that nothing
+# reads, and let the compiler vectorise.
+# -ffile-prefix-map keeps machine paths out of binaries and messages.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+set(CMAKE_CXX_FLAGS_RELEASE "-O3 -DNDEBUG")
+set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g -fno-omit-frame-pointer")
+
+function(diptych_flags target)
+  target_include_directories(${target} PUBLIC ${CMAKE_SOURCE_DIR})
+  target_compile_options(${target} PRIVATE
+    -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wold-style-cast -Wcast-qual -Woverloaded-virtual
+    -Wno-missing-field-initializers
+    -ffp-contract=off -fno-math-errno -fno-trapping-math
+    -ffile-prefix-map=${CMAKE_SOURCE_DIR}/=)
+  if(DIPTYCH_WERROR)
+    target_compile_options(${target} PRIVATE -Werror)
+  endif()
+  if(DIPTYCH_SANITIZE)
+    target_compile_options(${target} PRIVATE -fsanitize=${DIPTYCH_SANITIZE} -fno-sanitize-recover=all)
+    target_link_options(${target} PUBLIC -fsanitize=${DIPTYCH_SANITIZE})
+  endif()
+endfunction()
+
+# diptych_library(name SOURCES... ): a static library of this folder's parts.
+function(diptych_library name)
+  add_library(${name} STATIC ${ARGN})
+  diptych_flags(${name})
+endfunction()
+
+# diptych_test(name LABELS unit ... SOURCES a.cpp LIBRARIES lib ...): one GoogleTest executable = one ctest entry.
+function(diptych_test name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "LABELS;SOURCES;LIBRARIES" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 300)
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  diptych_flags(${name})
+  target_link_libraries(${name} PRIVATE ${ARG_LIBRARIES} GTest::gtest GTest::gmock GTest::gtest_main)
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})
+endfunction()

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <source_location>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace diptych {
+
+/// Where the user's code called us; taken by default arguments, so it names the user's line and not ours.
+using Location = std::source_location;
+
+/// "model.cpp:12"
+std::string to_string(const Location& location);
+
+/// The user's mistake. The message says what, where and how to fix it; `what()` is one line, ready to print.
+class Error : public std::runtime_error {
+ public:
+  explicit Error(const std::string& message) : std::runtime_error(message) {}
+  /// "<what>, at <file>:<line>; <hint>"
+  Error(std::string_view what, const Location& where, std::string_view hint);
+};
+
+/// Shapes that don't fit an op.
+class ShapeError : public Error {
+  using Error::Error;
+};
+
+/// Element types that don't fit an op.
+class DTypeError : public Error {
+  using Error::Error;
+};
+
+/// A traced value was read, or another thing happened that a graph cannot capture.
+class CaptureError : public Error {
+  using Error::Error;
+};
+
+/// A file or a text that could not be read or written.
+class FileError : public Error {
+  using Error::Error;
+};
+
+/// Our mistake: please file a bug. Never caught to go on.
+class InternalError : public std::logic_error {
+ public:
+  explicit InternalError(const std::string& message);
+};
+
+namespace detail {
+[[noreturn]] void fail_check(const char* expression, const Location& where);
+}
+
+/// Checks our own invariants, never the user's input.
+inline void internal_check(bool condition, const char* expression = "invariant",
+                           const Location& where = Location::current()) {
+  if (!condition) [[unlikely]] {
+    detail::fail_check(expression, where);
+  }
+}
+
+}  // namespace diptych
