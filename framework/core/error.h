@@ -1,24 +1,33 @@
 #pragma once
 
-#include <source_location>
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 
 namespace diptych {
 
-/// Where the user's code called us; taken by default arguments, so it names the user's line and not ours.
-using Location = std::source_location;
+/// Where the user's code called us; taken by default arguments (`Location where = Location::current()`), so it names
+/// the user's line and not ours. `file` has static storage. Not std::source_location, because a location also has to
+/// come back from the text form of a graph.
+struct Location {
+  const char* file = "";
+  std::uint32_t line = 0;
+
+  static constexpr Location current(const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE()) {
+    return {file, line};
+  }
+};
 
 /// "model.cpp:12"
-std::string to_string(const Location& location);
+std::string to_string(Location location);
 
 /// The user's mistake. The message says what, where and how to fix it; `what()` is one line, ready to print.
 class Error : public std::runtime_error {
  public:
   explicit Error(const std::string& message) : std::runtime_error(message) {}
   /// "<what>, at <file>:<line>; <hint>"
-  Error(std::string_view what, const Location& where, std::string_view hint);
+  Error(std::string_view what, Location where, std::string_view hint);
 };
 
 /// Shapes that don't fit an op.
@@ -48,12 +57,11 @@ class InternalError : public std::logic_error {
 };
 
 namespace detail {
-[[noreturn]] void fail_check(const char* expression, const Location& where);
+[[noreturn]] void fail_check(const char* expression, Location where);
 }
 
 /// Checks our own invariants, never the user's input.
-inline void internal_check(bool condition, const char* expression = "invariant",
-                           const Location& where = Location::current()) {
+inline void internal_check(bool condition, const char* expression = "invariant", Location where = Location::current()) {
   if (!condition) [[unlikely]] {
     detail::fail_check(expression, where);
   }

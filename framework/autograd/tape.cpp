@@ -1,0 +1,135 @@
+#include "framework/autograd/tape.h"
+
+#include <atomic>
+
+#include <fmt/format.h>
+
+#include "framework/core/context.h"
+#include "framework/core/tensor_body.h"
+#include "framework/ops/creation.h"
+#include "framework/ops/view.h"
+
+namespace diptych::autograd {
+namespace {
+
+constinit std::atomic<std::uint64_t> serial_counter{1};
+
+static_assert(sizeof(TapeNode) % alignof(TapeInput) == 0);
+
+std::size_t block_size(std::uint32_t input_count) { return sizeof(TapeNode) + input_count * sizeof(TapeInput); }
+
+TapeNode* new_node(std::uint32_t input_count) {
+  const allocator::Block block = allocator::allocate(block_size(input_count));
+  auto* node = ::new (block.data) TapeNode;
+  node->input_count = input_count;
+  // Relaxed: serials order the nodes of one thread; across threads any order of independent nodes is right.
+  node->serial = serial_counter.fetch_add(1, std::memory_order_relaxed);
+  auto* inputs = reinterpret_cast<TapeInput*>(node + 1);
+  for (std::uint32_t i = 0; i < input_count; ++i) {
+    ::new (inputs + i) TapeInput;
+  }
+  return node;
+}
+
+void connect(TapeInput& input, const Tensor& tensor) {
+  const TensorBody& body = *tensor.body();
+  input.node = body.tape;
+  input.output = body.tape_output;
+  input.type = body.type;
+}
+
+/// A saved tensor must not keep its own node alive (a cycle), so the tape is taken off it.
+Tensor without_tape(const Tensor& tensor) { return tensor.body()->tape ? detached_alias(tensor) : tensor; }
+
+void attach(Tensor& tensor, Reference<TapeNode> node, std::uint32_t output) {
+  tensor.body()->tape = std::move(node);
+  tensor.body()->tape_output = output;
+}
+
+}  // namespace
+
+void destroy(TapeNode* node) noexcept {
+  // Nodes form long chains: a recursive release would overflow the stack, so the thread keeps a list of the dead.
+  thread_local TapeNode* dead = nullptr;
+  thread_local bool active = false;
+  // A dead node has no other use for its serial.
+  node->serial = reinterpret_cast<std::uintptr_t>(dead);
+  dead = node;
+  if (active) {
+    return;
+  }
+  active = true;
+  while (dead != nullptr) {
+    TapeNode* next = dead;
+    dead = reinterpret_cast<TapeNode*>(next->serial);
+    const std::size_t size = block_size(next->input_count);
+    for (TapeInput& input : next->inputs()) {
+      input.~TapeInput();
+    }
+    next->~TapeNode();
+    allocator::release({next, allocator::size_class_of(size)});
+  }
+  active = false;
+}
+
+std::uint64_t next_serial() { return serial_counter.load(std::memory_order_relaxed); }
+
+void record(const OpDef& op, std::span<const Tensor* const> inputs, std::uint32_t watched, const void* attributes,
+            Tensor& result, Location where) {
+  if (!is_floating(result.body()->type.dtype)) {
+    return;  // comparisons and the like: constant almost everywhere
+  }
+  TapeNode* node = new_node(static_cast<std::uint32_t>(inputs.size()));
+  node->op = &op;
+  node->where = where;
+  node->attributes = AttributeValue(op.attributes, attributes);
+  const auto tape_inputs = node->inputs();
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (((watched >> i) & 1U) != 0) {
+      connect(tape_inputs[i], *inputs[i]);
+    } else {
+      tape_inputs[i].type = inputs[i]->body()->type;
+    }
+    if (((op.saves.inputs >> i) & 1U) != 0) {
+      // Inputs keep their tape: gradients of gradients go through it, and it can't be this node.
+      tape_inputs[i].saved = *inputs[i];
+    }
+  }
+  if (op.saves.output) {
+    node->saved_output = without_tape(result);
+  }
+  attach(result, Reference<TapeNode>::adopt(node), 0);
+}
+
+void record_custom(std::unique_ptr<CustomRule> rule, std::span<const Tensor> inputs, std::span<Tensor> outputs,
+                   Location where) {
+  TapeNode* node = new_node(static_cast<std::uint32_t>(inputs.size()));
+  auto owner = Reference<TapeNode>::adopt(node);
+  node->custom = std::move(rule);
+  node->where = where;
+  node->output_count = static_cast<std::uint32_t>(outputs.size());
+  const auto tape_inputs = node->inputs();
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    connect(tape_inputs[i], inputs[i]);
+  }
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (is_floating(outputs[i].dtype())) {
+      attach(outputs[i], owner, static_cast<std::uint32_t>(i));
+    }
+  }
+}
+
+Tensor watch(const Tensor& tensor, Location where) {
+  if (!is_floating(tensor.dtype())) {
+    throw DTypeError(fmt::format("grad: a gradient by {} doesn't exist", to_string(tensor.type())), where,
+                     "gradients are by floating-point tensors; cast it, or choose other argument positions");
+  }
+  Tensor alias = detached_alias(tensor);
+  TapeNode* node = new_node(1);
+  node->where = where;
+  connect(node->inputs()[0], tensor);
+  attach(alias, Reference<TapeNode>::adopt(node), 0);
+  return alias;
+}
+
+}  // namespace diptych::autograd

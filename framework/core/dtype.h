@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace diptych {
+
+/// Element types. The order is the promotion order: a mix of two types gives the later one, except that an integer with
+/// a floating type gives the floating type (so i64 with f32 is f32). docs/numerics.md has the table.
+enum class DType : std::uint8_t { boolean, int32, int64, float32, float64 };
+
+inline constexpr int kDTypeCount = 5;
+
+/// Bytes of one element.
+constexpr std::size_t size_of(DType dtype) {
+  constexpr std::size_t sizes[kDTypeCount] = {1, 4, 8, 4, 8};
+  return sizes[static_cast<int>(dtype)];
+}
+
+/// "bool", "i32", "i64", "f32", "f64"
+constexpr std::string_view name_of(DType dtype) {
+  constexpr std::string_view names[kDTypeCount] = {"bool", "i32", "i64", "f32", "f64"};
+  return names[static_cast<int>(dtype)];
+}
+
+constexpr std::optional<DType> parse_dtype(std::string_view name) {
+  for (int i = 0; i < kDTypeCount; ++i) {
+    if (name_of(static_cast<DType>(i)) == name) {
+      return static_cast<DType>(i);
+    }
+  }
+  return std::nullopt;
+}
+
+constexpr bool is_floating(DType dtype) { return dtype >= DType::float32; }
+constexpr bool is_integral(DType dtype) { return dtype == DType::int32 || dtype == DType::int64; }
+
+/// The type of an op's result on two types. Commutative and associative.
+constexpr DType promote(DType a, DType b) { return a > b ? a : b; }
+
+template <class T>
+struct DTypeOf;
+template <>
+struct DTypeOf<bool> {
+  static constexpr DType value = DType::boolean;
+};
+template <>
+struct DTypeOf<std::int32_t> {
+  static constexpr DType value = DType::int32;
+};
+template <>
+struct DTypeOf<std::int64_t> {
+  static constexpr DType value = DType::int64;
+};
+template <>
+struct DTypeOf<float> {
+  static constexpr DType value = DType::float32;
+};
+template <>
+struct DTypeOf<double> {
+  static constexpr DType value = DType::float64;
+};
+template <class T>
+inline constexpr DType dtype_of = DTypeOf<T>::value;
+
+/// Calls `fn.template operator()<T>()` with the C++ type of `dtype`.
+template <class Fn>
+decltype(auto) visit(DType dtype, Fn&& fn) {
+  switch (dtype) {
+    case DType::boolean:
+      return fn.template operator()<bool>();
+    case DType::int32:
+      return fn.template operator()<std::int32_t>();
+    case DType::int64:
+      return fn.template operator()<std::int64_t>();
+    case DType::float32:
+      return fn.template operator()<float>();
+    default:
+      return fn.template operator()<double>();
+  }
+}
+
+}  // namespace diptych

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "framework/core/allocator.h"
+#include "framework/core/reference.h"
+
+namespace diptych {
+
+/// The bytes behind one or more tensors. The header sits in the same block as the data, so a fresh tensor costs one
+/// allocation here. Not a public type.
+struct alignas(allocator::kAlignment) Storage {
+  ReferenceCount references;
+  std::uint32_t size_class;
+  std::size_t bytes;
+
+  void* data() noexcept { return this + 1; }
+};
+
+using StorageRef = Reference<Storage>;
+
+inline StorageRef allocate_storage(std::size_t bytes) {
+  const allocator::Block block = allocator::allocate(sizeof(Storage) + bytes);
+  auto* storage = ::new (block.data) Storage;
+  storage->size_class = block.size_class;
+  storage->bytes = bytes;
+  return StorageRef::adopt(storage);
+}
+
+inline void destroy(Storage* storage) noexcept { allocator::release({storage, storage->size_class}); }
+
+}  // namespace diptych

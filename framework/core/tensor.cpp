@@ -1,0 +1,219 @@
+#include "framework/core/tensor.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "framework/core/tensor_body.h"
+
+namespace diptych {
+
+std::string to_string(const TensorType& type) {
+  return fmt::format("{}{}", name_of(type.dtype), to_string(type.shape));
+}
+
+TensorBody* new_body() {
+  static_assert(sizeof(TensorBody) <= 256);
+  const allocator::Block block = allocator::allocate(sizeof(TensorBody));
+  return ::new (block.data) TensorBody;
+}
+
+void destroy(TensorBody* body) noexcept {
+  body->~TensorBody();
+  allocator::release({body, allocator::size_class_of(sizeof(TensorBody))});
+}
+
+void allocate_dense(TensorBody* body) {
+  const Shape& shape = body->type.shape;
+  body->strides = contiguous_strides(shape);
+  body->numel = shape.product();
+  body->contiguous = true;
+  body->storage = allocate_storage(static_cast<std::size_t>(body->numel) * size_of(body->type.dtype));
+  body->data = body->storage->data();
+}
+
+Tensor detached_alias(const Tensor& tensor) {
+  const TensorBody& source = *tensor.body();
+  TensorBody* alias = new_body();
+  alias->contiguous = source.contiguous;
+  alias->is_traced = source.is_traced;
+  alias->trace_value = source.trace_value;
+  alias->trace_serial = source.trace_serial;
+  alias->data = source.data;
+  alias->numel = source.numel;
+  alias->storage = source.storage;
+  alias->type = source.type;
+  alias->strides = source.strides;
+  return Tensor::adopt(alias);
+}
+
+std::int64_t element_offset(const TensorBody& body, std::int64_t index) {
+  std::int64_t offset = 0;
+  for (int i = body.type.shape.rank() - 1; i >= 0; --i) {
+    offset += index % body.type.shape[i] * body.strides[i];
+    index /= body.type.shape[i];
+  }
+  return offset;
+}
+
+namespace {
+
+const TensorBody& checked(const Reference<TensorBody>& body) {
+  if (!body) {
+    throw Error("an undefined tensor was used; assign a value to it first");
+  }
+  return *body;
+}
+
+void check_element_count(std::size_t count, const Shape& shape, Location where) {
+  for (std::int64_t length : shape) {
+    if (length < 0) {
+      throw ShapeError(fmt::format("from: shape {} has a negative length", to_string(shape)), where, "");
+    }
+  }
+  if (static_cast<std::int64_t>(count) != shape.product()) {
+    throw ShapeError(
+        fmt::format("from: {} values for shape {}, which has {} elements", count, to_string(shape), shape.product()),
+        where, "give one value per element, row-major");
+  }
+}
+
+}  // namespace
+
+Tensor Tensor::empty(DType dtype, const Shape& shape) {
+  TensorBody* body = new_body();
+  Tensor tensor = adopt(body);
+  body->type.dtype = dtype;
+  body->type.shape = shape;
+  allocate_dense(body);
+  return tensor;
+}
+
+template <class T>
+Tensor Tensor::from(std::span<const T> values, const Shape& shape, Location where) {
+  check_element_count(values.size(), shape, where);
+  Tensor tensor = empty(dtype_of<T>, shape);
+  if (!values.empty()) {
+    std::memcpy(tensor.body()->data, values.data(), values.size_bytes());
+  }
+  return tensor;
+}
+
+// Not by way of a span, which std::vector<bool> doesn't have.
+template <class T>
+Tensor Tensor::from(const std::vector<T>& values, const Shape& shape, Location where) {
+  check_element_count(values.size(), shape, where);
+  Tensor tensor = empty(dtype_of<T>, shape);
+  std::copy(values.begin(), values.end(), static_cast<T*>(tensor.body()->data));
+  return tensor;
+}
+
+const TensorType& Tensor::type() const { return checked(body_).type; }
+const Strides& Tensor::strides() const { return checked(body_).strides; }
+std::int64_t Tensor::numel() const { return checked(body_).numel; }
+bool Tensor::is_contiguous() const { return checked(body_).contiguous; }
+bool Tensor::is_traced() const { return checked(body_).is_traced; }
+bool Tensor::requires_grad() const { return static_cast<bool>(checked(body_).tape); }
+
+template <class T>
+const T* Tensor::data(Location where) const {
+  const TensorBody& body = checked(body_);
+  if (body.is_traced) {
+    fail_traced_read(body, "data()", where);
+  }
+  if (body.type.dtype != dtype_of<T>) {
+    throw DTypeError(fmt::format("data: the tensor is {}, not {}", to_string(body.type), name_of(dtype_of<T>)), where,
+                     "ask for its own type, or cast it first");
+  }
+  if (!body.contiguous) {
+    throw ShapeError(fmt::format("data: the tensor {} is a strided view", to_string(body.type)), where,
+                     "call contiguous() first, or to_vector()");
+  }
+  return static_cast<const T*>(body.data);
+}
+
+template <class T>
+T* Tensor::mutable_data(Location where) {
+  return const_cast<T*>(data<T>(where));
+}
+
+double Tensor::item(Location where) const {
+  const TensorBody& body = checked(body_);
+  if (body.is_traced) {
+    fail_traced_read(body, "item()", where);
+  }
+  if (body.numel != 1) {
+    throw ShapeError(fmt::format("item: {} has {} elements, not one", to_string(body.type), body.numel), where,
+                     "reduce it first, or use to_vector()");
+  }
+  return visit(body.type.dtype, [&]<class T>() { return static_cast<double>(*static_cast<const T*>(body.data)); });
+}
+
+template <class T>
+std::vector<T> Tensor::to_vector(Location where) const {
+  const TensorBody& body = checked(body_);
+  if (body.is_traced) {
+    fail_traced_read(body, "to_vector()", where);
+  }
+  std::vector<T> values;
+  values.reserve(static_cast<std::size_t>(body.numel));
+  visit(body.type.dtype, [&]<class Source>() {
+    const auto* source = static_cast<const Source*>(body.data);
+    for (std::int64_t i = 0; i < body.numel; ++i) {
+      values.push_back(static_cast<T>(source[element_offset(body, i)]));
+    }
+  });
+  return values;
+}
+
+#define DIPTYCH_INSTANTIATE(T)                                                 \
+  template Tensor Tensor::from(const std::vector<T>&, const Shape&, Location); \
+  template Tensor Tensor::from(std::span<const T>, const Shape&, Location);    \
+  template const T* Tensor::data<T>(Location) const;                           \
+  template T* Tensor::mutable_data<T>(Location);                               \
+  template std::vector<T> Tensor::to_vector<T>(Location) const;
+DIPTYCH_INSTANTIATE(bool)
+DIPTYCH_INSTANTIATE(std::int32_t)
+DIPTYCH_INSTANTIATE(std::int64_t)
+DIPTYCH_INSTANTIATE(float)
+DIPTYCH_INSTANTIATE(double)
+#undef DIPTYCH_INSTANTIATE
+
+bool bitwise_equal(const Tensor& a, const Tensor& b) {
+  if (a.type() != b.type()) {
+    return false;
+  }
+  const TensorBody& x = *a.body();
+  const TensorBody& y = *b.body();
+  internal_check(!x.is_traced && !y.is_traced, "bitwise_equal reads elements");
+  const std::size_t size = size_of(x.type.dtype);
+  if (x.contiguous && y.contiguous) {
+    return x.numel == 0 || std::memcmp(x.data, y.data, static_cast<std::size_t>(x.numel) * size) == 0;
+  }
+  for (std::int64_t i = 0; i < x.numel; ++i) {
+    const auto step = static_cast<std::int64_t>(size);
+    if (std::memcmp(x.bytes() + element_offset(x, i) * step, y.bytes() + element_offset(y, i) * step, size) != 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+std::string to_string(const Tensor& tensor) {
+  std::string text = to_string(tensor.type());
+  if (tensor.is_traced()) {
+    return text + " (traced)";
+  }
+  constexpr std::size_t kShown = 16;
+  const std::vector<double> values = tensor.to_vector<double>();
+  text += " {";
+  for (std::size_t i = 0; i < std::min(values.size(), kShown); ++i) {
+    text += fmt::format("{}{}", i == 0 ? "" : ", ",
+                        tensor.dtype() == DType::float32 ? fmt::format("{}", static_cast<float>(values[i]))
+                                                         : fmt::format("{}", values[i]));
+  }
+  return text + (values.size() > kShown ? ", ...}" : "}");
+}
+
+}  // namespace diptych

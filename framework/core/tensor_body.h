@@ -1,0 +1,49 @@
+#pragma once
+
+#include "framework/core/storage.h"
+#include "framework/core/tensor.h"
+
+namespace diptych {
+
+namespace autograd {
+struct TapeNode;
+void destroy(TapeNode* node) noexcept;
+}  // namespace autograd
+
+/// What a Tensor points to. Invariants, as formulas:
+///   traced()      = storage is null and data is null and numel may be anything
+///   contiguous    = is_contiguous(type.shape, strides)
+///   requires_grad = tape is set
+struct TensorBody {
+  ReferenceCount references;
+  std::uint32_t tape_output = 0;  ///< which output of `tape` this is
+  bool contiguous = true;
+  bool is_traced = false;
+  std::uint32_t trace_value = 0;   ///< the value id in the graph under capture
+  std::uint64_t trace_serial = 0;  ///< which capture it belongs to
+  void* data = nullptr;
+  std::int64_t numel = 0;
+  StorageRef storage;
+  Reference<autograd::TapeNode> tape;
+  TensorType type;
+  Strides strides;
+
+  std::byte* bytes() const { return static_cast<std::byte*>(data); }
+};
+
+/// A body with no type, data or tape, from the thread's cache.
+TensorBody* new_body();
+
+/// Sets contiguous strides, numel and fresh storage for `body->type`.
+void allocate_dense(TensorBody* body);
+
+/// The same elements (or the same traced value), without the tape.
+Tensor detached_alias(const Tensor& tensor);
+
+/// Throws CaptureError with the op, the line and the ways out.
+[[noreturn]] void fail_traced_read(const TensorBody& body, const char* what, Location where);
+
+/// Reads element `index` (row-major) whatever the strides.
+std::int64_t element_offset(const TensorBody& body, std::int64_t index);
+
+}  // namespace diptych

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <array>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "framework/core/tensor.h"
+
+/// Trees of tensors: a Tensor, or a pair, tuple, array or vector of trees. What functions that are transformed (jit,
+/// grad) may take and return. A struct joins by `auto tie() { return std::tie(a, b); }`.
+namespace diptych {
+
+template <class T>
+struct IsTuple : std::false_type {};
+template <class... T>
+struct IsTuple<std::tuple<T...>> : std::true_type {};
+template <class A, class B>
+struct IsTuple<std::pair<A, B>> : std::true_type {};
+
+/// Calls `visit(Tensor&)` for every tensor, in order. `Tree` may be const.
+template <class Tree, class Visit>
+void for_each_tensor(Tree& tree, const Visit& visitor) {
+  using Plain = std::remove_const_t<Tree>;
+  if constexpr (std::is_same_v<Plain, Tensor>) {
+    visitor(tree);
+  } else if constexpr (IsTuple<Plain>::value) {
+    std::apply([&](auto&... parts) { (for_each_tensor(parts, visitor), ...); }, tree);
+  } else if constexpr (requires { tree.tie(); }) {
+    std::apply([&](auto&... parts) { (for_each_tensor(parts, visitor), ...); }, tree.tie());
+  } else {
+    for (auto& part : tree) {
+      for_each_tensor(part, visitor);
+    }
+  }
+}
+
+template <class Tree>
+std::vector<Tensor> flatten_tree(const Tree& tree) {
+  std::vector<Tensor> tensors;
+  for_each_tensor(tree, [&](const Tensor& tensor) { tensors.push_back(tensor); });
+  return tensors;
+}
+
+/// The tree with its tensors replaced by `tensors`, in order.
+template <class Tree>
+Tree rebuild_tree(Tree tree, std::span<const Tensor> tensors) {
+  std::size_t next = 0;
+  for_each_tensor(tree, [&](Tensor& tensor) { tensor = tensors[next++]; });
+  return tree;
+}
+
+}  // namespace diptych

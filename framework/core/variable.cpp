@@ -1,0 +1,60 @@
+#include "framework/core/variable.h"
+
+#include <fmt/format.h>
+
+#include "framework/core/context.h"
+#include "framework/core/tensor_body.h"
+#include "framework/graph/capture.h"
+
+namespace diptych {
+
+void destroy(VariableState* state) noexcept { delete state; }
+
+Variable::Variable(const Tensor& initial, std::string name)
+    : state_(Reference<VariableState>::adopt(new VariableState{{}, detached_alias(initial), std::move(name)})) {
+  if (initial.is_traced()) {
+    throw CaptureError(fmt::format("variable '{}' was created from a traced tensor", state_->name) +
+                       "; create variables before the function that is captured");
+  }
+}
+
+Tensor Variable::value() const {
+  internal_check(defined(), "the variable is defined");
+  if (graph::Capture* capture = thread_context.capture) {
+    return capture->read(*this);
+  }
+  return state_->value;
+}
+
+void Variable::assign(const Tensor& value, Location where) {
+  const TensorType mine = type();
+  if (value.shape() != mine.shape) {
+    throw ShapeError(fmt::format("assign: variable '{}' is {}, the new value is {}", name(), to_string(mine),
+                                 to_string(value.type())),
+                     where, "a variable keeps its shape; make a new one");
+  }
+  if (value.dtype() != mine.dtype) {
+    throw DTypeError(fmt::format("assign: variable '{}' is {}, the new value is {}", name(), to_string(mine),
+                                 to_string(value.type())),
+                     where, "cast the new value");
+  }
+  Tensor stored = value.requires_grad() ? detached_alias(value) : value;
+  if (graph::Capture* capture = thread_context.capture) {
+    capture->write(*this, stored);
+  } else {
+    state_->value = std::move(stored);
+  }
+}
+
+Tensor Variable::exchange(const Tensor& value) const {
+  if (graph::Capture* capture = thread_context.capture) {
+    Tensor previous = capture->read(*this);
+    capture->write(*this, value);
+    return previous;
+  }
+  Tensor previous = state_->value;
+  state_->value = value;
+  return previous;
+}
+
+}  // namespace diptych

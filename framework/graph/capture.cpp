@@ -1,0 +1,159 @@
+#include "framework/graph/capture.h"
+
+#include <atomic>
+
+#include <fmt/format.h>
+
+#include "framework/core/context.h"
+#include "framework/core/tensor_body.h"
+
+namespace diptych {
+
+void fail_traced_read(const TensorBody& body, const char* what, Location where) {
+  const graph::Capture* capture = thread_context.capture;
+  const std::string origin = capture != nullptr && capture->serial() == body.trace_serial
+                                 ? capture->describe_value(body.trace_value)
+                                 : std::string("a graph whose capture has ended");
+  throw CaptureError(
+      fmt::format("{}: the tensor {} is traced (it stands for the result of {}) and has no elements yet", what,
+                  to_string(body.type), origin),
+      where,
+      "return it and read it outside the captured function, or choose between values with where(); host code that "
+      "depends on elements can't be captured");
+}
+
+namespace graph {
+namespace {
+
+std::atomic<std::uint64_t> capture_counter{1};
+constinit thread_local const char* module_scope = "";
+
+}  // namespace
+
+CaptureScope::CaptureScope(Capture* capture) : previous_(thread_context.capture) { thread_context.capture = capture; }
+CaptureScope::~CaptureScope() { thread_context.capture = previous_; }
+
+ModuleScope::ModuleScope(std::string_view name) {
+  if (thread_context.capture != nullptr) {
+    previous_ = module_scope;
+    module_scope = intern(*module_scope == '\0' ? std::string(name) : fmt::format("{}.{}", module_scope, name));
+  }
+}
+ModuleScope::~ModuleScope() {
+  if (previous_ != nullptr) {
+    module_scope = previous_;
+  }
+}
+
+Capture::Capture(std::string name) : serial_(capture_counter.fetch_add(1, std::memory_order_relaxed)) {
+  graph_.name = std::move(name);
+}
+
+Tensor Capture::traced(ValueId value) {
+  TensorBody* body = new_body();
+  body->type = graph_.types[value];
+  body->strides = contiguous_strides(body->type.shape);
+  body->numel = body->type.shape.product();
+  body->is_traced = true;
+  body->trace_value = value;
+  body->trace_serial = serial_;
+  return Tensor::adopt(body);
+}
+
+Tensor Capture::argument(const TensorType& type, std::string name) {
+  const ValueId value = graph_.new_value(type);
+  graph_.inputs.push_back({value, InputKind::argument, std::move(name), {}, {}});
+  return traced(value);
+}
+
+ValueId Capture::value_of(const Tensor& tensor, const char* op, Location where) {
+  if (!tensor.defined()) {
+    throw Error(fmt::format("{}: an input is undefined", op), where, "assign a value to it first");
+  }
+  TensorBody* body = tensor.body();
+  if (body->is_traced) {
+    if (body->trace_serial != serial_) {
+      throw CaptureError(fmt::format("{}: an input belongs to a graph whose capture has ended", op), where,
+                         "return it from the captured function instead of keeping it");
+    }
+    return body->trace_value;
+  }
+  const auto found = captured_.find(body);
+  if (found != captured_.end()) {
+    return found->second;
+  }
+  const ValueId value = graph_.new_value(body->type);
+  captured_.emplace(body, value);
+  graph_.inputs.push_back({value, InputKind::captured, fmt::format("captured{}", captured_.size() - 1), {}, tensor});
+  return value;
+}
+
+Tensor Capture::record(const OpDef& op, std::span<const Tensor* const> inputs, const void* attributes, Location where) {
+  if (static_cast<int>(inputs.size()) != op.inputs) {
+    throw Error(fmt::format("{}: takes {} inputs, got {}", op.name, op.inputs, inputs.size()), where, "");
+  }
+  Node node{&op, AttributeValue(op.attributes, attributes), {}, 0, {{source_ops_++}, module_scope, where}};
+  std::array<const TensorType*, kMaxInputs> types{};
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    node.inputs.push_back(value_of(*inputs[i], op.name, where));
+    types[i] = &inputs[i]->body()->type;
+  }
+  TensorType type;
+  op.infer({op, {types.data(), inputs.size()}, attributes, where}, type);
+  node.output = graph_.new_value(type);
+  const ValueId output = node.output;
+  graph_.nodes.push_back(std::move(node));
+  return traced(output);
+}
+
+Tensor Capture::read(const Variable& variable) {
+  const auto found = variables_.find(variable.state());
+  if (found != variables_.end()) {
+    return found->second.current;
+  }
+  const ValueId value = graph_.new_value(variable.type());
+  const auto index = static_cast<std::uint32_t>(graph_.inputs.size());
+  graph_.inputs.push_back({value, InputKind::state, variable.name(), variable, {}});
+  Tensor current = traced(value);
+  variables_.emplace(variable.state(), VariableEntry{index, current});
+  return current;
+}
+
+void Capture::write(const Variable& variable, const Tensor& value) {
+  read(variable);  // makes it an input, so that its old storage can be reused
+  variables_.at(variable.state()).current = value;
+}
+
+Graph Capture::finish(std::span<const Tensor> outputs, Location where) {
+  for (const Tensor& output : outputs) {
+    graph_.outputs.push_back(value_of(output, "return", where));
+  }
+  for (std::uint32_t i = 0; i < graph_.inputs.size(); ++i) {
+    if (graph_.inputs[i].kind != InputKind::state) {
+      continue;
+    }
+    const VariableEntry& entry = variables_.at(graph_.inputs[i].variable.state());
+    const ValueId value = value_of(entry.current, "assign", where);  // may add a captured input: don't hold references
+    if (value != graph_.inputs[i].value) {
+      graph_.updates.push_back({i, value});
+    }
+  }
+  return std::move(graph_);
+}
+
+std::string Capture::describe_value(ValueId value) const {
+  for (const Node& node : graph_.nodes) {
+    if (node.output == value) {
+      return fmt::format("{} at {}", node.op->name, to_string(node.provenance.where));
+    }
+  }
+  for (const Input& input : graph_.inputs) {
+    if (input.value == value) {
+      return fmt::format("{} '{}'", name_of(input.kind), input.name);
+    }
+  }
+  return "an op";
+}
+
+}  // namespace graph
+}  // namespace diptych

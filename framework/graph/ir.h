@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/core/variable.h"
+#include "framework/ops/op.h"
+
+/// The graph IR: SSA, typed, one list of nodes in execution order.
+namespace diptych::graph {
+
+using ValueId = std::uint32_t;
+
+/// Where a node comes from: the source ops (numbered in program order of the capture) that it stands for, and the
+/// module scope and line of the first of them.
+struct Provenance {
+  std::vector<std::uint32_t> source_ops;
+  const char* scope = "";  ///< interned, for example "net.0"
+  Location where;
+};
+
+struct Node {
+  const OpDef* op;
+  AttributeValue attributes;
+  std::vector<ValueId> inputs;
+  ValueId output;
+  Provenance provenance;
+};
+
+enum class InputKind : std::uint8_t {
+  argument,  ///< given with each call
+  state,     ///< a Variable, read when the call starts
+  captured   ///< a tensor that the function closed over; its elements are never folded into the graph
+};
+
+std::string_view name_of(InputKind kind);
+
+struct Input {
+  ValueId value;
+  InputKind kind;
+  std::string name;
+  Variable variable;  ///< state
+  Tensor tensor;      ///< captured
+};
+
+/// When the call ends, the state input `input` (an index into Graph::inputs) becomes `value`.
+struct Update {
+  std::uint32_t input;
+  ValueId value;
+};
+
+struct Graph {
+  std::string name;
+  std::vector<TensorType> types;  ///< by ValueId
+  std::vector<Input> inputs;
+  std::vector<Node> nodes;
+  std::vector<ValueId> outputs;
+  std::vector<Update> updates;
+  /// Tensors computed at compile time, by the value that they replace (constant folding).
+  std::vector<std::pair<ValueId, Tensor>> constants;
+
+  ValueId new_value(const TensorType& type) {
+    types.push_back(type);
+    return static_cast<ValueId>(types.size() - 1);
+  }
+  std::vector<const TensorType*> input_types(const Node& node) const;
+};
+
+/// A string with static storage; equal strings give equal pointers.
+const char* intern(std::string_view text);
+
+/// "graph mlp(%0: f32[64,64] argument "x", ...) { ... }": `parse` gives the same graph back, constants to the bit. The
+/// elements of captured tensors are not part of it.
+std::string print(const Graph& graph);
+
+/// A literal with quotes and escapes; `parse` reads it back.
+std::string quote(std::string_view text);
+
+/// One line of `print`, without the provenance: "%3: f32[64,128] = matmul(%0, %2) {transpose_b=true}".
+std::string print_node(const Graph& graph, const Node& node);
+
+/// The graph of a text made by `print`. Variables and captured tensors come back as inputs of their kind without a
+/// value. Throws Error with the line number.
+Graph parse(std::string_view text);
+
+/// Throws InternalError unless the graph is well-formed: every value defined once and before its use, types as
+/// inferred, attributes of the op's type, outputs and updates of existing values, updates of the state's type.
+void verify(const Graph& graph);
+
+}  // namespace diptych::graph

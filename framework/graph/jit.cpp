@@ -1,0 +1,300 @@
+#include "framework/graph/jit.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include <fmt/format.h>
+
+#include "framework/autograd/tape.h"
+#include "framework/core/tensor_body.h"
+#include "framework/ops/creation.h"
+
+namespace diptych::graph {
+namespace {
+
+/// Reads variables as given tensors for a while.
+class Rebind {
+ public:
+  explicit Rebind(std::span<const Variable> variables) : variables_(variables) {
+    for (const Variable& variable : variables_) {
+      previous_.push_back(variable.value());
+    }
+  }
+  ~Rebind() {
+    for (std::size_t i = 0; i < variables_.size(); ++i) {
+      variables_[i].exchange(previous_[i]);
+    }
+  }
+  Rebind(const Rebind&) = delete;
+  Rebind& operator=(const Rebind&) = delete;
+
+ private:
+  std::span<const Variable> variables_;
+  std::vector<Tensor> previous_;
+};
+
+class Stopwatch {
+ public:
+  /// Seconds since the last call.
+  double lap() {
+    const auto now = std::chrono::steady_clock::now();
+    const double seconds = std::chrono::duration<double>(now - last_).count();
+    last_ = now;
+    return seconds;
+  }
+
+ private:
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
+/// "f32[2,3]", with the strides where they aren't dense.
+std::string describe(const TensorType& type, const Strides& strides) {
+  return is_contiguous(type.shape, strides) ? to_string(type)
+                                            : fmt::format("{} strides {}", to_string(type), to_string(strides));
+}
+
+constexpr trace::Label kCapture{"capture", trace::Category::graph};
+constexpr trace::Label kPasses{"passes", trace::Category::graph};
+constexpr trace::Label kLower{"lower", trace::Category::graph};
+constexpr trace::Label kReplay{"replay", trace::Category::graph};
+
+}  // namespace
+
+struct JitFunction::Entry {
+  std::vector<TensorType> types;
+  std::vector<Strides> strides;
+  std::size_t ledger_line = 0;
+  Graph graph;
+  std::unique_ptr<runtime::Executable> executable;
+  std::shared_ptr<void> structure;
+  Variables states;
+  std::shared_ptr<JitFunction> backward;
+
+  bool matches(std::span<const Tensor> arguments) const {
+    if (arguments.size() != types.size()) {
+      return false;
+    }
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      const TensorBody& body = *arguments[i].body();
+      if (body.type != types[i] || body.strides != strides[i]) {
+        return false;
+      }
+    }
+    return true;
+  }
+};
+
+struct JitFunction::State {
+  Function function;
+  JitOptions options;
+  std::list<Entry> entries;  ///< most recently used first
+  std::vector<Compilation> ledger;
+
+  Entry& find_or_compile(std::span<const Tensor> arguments, Location where);
+  std::string cause_of(std::span<const Tensor> arguments) const;
+  void record_tape(Entry& entry, std::span<const Tensor> arguments, std::vector<Tensor>& outputs,
+                   const std::vector<Tensor>& states, Location where);
+};
+
+namespace {
+
+/// The gradient of a graph call is a graph of its own, which computes the forward pass again.
+class GraphCallRule final : public autograd::CustomRule {
+ public:
+  GraphCallRule(std::shared_ptr<JitFunction> backward, std::vector<Tensor> inputs, std::vector<TensorType> outputs,
+                Location where)
+      : backward_(std::move(backward)), inputs_(std::move(inputs)), outputs_(std::move(outputs)), where_(where) {}
+
+  std::vector<Tensor> vjp(std::span<const Tensor> cotangents) override {
+    std::vector<Tensor> arguments = inputs_;
+    for (std::size_t i = 0; i < outputs_.size(); ++i) {
+      if (is_floating(outputs_[i].dtype)) {
+        arguments.push_back(cotangents[i].defined() ? cotangents[i]
+                                                    : full(outputs_[i].shape, 0.0, outputs_[i].dtype, where_));
+      }
+    }
+    std::vector<Tensor> flat = backward_->call(arguments, where_).outputs;
+    std::vector<Tensor> gradients;
+    std::size_t next = 0;
+    for (const Tensor& input : inputs_) {
+      gradients.push_back(is_floating(input.dtype()) ? flat[next++] : Tensor());
+    }
+    return gradients;
+  }
+
+ private:
+  std::shared_ptr<JitFunction> backward_;
+  std::vector<Tensor> inputs_;
+  std::vector<TensorType> outputs_;
+  Location where_;
+};
+
+}  // namespace
+
+JitFunction::JitFunction(Function function, JitOptions options)
+    : state_(std::make_unique<State>(State{std::move(function), std::move(options), {}, {}})) {}
+JitFunction::~JitFunction() = default;
+JitFunction::JitFunction(JitFunction&&) noexcept = default;
+JitFunction& JitFunction::operator=(JitFunction&&) noexcept = default;
+
+std::string JitFunction::State::cause_of(std::span<const Tensor> arguments) const {
+  if (entries.empty()) {
+    return ledger.empty() ? "first call" : "evicted";
+  }
+  const Entry& last = entries.front();
+  if (arguments.size() != last.types.size()) {
+    return fmt::format("{} arguments -> {}", last.types.size(), arguments.size());
+  }
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string before = describe(last.types[i], last.strides[i]);
+    const std::string now = describe(arguments[i].type(), arguments[i].strides());
+    if (before != now) {
+      return fmt::format("argument {}: {} -> {}", i, before, now);
+    }
+  }
+  return "strides of axes of length 1";
+}
+
+JitFunction::Entry& JitFunction::State::find_or_compile(std::span<const Tensor> arguments, Location where) {
+  for (auto entry = entries.begin(); entry != entries.end(); ++entry) {
+    if (entry->matches(arguments)) {
+      entries.splice(entries.begin(), entries, entry);
+      return entries.front();
+    }
+  }
+  Compilation line{.cause = cause_of(arguments), .where = where};
+  Entry entry;
+  Stopwatch watch;
+  {
+    const trace::Zone zone(&kCapture);
+    Capture capture(options.name);
+    std::vector<Tensor> traced;
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      entry.types.push_back(arguments[i].type());
+      entry.strides.push_back(arguments[i].strides());
+      traced.push_back(capture.argument(arguments[i].type(), fmt::format("argument{}", i)));
+    }
+    const CaptureScope scope(&capture);
+    entry.graph = capture.finish(function(traced, entry.structure), where);
+  }
+  line.capture_seconds = watch.lap();
+  line.captured_nodes = entry.graph.nodes.size();
+  {
+    const trace::Zone zone(&kPasses);
+    line.passes = passes::run_pipeline(entry.graph, options.pipeline);
+  }
+  line.passes_seconds = watch.lap();
+  line.nodes = entry.graph.nodes.size();
+  {
+    const trace::Zone zone(&kLower);
+    const auto enabled = [&](const char* step) { return !options.pipeline.disabled.contains(step); };
+    entry.executable = std::make_unique<runtime::Executable>(
+        entry.graph, entry.strides,
+        runtime::ExecutableOptions{enabled(passes::kMemoryPlan), enabled(passes::kInPlace)});
+  }
+  line.lower_seconds = watch.lap();
+  for (const Input& input : entry.graph.inputs) {
+    if (input.kind == InputKind::state) {
+      entry.states.push_back(input.variable);
+    }
+  }
+  entry.ledger_line = ledger.size();
+  ledger.push_back(std::move(line));
+  entries.push_front(std::move(entry));
+  if (entries.size() > options.capacity) {
+    entries.pop_back();
+  }
+  return entries.front();
+}
+
+void JitFunction::State::record_tape(Entry& entry, std::span<const Tensor> arguments, std::vector<Tensor>& outputs,
+                                     const std::vector<Tensor>& states, Location where) {
+  std::vector<Tensor> inputs(arguments.begin(), arguments.end());
+  inputs.insert(inputs.end(), states.begin(), states.end());
+  if (entry.backward == nullptr) {
+    const std::size_t argument_count = arguments.size();
+    JitOptions backward_options = options;
+    backward_options.name += ".backward";
+    entry.backward = std::make_shared<JitFunction>(
+        [forward = function, argument_count, variables = entry.states](std::span<const Tensor> tensors,
+                                                                       std::shared_ptr<void>& /*structure*/) {
+          const std::uint64_t entry_serial = autograd::next_serial();
+          const std::size_t input_count = argument_count + variables.size();
+          std::vector<Tensor> watched;
+          std::vector<Tensor> targets;
+          for (std::size_t i = 0; i < input_count; ++i) {
+            watched.push_back(is_floating(tensors[i].dtype()) ? autograd::watch(tensors[i]) : tensors[i]);
+            if (watched.back().requires_grad()) {
+              targets.push_back(watched.back());
+            }
+          }
+          const Rebind rebind(variables);
+          for (std::size_t i = 0; i < variables.size(); ++i) {
+            variables[i].exchange(watched[argument_count + i]);
+          }
+          std::shared_ptr<void> ignored;
+          std::vector<Tensor> results;
+          for (const Tensor& result : forward(std::span(watched).first(argument_count), ignored)) {
+            if (is_floating(result.dtype())) {
+              results.push_back(result);
+            }
+          }
+          return autograd::gradients(results, targets, tensors.subspan(input_count), {true, entry_serial},
+                                     Location::current())
+              .gradients;
+        },
+        std::move(backward_options));
+  }
+  std::vector<TensorType> types;
+  for (const Tensor& output : outputs) {
+    types.push_back(output.type());
+  }
+  autograd::record_custom(std::make_unique<GraphCallRule>(entry.backward, inputs, std::move(types), where), inputs,
+                          outputs, where);
+}
+
+JitFunction::Result JitFunction::call(std::span<const Tensor> arguments, Location where) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (!arguments[i].defined()) {
+      throw Error(fmt::format("{}: argument {} is undefined", state_->options.name, i), where,
+                  "assign a value to it first");
+    }
+  }
+  if (thread_context.capture != nullptr) {
+    Result result{{}, nullptr};
+    std::shared_ptr<void> structure;
+    result.outputs = state_->function(arguments, structure);
+    return result;
+  }
+  Entry& entry = state_->find_or_compile(arguments, where);
+  ++state_->ledger[entry.ledger_line].calls;
+
+  bool differentiable = false;
+  if (thread_context.grad_enabled) {
+    const auto requires_grad = [](const auto& x) { return static_cast<bool>(x.body()->tape); };
+    differentiable = std::any_of(arguments.begin(), arguments.end(), requires_grad) ||
+                     std::any_of(entry.states.begin(), entry.states.end(),
+                                 [&](const Variable& variable) { return requires_grad(variable.state()->value); });
+  }
+  Result result{{}, entry.structure.get()};
+  if (!differentiable) {
+    const trace::Zone zone(&kReplay);
+    entry.executable->run(arguments, result.outputs);
+    return result;
+  }
+  std::vector<Tensor> states;  // held, so that the run can't write over them
+  for (const Variable& variable : entry.states) {
+    states.push_back(variable.state()->value);
+  }
+  entry.executable->run(arguments, result.outputs);
+  state_->record_tape(entry, arguments, result.outputs, states, where);
+  return result;
+}
+
+const std::vector<Compilation>& JitFunction::ledger() const { return state_->ledger; }
+const Graph* JitFunction::graph() const { return state_->entries.empty() ? nullptr : &state_->entries.front().graph; }
+const runtime::Executable* JitFunction::executable() const {
+  return state_->entries.empty() ? nullptr : state_->entries.front().executable.get();
+}
+
+}  // namespace diptych::graph

@@ -1,0 +1,313 @@
+#include <algorithm>
+#include <charconv>
+
+#include <fmt/format.h>
+
+#include "framework/core/tensor_body.h"
+#include "framework/graph/ir.h"
+
+namespace diptych::graph {
+namespace {
+
+class Parser {
+ public:
+  explicit Parser(std::string_view text) : rest_(text) {}
+
+  Graph run() {
+    expect("graph");
+    graph_.name = quoted();
+    expect("(");
+    if (!accept(")")) {
+      do {
+        parse_input();
+      } while (accept(","));
+      expect(")");
+    }
+    expect("{");
+    while (!accept("return")) {
+      parse_statement();
+    }
+    if (peek() == '%') {
+      do {
+        graph_.outputs.push_back(value());
+      } while (accept(","));
+    }
+    expect("}");
+    skip_space();
+    if (!rest_.empty()) {
+      fail("text behind the graph's end");
+    }
+    return std::move(graph_);
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const {
+    throw Error(fmt::format("graph text, line {}: {}, near {}", line_, what, quote(rest_.substr(0, 24))));
+  }
+
+  void skip_space() {
+    while (!rest_.empty() && (rest_[0] == ' ' || rest_[0] == '\n' || rest_[0] == '\t' || rest_[0] == '\r')) {
+      line_ += rest_[0] == '\n' ? 1 : 0;
+      rest_.remove_prefix(1);
+    }
+  }
+  char peek() {
+    skip_space();
+    return rest_.empty() ? '\0' : rest_[0];
+  }
+  bool accept(std::string_view token) {
+    skip_space();
+    if (!rest_.starts_with(token)) {
+      return false;
+    }
+    rest_.remove_prefix(token.size());
+    return true;
+  }
+  void expect(std::string_view token) {
+    if (!accept(token)) {
+      fail(fmt::format("expected '{}'", token));
+    }
+  }
+  /// Everything up to one of `ends` (not taken), outside brackets.
+  std::string_view until(std::string_view ends) {
+    skip_space();
+    std::size_t length = 0;
+    int depth = 0;
+    while (length < rest_.size() && (depth > 0 || ends.find(rest_[length]) == std::string_view::npos)) {
+      depth += rest_[length] == '[' ? 1 : 0;
+      depth -= rest_[length] == ']' ? 1 : 0;
+      ++length;
+    }
+    const std::string_view token = rest_.substr(0, length);
+    rest_.remove_prefix(length);
+    return token;
+  }
+  std::uint32_t number() {
+    skip_space();
+    std::uint32_t result = 0;
+    const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), result);
+    if (error != std::errc()) {
+      fail("expected a number");
+    }
+    rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
+    return result;
+  }
+  std::string quoted() {
+    expect("\"");
+    std::string result;
+    for (;;) {
+      if (rest_.empty()) {
+        fail("a string has no end");
+      }
+      char c = rest_[0];
+      rest_.remove_prefix(1);
+      if (c == '"') {
+        return result;
+      }
+      if (c == '\\' && !rest_.empty()) {
+        c = rest_[0];
+        rest_.remove_prefix(1);
+        if (c == 'x') {
+          unsigned code = 0;
+          const std::string_view digits = rest_.substr(0, 2);
+          const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), code, 16);
+          if (error != std::errc() || end != digits.data() + 2) {
+            fail("a \\x escape takes two hexadecimal digits");
+          }
+          rest_.remove_prefix(2);
+          c = static_cast<char>(code);
+        }
+      }
+      result += c;
+    }
+  }
+
+  ValueId value() {
+    expect("%");
+    const ValueId id = number();
+    constexpr ValueId kMost = 1U << 24U;  // a text with such an id is damaged; don't allocate for it
+    if (id >= kMost) {
+      fail("a value id is too large");
+    }
+    return id;
+  }
+  ValueId used_value() {
+    const ValueId id = value();
+    if (id >= graph_.types.size()) {
+      fail(fmt::format("%{} is used before its definition", id));
+    }
+    return id;
+  }
+  /// "%3: f32[2,3]"
+  ValueId typed_value() {
+    const ValueId id = value();
+    expect(":");
+    const std::string_view text = until(" \n),=");
+    const std::size_t bracket = text.find('[');
+    const auto dtype = parse_dtype(text.substr(0, bracket));
+    TensorType type;
+    if (!dtype || bracket == std::string_view::npos || !detail::parse_field(text.substr(bracket), type.shape)) {
+      fail(fmt::format("'{}' is not a type", text));
+    }
+    for (std::int64_t length : type.shape) {
+      if (length < 0 || length > (std::int64_t{1} << 40)) {
+        fail(fmt::format("'{}' has an impossible length", text));
+      }
+    }
+    type.dtype = *dtype;
+    graph_.types.resize(std::max<std::size_t>(graph_.types.size(), id + std::size_t{1}));
+    graph_.types[id] = type;
+    return id;
+  }
+
+  void parse_input() {
+    Input input{typed_value(), InputKind::argument, "", {}, {}};
+    const std::string_view kind = until(" \"");
+    bool known = false;
+    for (const InputKind candidate : {InputKind::argument, InputKind::state, InputKind::captured}) {
+      if (kind == name_of(candidate)) {
+        input.kind = candidate;
+        known = true;
+      }
+    }
+    if (!known) {
+      fail(fmt::format("'{}' is no kind of input (argument, state, captured)", kind));
+    }
+    input.name = quoted();
+    graph_.inputs.push_back(std::move(input));
+  }
+
+  void parse_statement() {
+    if (accept("update")) {
+      const ValueId state = value();
+      expect("<-");
+      const auto found = std::find_if(graph_.inputs.begin(), graph_.inputs.end(),
+                                      [&](const Input& input) { return input.value == state; });
+      if (found == graph_.inputs.end()) {
+        fail(fmt::format("%{} is no input", state));
+      }
+      graph_.updates.push_back({static_cast<std::uint32_t>(found - graph_.inputs.begin()), used_value()});
+    } else if (accept("const")) {
+      const ValueId id = typed_value();
+      expect("=");
+      graph_.constants.emplace_back(id, elements(graph_.types[id]));
+    } else if (peek() == '%') {
+      parse_node();
+    } else {
+      fail("expected a node, const, update or return");
+    }
+  }
+
+  void parse_node() {
+    const ValueId output = typed_value();
+    expect("=");
+    const std::string_view name = until("( \n");
+    const OpDef* op = find_op(name);
+    if (op == nullptr) {
+      fail(fmt::format("there is no op '{}'", name));
+    }
+    Node node{op, AttributeValue(op->attributes, nullptr), {}, output, {}};
+    expect("(");
+    if (!accept(")")) {
+      do {
+        node.inputs.push_back(used_value());
+      } while (accept(","));
+      expect(")");
+    }
+    if (accept("{")) {
+      do {
+        const std::string_view field = until("=");
+        expect("=");
+        const std::string_view text = until(",}");
+        if (op->attributes == nullptr || !op->attributes->parse_field(node.attributes.get(), field, text)) {
+          fail(fmt::format("{} has no attribute {}={}", name, field, text));
+        }
+      } while (accept(","));
+      expect("}");
+    }
+    if (accept("@")) {
+      expect("[");
+      if (!accept("]")) {
+        do {
+          node.provenance.source_ops.push_back(number());
+        } while (accept(","));
+        expect("]");
+      }
+      node.provenance.scope = intern(quoted());
+      node.provenance.where.file = intern(quoted());
+      node.provenance.where.line = number();
+    }
+    graph_.nodes.push_back(std::move(node));
+  }
+
+  template <class T>
+  T element() {
+    skip_space();
+    const std::string_view text = until(" ,}\n");
+    T result{};
+    bool good = false;
+    if constexpr (std::is_same_v<T, bool>) {
+      good = detail::parse_field(text, result);
+    } else if constexpr (std::is_floating_point_v<T>) {
+      using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+      if (text.starts_with("bits:0x")) {
+        Bits bits = 0;
+        good = std::from_chars(text.data() + 7, text.data() + text.size(), bits, 16).ec == std::errc();
+        result = std::bit_cast<T>(bits);
+      } else {
+        good = std::from_chars(text.data(), text.data() + text.size(), result).ec == std::errc();
+      }
+    } else {
+      good = std::from_chars(text.data(), text.data() + text.size(), result).ec == std::errc();
+    }
+    if (!good) {
+      fail(fmt::format("'{}' is no element of the constant's type", text));
+    }
+    return result;
+  }
+
+  Tensor elements(const TensorType& type) {
+    return visit(type.dtype, [&]<class T>() {
+      const auto count = static_cast<std::size_t>(type.shape.product());
+      if (accept("splat")) {
+        if (count > (std::size_t{1} << 28U)) {
+          fail("a constant is too large");
+        }
+        const T value = element<T>();
+        Tensor tensor = Tensor::empty(type.dtype, type.shape);
+        std::fill_n(tensor.mutable_data<T>(), count, value);
+        return tensor;
+      }
+      std::vector<T> values;
+      expect("{");
+      if (!accept("}")) {
+        do {
+          values.push_back(element<T>());
+        } while (accept(","));
+        expect("}");
+      }
+      if (values.size() != count) {
+        fail(fmt::format("{} elements for {}", values.size(), to_string(type)));
+      }
+      return Tensor::from(values, type.shape);
+    });
+  }
+
+  std::string_view rest_;
+  int line_ = 1;
+  Graph graph_;
+};
+
+}  // namespace
+
+Graph parse(std::string_view text) {
+  Graph graph = Parser(text).run();
+  try {
+    verify(graph);
+  } catch (const InternalError& error) {  // here it's the text that is wrong, not us
+    throw Error(std::string("graph text: ") + error.what());
+  }
+  return graph;
+}
+
+}  // namespace diptych::graph

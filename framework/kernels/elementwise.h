@@ -1,0 +1,125 @@
+#pragma once
+
+#include <cstdint>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "framework/ops/op.h"
+
+/// Elementwise kernels: one loop body for every op, dtype and instruction set, and the driver that walks broadcast and
+/// strided operands. A scalar function is a struct with a static `apply`.
+namespace diptych::kernels {
+
+namespace detail {
+
+template <class T>
+DIPTYCH_INLINE T& at(void* data, std::int64_t index, std::int64_t stride) {
+  return *reinterpret_cast<T*>(static_cast<std::byte*>(data) + index * stride);
+}
+
+template <class Fn, class Attributes, class... T>
+DIPTYCH_INLINE auto call(const Attributes* attributes, T... values) {
+  if constexpr (std::is_void_v<Attributes>) {
+    (void)attributes;
+    return Fn::apply(values...);
+  } else {
+    return Fn::apply(*attributes, values...);
+  }
+}
+
+template <class Fn, class Attributes, class... In>
+struct Result {
+  using type = decltype(call<Fn, Attributes>(static_cast<const Attributes*>(nullptr), std::declval<In>()...));
+};
+
+/// `Pattern` bit i: input i is one value for the whole loop.
+template <unsigned Pattern, class Fn, class Attributes, class Out, class... In, std::size_t... I>
+DIPTYCH_INLINE void dense_loop(std::int64_t n, void* const* data, const Attributes* attributes,
+                               std::index_sequence<I...> /*indices*/) {
+  auto* out = static_cast<Out*>(data[sizeof...(In)]);
+  const std::tuple<const In*...> in{static_cast<const In*>(data[I])...};
+  const std::tuple<In...> fixed{(((Pattern >> I) & 1U) != 0 ? *std::get<I>(in) : In())...};
+  (void)fixed;
+  // An output may be exactly an input (in place), never a shifted one: no dependence from one element to the next.
+#pragma GCC ivdep
+  for (std::int64_t i = 0; i < n; ++i) {
+    out[i] =
+        call<Fn, Attributes>(attributes, (((Pattern >> I) & 1U) != 0 ? std::get<I>(fixed) : std::get<I>(in)[i])...);
+  }
+}
+
+template <class Fn, class Attributes, class... In>
+struct LoopBody {
+  using Out = typename Result<Fn, Attributes, In...>::type;
+  static constexpr std::size_t kInputs = sizeof...(In);
+
+  template <std::size_t... I>
+  DIPTYCH_INLINE static void dispatch(std::int64_t n, void* const* data, const std::int64_t* strides,
+                                      const Attributes* attributes, std::index_sequence<I...> indices) {
+    constexpr std::int64_t sizes[] = {static_cast<std::int64_t>(sizeof(In))..., 0};
+    unsigned pattern = 0;
+    bool dense = strides[kInputs] == static_cast<std::int64_t>(sizeof(Out));
+    for (std::size_t i = 0; i < kInputs; ++i) {
+      pattern |= static_cast<unsigned>(strides[i] == 0) << i;
+      dense = dense && (strides[i] == 0 || strides[i] == sizes[i]);
+    }
+    if (dense && pattern == 0) {
+      return dense_loop<0, Fn, Attributes, Out, In...>(n, data, attributes, indices);
+    }
+    if constexpr (kInputs == 2) {
+      if (dense && pattern == 1) {
+        return dense_loop<1, Fn, Attributes, Out, In...>(n, data, attributes, indices);
+      }
+      if (dense && pattern == 2) {
+        return dense_loop<2, Fn, Attributes, Out, In...>(n, data, attributes, indices);
+      }
+    }
+    if constexpr (kInputs == 3) {  // where() with one fixed branch
+      if (dense && pattern == 2) {
+        return dense_loop<2, Fn, Attributes, Out, In...>(n, data, attributes, indices);
+      }
+      if (dense && pattern == 4) {
+        return dense_loop<4, Fn, Attributes, Out, In...>(n, data, attributes, indices);
+      }
+    }
+    for (std::int64_t i = 0; i < n; ++i) {
+      at<Out>(data[kInputs], i, strides[kInputs]) =
+          call<Fn, Attributes>(attributes, at<const In>(data[I], i, strides[I])...);
+    }
+  }
+
+  DIPTYCH_INLINE static void run(std::int64_t n, void* const* data, const std::int64_t* strides,
+                                 const void* attributes) {
+    dispatch(n, data, strides, static_cast<const Attributes*>(attributes), std::index_sequence_for<In...>());
+  }
+};
+
+}  // namespace detail
+
+/// The loops of `Fn` on inputs of types In... for every instruction set.
+template <class Fn, class Attributes, class... In>
+constexpr LoopSet loop_set() {
+  return PerIsa<detail::LoopBody<Fn, Attributes, In...>>::for_isa;
+}
+
+/// How an elementwise call walks its operands: the inner loop and the outer axes after merging what can be merged.
+struct ElementwisePlan {
+  std::int64_t inner = 0;                                     ///< elements of one inner loop
+  int outer_rank = 0;                                         ///< axes outside it
+  std::int64_t outer[kMaxRank] = {};                          ///< their lengths, outermost first
+  std::int64_t inner_strides[kMaxInputs + 1] = {};            ///< bytes; inputs, then output
+  std::int64_t outer_strides[kMaxRank][kMaxInputs + 1] = {};  ///< bytes
+};
+
+ElementwisePlan plan_elementwise(const KernelCall& call);
+void run_elementwise(const ElementwisePlan& plan, LoopFn loop, void* const* data, int operands, const void* attributes);
+
+/// The kernel of every elementwise op.
+void elementwise(const KernelCall& call);
+
+/// The inner strides in bytes if one loop over all elements does it: every input dense with the output's shape, or a
+/// single element. False otherwise.
+bool linear_strides(const KernelCall& call, std::int64_t* strides);
+
+}  // namespace diptych::kernels

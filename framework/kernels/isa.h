@@ -1,0 +1,52 @@
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string_view>
+
+namespace diptych {
+
+/// The instruction sets that every kernel is built for. Results are the same bits on all of them (docs/numerics.md).
+enum class Isa : unsigned char { generic, avx2, avx512 };
+
+inline constexpr int kIsaCount = 3;
+inline constexpr std::array<std::string_view, kIsaCount> kIsaNames = {"generic", "avx2", "avx512"};
+
+namespace detail {
+Isa initial_isa();
+inline Isa active_isa = initial_isa();
+}  // namespace detail
+
+/// The best that this CPU has, or the one named by the environment variable DIPTYCH_ISA.
+inline Isa active_isa() { return detail::active_isa; }
+bool is_supported(Isa isa);
+/// For tests and comparisons; throws Error if the CPU lacks it. Not while ops run on other threads.
+void set_isa(Isa isa);
+
+#if defined(__x86_64__)
+#define DIPTYCH_TARGET_AVX2 [[gnu::target("avx,avx2,fma,bmi,bmi2")]]
+#define DIPTYCH_TARGET_AVX512 [[gnu::target("avx,avx2,fma,bmi,bmi2,avx512f,avx512dq,avx512bw,avx512vl")]]
+#else
+#define DIPTYCH_TARGET_AVX2
+#define DIPTYCH_TARGET_AVX512
+#endif
+
+/// Kernel bodies are inlined into one function per instruction set, which is where they get their vector width from.
+#define DIPTYCH_INLINE [[gnu::always_inline]] inline
+
+/// Builds `Body::run(arguments...)` for every instruction set; `for_isa[i]` are the entry points.
+template <class Body, class Signature = decltype(Body::run)>
+struct PerIsa;
+
+template <class Body, class... Arguments>
+struct PerIsa<Body, void(Arguments...)> {
+  using Function = void (*)(Arguments...);
+  static void generic(Arguments... arguments) { Body::run(arguments...); }
+  DIPTYCH_TARGET_AVX2 static void avx2(Arguments... arguments) { Body::run(arguments...); }
+  DIPTYCH_TARGET_AVX512 static void avx512(Arguments... arguments) { Body::run(arguments...); }
+
+  static constexpr std::array<Function, kIsaCount> for_isa = {generic, avx2, avx512};
+  static Function active() { return for_isa[static_cast<std::size_t>(active_isa())]; }
+};
+
+}  // namespace diptych

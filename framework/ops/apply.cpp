@@ -1,0 +1,93 @@
+#include "framework/ops/apply.h"
+
+#include <fmt/format.h>
+
+#include "framework/autograd/tape.h"
+#include "framework/core/context.h"
+#include "framework/core/tensor_body.h"
+#include "framework/graph/capture.h"
+
+namespace diptych {
+namespace {
+
+[[noreturn, gnu::noinline, gnu::cold]] void fail_inputs(const OpDef& op, std::span<const Tensor* const> inputs,
+                                                        Location where) {
+  if (static_cast<int>(inputs.size()) != op.inputs) {
+    throw Error(fmt::format("{}: takes {} inputs, got {}", op.name, op.inputs, inputs.size()), where, "");
+  }
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i]->defined()) {
+      throw Error(fmt::format("{}: input {} is undefined", op.name, i), where, "assign a value to it first");
+    }
+    if (inputs[i]->is_traced()) {
+      throw CaptureError(fmt::format("{}: input {} belongs to a graph whose capture has ended", op.name, i), where,
+                         "return it from the captured function instead of keeping it");
+    }
+  }
+  throw InternalError("inputs were refused without a reason");
+}
+
+/// The result of an eager op whose inputs have been checked.
+Tensor compute(const OpDef& op, std::span<const Tensor* const> inputs, const void* attributes, Location where) {
+  const TensorType* types[kMaxInputs];
+  Operand operands[kMaxInputs];
+  const auto count = inputs.size();
+  if (static_cast<int>(count) != op.inputs) [[unlikely]] {
+    fail_inputs(op, inputs, where);
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    const TensorBody* body = inputs[i]->body();
+    if (body == nullptr || body->is_traced) [[unlikely]] {
+      fail_inputs(op, inputs, where);
+    }
+    types[i] = &body->type;
+    operands[i] = {body->data, &body->type, &body->strides, body->contiguous};
+  }
+
+  TensorBody* output = new_body();
+  Tensor result = Tensor::adopt(output);
+  op.infer({op, {types, count}, attributes, where}, output->type);
+
+  if (op.view != nullptr) {
+    const TensorBody& input = *inputs[0]->body();
+    Layout layout;
+    if (op.view(input.type, input.strides, output->type, attributes, layout)) {
+      output->strides = layout.strides;
+      output->numel = output->type.shape.product();
+      output->storage = input.storage;
+      output->data = input.bytes() + layout.offset * static_cast<std::int64_t>(size_of(input.type.dtype));
+      output->contiguous = is_contiguous(output->type.shape, output->strides);
+      return result;
+    }
+  }
+
+  allocate_dense(output);
+  op.kernel(
+      {&op, operands, static_cast<int>(count), attributes, {output->data, &output->type, &output->strides, true}});
+  return result;
+}
+
+}  // namespace
+
+Tensor apply_eager(const OpDef& op, std::span<const Tensor* const> inputs, const void* attributes, Location where) {
+  return compute(op, inputs, attributes, where);
+}
+
+Tensor apply(const OpDef& op, std::span<const Tensor* const> inputs, const void* attributes, Location where) {
+  const ThreadContext& context = thread_context;
+  const trace::Zone zone(&op.label);
+  Tensor result = context.capture != nullptr ? context.capture->record(op, inputs, attributes, where)
+                                             : compute(op, inputs, attributes, where);
+  if (context.grad_enabled) {
+    std::uint32_t watched = 0;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      watched |= static_cast<std::uint32_t>(static_cast<bool>(inputs[i]->body()->tape)) << i;
+    }
+    if (watched != 0) {
+      autograd::record(op, inputs, watched, attributes, result, where);
+    }
+  }
+  return result;
+}
+
+}  // namespace diptych

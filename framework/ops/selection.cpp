@@ -1,0 +1,143 @@
+// where and cast: elementwise ops on inputs of several types.
+
+#include "framework/ops/creation.h"
+#include "framework/ops/define.h"
+#include "framework/ops/elementwise.h"
+
+namespace diptych {
+namespace {
+
+using namespace ops;
+
+struct Where {
+  template <class T>
+  DIPTYCH_INLINE static T apply(bool condition, T a, T b) {
+    return condition ? a : b;
+  }
+};
+
+std::array<LoopSet, kDTypeCount> where_loops() {
+  std::array<LoopSet, kDTypeCount> table{};
+  const auto fill = [&]<class T>() {
+    table[static_cast<std::size_t>(dtype_of<T>)] = kernels::loop_set<Where, void, bool, T, T>();
+  };
+  for (int i = 0; i < kDTypeCount; ++i) {
+    visit(static_cast<DType>(i), fill);
+  }
+  return table;
+}
+
+const Op kWhere{
+    {.name = "where",
+     .doc = "a where the condition holds, else b",
+     .inputs = 3,
+     .infer =
+         [](const InferCall& call, TensorType& output) {
+           if (call.input(0).dtype != DType::boolean) {
+             call.fail_dtype("the condition is not bool", "compare with 0 first");
+           }
+           output.dtype = call.input(1).dtype;
+           infer_broadcast(call, 1, output);
+           const Shape branches = output.shape;
+           if (!broadcast(call.shape(0), branches, output.shape)) {
+             call.fail_shape("the condition doesn't broadcast with the branches",
+                             "align the shapes from the right: lengths must be equal, or one of them 1");
+           }
+         },
+     .kernel = kernels::elementwise,
+     .loops = where_loops(),
+     .loop_input = 1,
+     .vjp = [](const VjpCall& v) -> Gradients {
+       const Tensor zero = full_like(v.cotangent, 0.0, Shape{});
+       return {Tensor(), v.needs(1) ? where(v.input(0), v.cotangent, zero) : Tensor(),
+               v.needs(2) ? where(v.input(0), zero, v.cotangent) : Tensor()};
+     },
+     .saves = {.inputs = 1},
+     .flops = flops_per_element<1>,
+     .samples =
+         [] {
+           std::vector<Sample> samples;
+           for (DType dtype : {DType::float32, DType::float64, DType::int64}) {
+             const SampleInput condition = sample(DType::boolean, {4, 9}, 0, 2);
+             samples.push_back({{condition, sample(dtype, {4, 9}), sample(dtype, {4, 9})}, {}});
+             samples.push_back({{condition, sample(dtype, {}), sample(dtype, {4, 9})}, {}});
+             samples.push_back({{condition, sample(dtype, {4, 9}), sample(dtype, {})}, {}});
+             samples.push_back({{sample(DType::boolean, {4, 1}, 0, 2), sample(dtype, {9}), sample(dtype, {1, 9})}, {}});
+           }
+           return samples;
+         }}};
+
+struct CastAttributes {
+  DType dtype = DType::float32;
+  static constexpr auto fields() { return std::tuple(field("dtype", &CastAttributes::dtype)); }
+};
+
+template <class To>
+struct Cast {
+  template <class From>
+  DIPTYCH_INLINE static To apply(From x) {
+    if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To> && !std::is_same_v<To, bool>) {
+      // A plain conversion is undefined out of range. 2^31 and 2^63 are exact in both float types.
+      constexpr From kEnd = static_cast<From>(std::int64_t{1} << (sizeof(To) * 8 - 2)) * From(2);
+      const bool inside = x >= -kEnd && x < kEnd;
+      const To converted = static_cast<To>(inside ? x : From(0));
+      const To end = x < From(0) ? std::numeric_limits<To>::min() : std::numeric_limits<To>::max();
+      return inside || x != x ? converted : end;
+    } else if constexpr (std::is_same_v<To, bool>) {
+      return x != From(0);
+    } else {
+      return static_cast<To>(x);
+    }
+  }
+};
+
+LoopSet cast_loops(std::span<const TensorType* const> inputs, const TensorType& output) {
+  return visit(inputs[0]->dtype, [&]<class From>() {
+    return visit(output.dtype, []<class To>() { return kernels::loop_set<Cast<To>, void, From>(); });
+  });
+}
+
+const Op kCast{{.name = "cast",
+                .doc = "x in another element type",
+                .inputs = 1,
+                .attributes = &attribute_type<CastAttributes>,
+                .infer =
+                    [](const InferCall& call, TensorType& output) {
+                      output.dtype = call.as<CastAttributes>().dtype;
+                      output.shape = call.shape(0);
+                    },
+                .kernel = kernels::elementwise,
+                .select_loop = cast_loops,
+                .vjp = [](const VjpCall& v) -> Gradients { return {cast(v.cotangent, v.input_type(0).dtype)}; },
+                .samples =
+                    [] {
+                      std::vector<Sample> samples;
+                      for (int from = 0; from < kDTypeCount; ++from) {
+                        for (int to = 0; to < kDTypeCount; ++to) {
+                          const CastAttributes attributes{static_cast<DType>(to)};
+                          samples.push_back({{sample(static_cast<DType>(from), {3, 21}, -5, 5)},
+                                             AttributeValue(&attribute_type<CastAttributes>, &attributes)});
+                        }
+                      }
+                      return samples;
+                    }}};
+
+}  // namespace
+
+Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b, Location location) {
+  if (a.defined() && b.defined() && a.dtype() != b.dtype()) {
+    const DType common = promote(a.dtype(), b.dtype());
+    return apply_op(kWhere, nullptr, location, condition, cast(a, common, location), cast(b, common, location));
+  }
+  return apply_op(kWhere, nullptr, location, condition, a, b);
+}
+
+Tensor cast(const Tensor& x, DType dtype, Location where) {
+  if (x.dtype() == dtype) {
+    return x;
+  }
+  const CastAttributes attributes{dtype};
+  return apply_op(kCast, &attributes, where, x);
+}
+
+}  // namespace diptych

@@ -1,0 +1,31 @@
+// Dead code elimination: drops nodes, constants and captured inputs that no output or update needs. Arguments and
+// states stay: they are the graph's signature.
+//
+//   %3 = exp(%0)          (nobody reads %3)
+//   return %1       =>    return %1
+
+#include "framework/passes/pass.h"
+
+namespace diptych::passes {
+
+bool eliminate_dead_code(graph::Graph& graph) {
+  std::vector<bool> needed(graph.types.size(), false);
+  for (graph::ValueId output : graph.outputs) {
+    needed[output] = true;
+  }
+  for (const graph::Update& update : graph.updates) {
+    needed[update.value] = true;
+  }
+  for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
+    if (needed[node->output]) {
+      for (graph::ValueId input : node->inputs) {
+        needed[input] = true;
+      }
+    }
+  }
+  std::size_t dropped = std::erase_if(graph.nodes, [&](const graph::Node& node) { return !needed[node.output]; });
+  dropped += std::erase_if(graph.constants, [&](const auto& constant) { return !needed[constant.first]; });
+  return dropped > 0;
+}
+
+}  // namespace diptych::passes

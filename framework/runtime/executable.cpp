@@ -1,0 +1,269 @@
+#include "framework/runtime/executable.h"
+
+#include <cstring>
+
+#include "framework/core/tensor_body.h"
+#include "framework/kernels/elementwise.h"
+#include "framework/runtime/memory_plan.h"
+
+namespace diptych::runtime {
+
+struct Executable::LinearTask {
+  LoopFn loop;
+  std::int64_t count;
+  void* data[kMaxInputs + 1];
+  std::int64_t strides[kMaxInputs + 1];
+  AttributeValue attributes;
+
+  static void run(const void* task) {
+    const auto& self = *static_cast<const LinearTask*>(task);
+    self.loop(self.count, self.data, self.strides, self.attributes.get());
+  }
+};
+
+struct Executable::StridedTask {
+  LoopFn loop;
+  kernels::ElementwisePlan plan;
+  int operands;
+  void* data[kMaxInputs + 1];
+  AttributeValue attributes;
+
+  static void run(const void* task) {
+    const auto& self = *static_cast<const StridedTask*>(task);
+    kernels::run_elementwise(self.plan, self.loop, self.data, self.operands, self.attributes.get());
+  }
+};
+
+struct Executable::KernelTask {
+  KernelCall call;
+  Operand inputs[kMaxInputs];
+  Place places[kMaxInputs + 1];  ///< what the operands' types and strides point to
+  AttributeValue attributes;
+
+  static void run(const void* task) {
+    const auto& self = *static_cast<const KernelTask*>(task);
+    self.call.op->kernel(self.call);
+  }
+};
+
+Executable::Executable(const graph::Graph& graph, std::span<const Strides> argument_strides,
+                       const ExecutableOptions& options)
+    : planned_(options.plan_memory), inputs_(graph.inputs) {
+  for (graph::ValueId output : graph.outputs) {
+    output_types_.push_back(graph.types[output]);
+  }
+  for (const auto& constant : graph.constants) {
+    constants_.push_back(constant.second);
+  }
+  state_is_written_.assign(inputs_.size(), false);
+  for (const graph::Update& update : graph.updates) {
+    state_is_written_[update.input] = true;
+  }
+
+  const Lowered lowered = lower(graph, argument_strides, {options.in_place});
+  output_buffers_.resize(output_types_.size());
+  for (const Buffer& buffer : lowered.buffers) {
+    const auto id = static_cast<std::uint32_t>(buffers_.size());
+    BoundBuffer bound;
+    bound.buffer = buffer;
+    buffers_.push_back(std::move(bound));
+    if (buffer.kind == BufferClass::output) {
+      output_buffers_[buffer.index] = id;
+    }
+  }
+  for (std::uint32_t i = 0; i < inputs_.size(); ++i) {
+    input_buffers_.push_back(i);  // lowering places the inputs first, in order
+  }
+  for (const LoweredNode& node : lowered.nodes) {
+    build(node);
+  }
+
+  std::vector<Lifetime> lifetimes;
+  std::vector<std::uint32_t> temporaries;
+  for (std::uint32_t id = 0; id < buffers_.size(); ++id) {
+    const Buffer& buffer = buffers_[id].buffer;
+    if (buffer.kind == BufferClass::temporary && buffer.first != UINT32_MAX) {
+      lifetimes.push_back({buffer.bytes, buffer.first, buffer.last});
+      temporaries.push_back(id);
+      stats_.temporary_bytes += buffer.bytes;
+    }
+    if (buffer.kind == BufferClass::constant) {
+      bind(buffers_[id], constants_[buffer.index].body()->data);
+    }
+  }
+  const MemoryPlan plan = plan_memory(lifetimes);
+  stats_.instructions = static_cast<std::uint32_t>(instructions_.size());
+  stats_.allocations = static_cast<std::uint32_t>(output_types_.size());
+  stats_.lower_bound_bytes = plan.lower_bound;
+  if (planned_) {
+    stats_.planned_peak_bytes = plan.peak;
+    stats_.heuristic = plan.heuristic;
+    arena_ = allocate_storage(plan.peak);
+    for (std::size_t i = 0; i < temporaries.size(); ++i) {
+      bind(buffers_[temporaries[i]], static_cast<std::byte*>(arena_->data()) + plan.offsets[i]);
+    }
+  } else {
+    stats_.allocations += static_cast<std::uint32_t>(temporaries.size());
+    starts_.resize(instructions_.size());
+    ends_.resize(instructions_.size());
+    for (std::uint32_t id : temporaries) {
+      starts_[buffers_[id].buffer.first].push_back(id);
+      ends_[buffers_[id].buffer.last].push_back(id);
+    }
+  }
+}
+
+Executable::~Executable() = default;
+
+void Executable::build(const LoweredNode& node) {
+  const auto slot = [&](const Place& place, void*& pointer) {
+    buffers_[place.buffer].slots.push_back({&pointer, place.offset});
+  };
+  const std::size_t count = node.inputs.size();
+  auto task = std::make_unique<KernelTask>();
+  task->attributes = node.attributes;
+  for (std::size_t i = 0; i < count; ++i) {
+    task->places[i] = node.inputs[i];
+    task->inputs[i] = {nullptr, &task->places[i].type, &task->places[i].strides, node.inputs[i].contiguous};
+  }
+  task->places[count] = node.output;
+  task->call = {node.op,
+                task->inputs,
+                static_cast<int>(count),
+                task->attributes.get(),
+                {nullptr, &task->places[count].type, &task->places[count].strides, true}};
+
+  labels_.push_back(&node.op->label);
+  source_ops_.push_back(node.source_op);
+  if (node.op->elementwise()) {
+    const TensorType* types[kMaxInputs];
+    for (std::size_t i = 0; i < count; ++i) {
+      types[i] = &node.inputs[i].type;
+    }
+    const LoopFn loop = node.op->loop({types, count}, node.output.type);
+    const auto bind_operands = [&](auto& elementwise_task) {
+      for (std::size_t i = 0; i < count; ++i) {
+        slot(node.inputs[i], elementwise_task.data[i]);
+      }
+      slot(node.output, elementwise_task.data[count]);
+    };
+    std::int64_t strides[kMaxInputs + 1];
+    if (kernels::linear_strides(task->call, strides)) {
+      auto linear = std::make_unique<LinearTask>();
+      linear->loop = loop;
+      linear->count = node.output.type.shape.product();
+      std::memcpy(linear->strides, strides, sizeof(std::int64_t) * (count + 1));
+      linear->attributes = node.attributes;
+      bind_operands(*linear);
+      instructions_.push_back({LinearTask::run, linear.get()});
+      linear_tasks_.push_back(std::move(linear));
+    } else {
+      auto strided = std::make_unique<StridedTask>();
+      strided->loop = loop;
+      strided->plan = kernels::plan_elementwise(task->call);
+      strided->operands = static_cast<int>(count) + 1;
+      strided->attributes = node.attributes;
+      bind_operands(*strided);
+      instructions_.push_back({StridedTask::run, strided.get()});
+      strided_tasks_.push_back(std::move(strided));
+    }
+    return;
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    slot(node.inputs[i], task->inputs[i].data);
+  }
+  slot(node.output, task->call.output.data);
+  instructions_.push_back({KernelTask::run, task.get()});
+  kernel_tasks_.push_back(std::move(task));
+}
+
+void Executable::bind(BoundBuffer& buffer, void* pointer) {
+  if (buffer.pointer == pointer) {
+    return;
+  }
+  buffer.pointer = pointer;
+  for (const Slot& slot : buffer.slots) {
+    *slot.location = static_cast<std::byte*>(pointer) + slot.offset;
+  }
+}
+
+void Executable::bind_inputs(std::span<const Tensor> arguments) {
+  std::size_t next_argument = 0;
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    const graph::Input& input = inputs_[i];
+    BoundBuffer& buffer = buffers_[input_buffers_[i]];
+    if (input.kind == graph::InputKind::argument) {
+      bind(buffer, arguments[next_argument++].body()->data);
+      continue;
+    }
+    if (input.kind == graph::InputKind::captured) {
+      bind(buffer, input.tensor.body()->data);
+      continue;
+    }
+    Tensor& value = input.variable.state()->value;
+    TensorBody* body = value.body();
+    // Somebody else who holds this tensor, or a view of it, must not see it change.
+    if (state_is_written_[i] && !(body->references.unique() && body->storage->references.unique())) {
+      Tensor own = Tensor::empty(body->type.dtype, body->type.shape);
+      std::memcpy(own.body()->data, body->data, buffer.buffer.bytes);
+      value = std::move(own);
+      body = value.body();
+    }
+    bind(buffer, body->data);
+  }
+}
+
+template <bool planned, bool traced>
+void Executable::execute() {
+  for (std::size_t i = 0; i < instructions_.size(); ++i) {
+    if constexpr (!planned) {
+      for (std::uint32_t id : starts_[i]) {
+        BoundBuffer& temporary = buffers_[id];
+        temporary.storage = allocate_storage(temporary.buffer.bytes);
+        bind(temporary, temporary.storage->data());
+      }
+    }
+    if constexpr (traced) {
+      const trace::Zone zone(labels_[i], source_ops_[i]);
+      instructions_[i].run(instructions_[i].task);
+    } else {
+      instructions_[i].run(instructions_[i].task);
+    }
+    if constexpr (!planned) {
+      for (std::uint32_t id : ends_[i]) {
+        buffers_[id].storage = StorageRef();
+      }
+    }
+  }
+}
+
+void Executable::run(std::span<const Tensor> arguments, std::vector<Tensor>& outputs) {
+  if (busy_.test_and_set(std::memory_order_acquire)) {
+    throw Error("this graph is already running; use one jit function per thread");
+  }
+  struct Release {
+    std::atomic_flag& flag;
+    ~Release() { flag.clear(std::memory_order_release); }
+  } release{busy_};
+
+  bind_inputs(arguments);
+  const std::size_t first = outputs.size();
+  for (std::size_t i = 0; i < output_types_.size(); ++i) {
+    Tensor output = Tensor::empty(output_types_[i].dtype, output_types_[i].shape);
+    bind(buffers_[output_buffers_[i]], output.body()->data);
+    outputs.push_back(std::move(output));
+  }
+  const bool traced = trace::hooks() != nullptr;
+  try {
+    if (planned_) {
+      traced ? execute<true, true>() : execute<true, false>();
+    } else {
+      traced ? execute<false, true>() : execute<false, false>();
+    }
+  } catch (...) {
+    outputs.resize(first);
+    throw;
+  }
+}
+
+}  // namespace diptych::runtime

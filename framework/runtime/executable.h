@@ -1,0 +1,89 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "framework/core/storage.h"
+#include "framework/runtime/lowering.h"
+
+namespace diptych::runtime {
+
+struct ExecutableOptions {
+  bool plan_memory = true;
+  bool in_place = true;
+};
+
+/// What a compiled graph costs, exactly.
+struct ExecutableStats {
+  std::uint32_t instructions = 0;      ///< kernel launches a call
+  std::uint32_t allocations = 0;       ///< blocks a call: outputs, and temporaries where memory isn't planned
+  std::size_t planned_peak_bytes = 0;  ///< of the arena; 0 where memory isn't planned
+  std::size_t lower_bound_bytes = 0;   ///< the most bytes of temporaries that live at one time
+  std::size_t temporary_bytes = 0;     ///< the sum over all temporaries
+  const char* heuristic = "";          ///< that placed them
+};
+
+/// A graph as a flat array of kernel calls with bound pointers. A call allocates nothing but its outputs.
+class Executable {
+ public:
+  Executable(const graph::Graph& graph, std::span<const Strides> argument_strides, const ExecutableOptions& options);
+  ~Executable();
+  Executable(const Executable&) = delete;
+  Executable& operator=(const Executable&) = delete;
+
+  /// `arguments` have the types and strides that this was made for. Reads and writes the graph's variables. Appends the
+  /// results to `outputs`. Throws Error if it is running already (on another thread, or from within itself).
+  void run(std::span<const Tensor> arguments, std::vector<Tensor>& outputs);
+
+  const ExecutableStats& stats() const { return stats_; }
+
+ private:
+  struct Instruction {
+    void (*run)(const void* task);
+    const void* task;
+  };
+  struct LinearTask;   ///< an elementwise op in one loop
+  struct StridedTask;  ///< an elementwise op over broadcast or strided operands
+  struct KernelTask;   ///< any other kernel
+
+  /// A pointer inside a task that has to follow its buffer.
+  struct Slot {
+    void** location;
+    std::int64_t offset;
+  };
+  struct BoundBuffer {
+    Buffer buffer;
+    void* pointer = nullptr;
+    std::vector<Slot> slots;
+    StorageRef storage;  ///< outputs, during a call; temporaries where memory isn't planned
+  };
+
+  void build(const LoweredNode& node);
+  void bind(BoundBuffer& buffer, void* pointer);
+  void bind_inputs(std::span<const Tensor> arguments);
+  template <bool planned, bool traced>
+  void execute();
+
+  ExecutableStats stats_;
+  bool planned_;
+  std::vector<graph::Input> inputs_;
+  std::vector<TensorType> output_types_;
+  std::vector<Tensor> constants_;
+  std::vector<bool> state_is_written_;  ///< by input
+  std::vector<BoundBuffer> buffers_;
+  std::vector<std::uint32_t> input_buffers_;
+  std::vector<std::uint32_t> output_buffers_;
+  std::vector<std::vector<std::uint32_t>> starts_;  ///< temporaries to allocate before instruction i, if not planned
+  std::vector<std::vector<std::uint32_t>> ends_;
+  std::vector<Instruction> instructions_;
+  std::vector<const trace::Label*> labels_;
+  std::vector<std::uint64_t> source_ops_;
+  // Tasks don't move: instructions point to them, and slots into them.
+  std::vector<std::unique_ptr<LinearTask>> linear_tasks_;
+  std::vector<std::unique_ptr<StridedTask>> strided_tasks_;
+  std::vector<std::unique_ptr<KernelTask>> kernel_tasks_;
+  StorageRef arena_;
+  std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
+};
+
+}  // namespace diptych::runtime

@@ -1,0 +1,242 @@
+#include "framework/runtime/lowering.h"
+
+#include <algorithm>
+
+namespace diptych::runtime {
+namespace {
+
+using graph::Graph;
+using graph::InputKind;
+using graph::ValueId;
+
+std::size_t bytes_of(const TensorType& type) {
+  return static_cast<std::size_t>(type.shape.product()) * size_of(type.dtype);
+}
+
+class Lowering {
+ public:
+  Lowering(const Graph& graph, const LoweringOptions& options)
+      : graph_(graph), options_(options), places_(graph.types.size()) {}
+
+  Lowered run(std::span<const Strides> argument_strides) {
+    place_inputs(argument_strides);
+    for (const graph::Node& node : graph_.nodes) {
+      lower_node(node);
+    }
+    lower_outputs();
+    lower_updates();
+    find_lifetimes();
+    if (options_.in_place) {
+      write_states_in_place();
+      reuse_dying_inputs();
+      find_lifetimes();
+    }
+    return std::move(result_);
+  }
+
+ private:
+  std::uint32_t new_buffer(BufferClass kind, std::uint32_t index, std::size_t bytes) {
+    result_.buffers.push_back({kind, index, bytes, 0, 0});
+    return static_cast<std::uint32_t>(result_.buffers.size() - 1);
+  }
+  Place dense_place(std::uint32_t buffer, const TensorType& type) {
+    return {buffer, 0, type, contiguous_strides(type.shape), true};
+  }
+  Buffer& buffer_of(const Place& place) { return result_.buffers[place.buffer]; }
+
+  void place_inputs(std::span<const Strides> argument_strides) {
+    std::uint32_t arguments = 0;
+    for (std::uint32_t i = 0; i < graph_.inputs.size(); ++i) {
+      const graph::Input& input = graph_.inputs[i];
+      const TensorType& type = graph_.types[input.value];
+      const BufferClass kind = input.kind == InputKind::argument ? BufferClass::argument
+                               : input.kind == InputKind::state  ? BufferClass::state
+                                                                 : BufferClass::captured;
+      Place place = dense_place(new_buffer(kind, i, bytes_of(type)), type);
+      if (kind == BufferClass::argument) {
+        result_.buffers.back().index = arguments;
+        place.strides = argument_strides[arguments++];
+      } else if (input.tensor.defined()) {
+        place.strides = input.tensor.strides();
+      }
+      place.contiguous = is_contiguous(type.shape, place.strides);
+      places_[input.value] = place;
+    }
+    for (std::uint32_t i = 0; i < graph_.constants.size(); ++i) {
+      const auto& [value, tensor] = graph_.constants[i];
+      places_[value] = dense_place(new_buffer(BufferClass::constant, i, bytes_of(tensor.type())), tensor.type());
+    }
+  }
+
+  void lower_node(const graph::Node& node) {
+    const TensorType& type = graph_.types[node.output];
+    if (node.op->view != nullptr) {
+      const Place& input = places_[node.inputs[0]];
+      Layout layout;
+      if (node.op->view(input.type, input.strides, type, node.attributes.get(), layout)) {
+        places_[node.output] = {input.buffer,
+                                input.offset + layout.offset * static_cast<std::int64_t>(size_of(type.dtype)), type,
+                                layout.strides, is_contiguous(type.shape, layout.strides)};
+        return;
+      }
+    }
+    LoweredNode lowered{
+        node.op, node.attributes, {}, dense_place(new_buffer(BufferClass::temporary, 0, bytes_of(type)), type)};
+    if (!node.provenance.source_ops.empty()) {
+      lowered.source_op = node.provenance.source_ops.front() + std::uint64_t{1};
+    }
+    for (ValueId input : node.inputs) {
+      lowered.inputs.push_back(places_[input]);
+    }
+    places_[node.output] = lowered.output;
+    result_.nodes.push_back(std::move(lowered));
+  }
+
+  void copy(const Place& from, const Place& to) {
+    static const OpDef* const copy_op = find_op("copy");
+    result_.nodes.push_back({copy_op, {}, {from}, to, 0});
+  }
+
+  bool is_whole_temporary(const Place& place) {
+    return buffer_of(place).kind == BufferClass::temporary && place.contiguous && place.offset == 0 &&
+           bytes_of(place.type) == buffer_of(place).bytes;
+  }
+
+  void lower_outputs() {
+    for (std::uint32_t i = 0; i < graph_.outputs.size(); ++i) {
+      const Place place = places_[graph_.outputs[i]];
+      if (is_whole_temporary(place)) {
+        buffer_of(place).kind = BufferClass::output;
+        buffer_of(place).index = i;
+      } else {
+        copy(place, dense_place(new_buffer(BufferClass::output, i, bytes_of(place.type)), place.type));
+      }
+    }
+  }
+
+  /// Every new state is copied to its place at the end, after all reads; write_states_in_place() then takes away the
+  /// copies that it can.
+  void lower_updates() {
+    std::vector<std::pair<Place, Place>> writes;
+    for (const graph::Update& update : graph_.updates) {
+      Place source = places_[update.value];
+      const Place target = places_[graph_.inputs[update.input].value];
+      if (buffer_of(source).kind == BufferClass::state) {
+        // Another state's old value, which may be overwritten first.
+        const Place staged = dense_place(new_buffer(BufferClass::temporary, 0, bytes_of(source.type)), source.type);
+        copy(source, staged);
+        source = staged;
+      }
+      writes.emplace_back(source, target);
+    }
+    first_write_ = result_.nodes.size();
+    for (const auto& [source, target] : writes) {
+      copy(source, target);
+    }
+  }
+
+  void find_lifetimes() {
+    for (Buffer& buffer : result_.buffers) {
+      buffer.first = UINT32_MAX;
+      buffer.last = 0;
+    }
+    for (std::uint32_t i = 0; i < result_.nodes.size(); ++i) {
+      LoweredNode& node = result_.nodes[i];
+      buffer_of(node.output).first = std::min(buffer_of(node.output).first, i);
+      buffer_of(node.output).last = i;
+      for (const Place& input : node.inputs) {
+        buffer_of(input).last = i;
+      }
+    }
+  }
+
+  /// Whether `node` may write over `buffer`, which it reads: each element must be read by the very step that writes it,
+  /// through every operand that lies in the buffer (x + transpose(x) may not).
+  static bool can_overwrite(const LoweredNode& node, std::uint32_t buffer) {
+    return node.op->elementwise() && std::all_of(node.inputs.begin(), node.inputs.end(), [&](const Place& input) {
+             return input.buffer != buffer || (input.contiguous && input.offset == 0 && input.type == node.output.type);
+           });
+  }
+
+  void redirect(std::uint32_t from, std::uint32_t to) {
+    for (LoweredNode& node : result_.nodes) {
+      node.output.buffer = node.output.buffer == from ? to : node.output.buffer;
+      for (Place& input : node.inputs) {
+        input.buffer = input.buffer == from ? to : input.buffer;
+      }
+    }
+  }
+
+  void write_states_in_place() {
+    std::vector<bool> dropped(result_.nodes.size(), false);
+    for (std::size_t w = first_write_; w < result_.nodes.size(); ++w) {
+      const Place source = result_.nodes[w].inputs[0];
+      const Place target = result_.nodes[w].output;
+      if (!is_whole_temporary(source)) {
+        continue;
+      }
+      const std::uint32_t writer = buffer_of(source).first;
+      bool safe = true;
+      for (std::size_t i = writer; safe && i < result_.nodes.size(); ++i) {
+        for (const Place& input : result_.nodes[i].inputs) {
+          const bool reads_old = input.buffer == target.buffer;
+          safe = safe && (!reads_old || (i == writer && can_overwrite(result_.nodes[i], target.buffer)));
+        }
+      }
+      if (safe) {
+        dropped[w] = true;
+        redirect(source.buffer, target.buffer);
+      }
+    }
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < result_.nodes.size(); ++i) {
+      if (!dropped[i]) {
+        if (kept != i) {
+          result_.nodes[kept] = std::move(result_.nodes[i]);
+        }
+        ++kept;
+      }
+    }
+    result_.nodes.erase(result_.nodes.begin() + static_cast<std::ptrdiff_t>(kept), result_.nodes.end());
+    find_lifetimes();
+  }
+
+  void reuse_dying_inputs() {
+    // The class of buffers that share bytes, by its first member; `last` is kept for the class.
+    std::vector<std::uint32_t> owner(result_.buffers.size());
+    for (std::uint32_t i = 0; i < owner.size(); ++i) {
+      owner[i] = i;
+    }
+    for (std::uint32_t i = 0; i < result_.nodes.size(); ++i) {
+      LoweredNode& node = result_.nodes[i];
+      for (Place& input : node.inputs) {
+        input.buffer = owner[input.buffer];
+      }
+      const bool fresh = buffer_of(node.output).kind == BufferClass::temporary && buffer_of(node.output).first == i;
+      for (const Place& input : node.inputs) {
+        Buffer& dying = buffer_of(input);
+        if (fresh && dying.kind == BufferClass::temporary && dying.last == i &&
+            dying.bytes == buffer_of(node.output).bytes && can_overwrite(node, input.buffer)) {
+          dying.last = buffer_of(node.output).last;
+          owner[node.output.buffer] = input.buffer;
+          break;
+        }
+      }
+      node.output.buffer = owner[node.output.buffer];
+    }
+  }
+
+  const Graph& graph_;
+  LoweringOptions options_;
+  std::vector<Place> places_;
+  Lowered result_;
+  std::size_t first_write_ = 0;
+};
+
+}  // namespace
+
+Lowered lower(const Graph& graph, std::span<const Strides> argument_strides, const LoweringOptions& options) {
+  return Lowering(graph, options).run(argument_strides);
+}
+
+}  // namespace diptych::runtime

@@ -1,0 +1,101 @@
+#include "framework/runtime/memory_plan.h"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <numeric>
+
+#include "framework/core/allocator.h"
+
+namespace diptych::runtime {
+namespace {
+
+std::size_t aligned(std::size_t bytes) {
+  constexpr std::size_t a = allocator::kAlignment;
+  return (bytes + a - 1) / a * a;
+}
+
+bool meet(const Lifetime& a, const Lifetime& b) { return a.first <= b.last && b.first <= a.last; }
+
+std::size_t most_live_bytes(std::span<const Lifetime> lifetimes) {
+  std::uint32_t end = 0;
+  for (const Lifetime& lifetime : lifetimes) {
+    end = std::max(end, lifetime.last + 1);
+  }
+  std::vector<std::int64_t> change(end + std::size_t{1}, 0);
+  for (const Lifetime& lifetime : lifetimes) {
+    change[lifetime.first] += static_cast<std::int64_t>(aligned(lifetime.bytes));
+    change[lifetime.last + 1] -= static_cast<std::int64_t>(aligned(lifetime.bytes));
+  }
+  std::int64_t live = 0;
+  std::int64_t most = 0;
+  for (std::int64_t step : change) {
+    live += step;
+    most = std::max(most, live);
+  }
+  return static_cast<std::size_t>(most);
+}
+
+/// Places buffers in the given order, each into the smallest gap that fits between those it meets.
+MemoryPlan place(std::span<const Lifetime> lifetimes, std::span<const std::uint32_t> order) {
+  MemoryPlan plan;
+  plan.offsets.assign(lifetimes.size(), 0);
+  std::vector<std::uint32_t> placed;  // by offset
+  for (std::uint32_t id : order) {
+    const std::size_t size = aligned(lifetimes[id].bytes);
+    std::size_t best = 0;
+    std::size_t best_gap = std::numeric_limits<std::size_t>::max();
+    std::size_t end = 0;  // of the neighbours so far
+    for (std::uint32_t other : placed) {
+      if (!meet(lifetimes[id], lifetimes[other])) {
+        continue;
+      }
+      if (plan.offsets[other] > end) {
+        const std::size_t gap = plan.offsets[other] - end;
+        if (gap >= size && gap < best_gap) {
+          best = end;
+          best_gap = gap;
+        }
+      }
+      end = std::max(end, plan.offsets[other] + aligned(lifetimes[other].bytes));
+    }
+    plan.offsets[id] = best_gap == std::numeric_limits<std::size_t>::max() ? end : best;
+    plan.peak = std::max(plan.peak, plan.offsets[id] + size);
+    const auto at = std::upper_bound(placed.begin(), placed.end(), id, [&](std::uint32_t a, std::uint32_t b) {
+      return plan.offsets[a] < plan.offsets[b];
+    });
+    placed.insert(at, id);
+  }
+  return plan;
+}
+
+}  // namespace
+
+MemoryPlan plan_memory(std::span<const Lifetime> lifetimes) {
+  struct Heuristic {
+    const char* name;
+    std::function<bool(const Lifetime&, const Lifetime&)> before;
+  };
+  const Heuristic heuristics[] = {
+      {"largest first", [](const Lifetime& a, const Lifetime& b) { return a.bytes > b.bytes; }},
+      {"longest-lived first", [](const Lifetime& a, const Lifetime& b) { return a.last - a.first > b.last - b.first; }},
+      {"in execution order", [](const Lifetime& a, const Lifetime& b) { return a.first < b.first; }},
+  };
+  MemoryPlan best;
+  best.peak = std::numeric_limits<std::size_t>::max();
+  for (const Heuristic& heuristic : heuristics) {
+    std::vector<std::uint32_t> order(lifetimes.size());
+    std::iota(order.begin(), order.end(), 0U);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return heuristic.before(lifetimes[a], lifetimes[b]); });
+    MemoryPlan plan = place(lifetimes, order);
+    if (plan.peak < best.peak) {
+      best = std::move(plan);
+      best.heuristic = heuristic.name;
+    }
+  }
+  best.lower_bound = most_live_bytes(lifetimes);
+  return best;
+}
+
+}  // namespace diptych::runtime

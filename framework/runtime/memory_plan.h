@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+/// Static memory planning: offsets in one arena for buffers whose lifetimes are known.
+///
+///   buffer classes            who owns the bytes
+///   argument, captured        the caller's tensors; never written
+///   state                     the Variable; written in place when every read of the old value comes first
+///   constant                  the executable, filled at compile time
+///   output                    fresh storage, one allocation a call
+///   temporary                 the arena, planned here; two temporaries share bytes when their lifetimes don't meet
+///
+/// Switched off ("memory-plan" disabled), temporaries are allocated before the instruction that writes them and freed
+/// after the last that reads them, as eager does.
+namespace diptych::runtime {
+
+struct Lifetime {
+  std::size_t bytes;
+  std::uint32_t first;  ///< the instruction that writes it
+  std::uint32_t last;   ///< the last instruction that reads it (inclusive)
+};
+
+struct MemoryPlan {
+  std::vector<std::size_t> offsets;
+  std::size_t peak = 0;         ///< bytes of the arena
+  std::size_t lower_bound = 0;  ///< the most bytes that live at one time: no plan can do with less
+  const char* heuristic = "";   ///< the one of several that gave the smallest peak
+};
+
+MemoryPlan plan_memory(std::span<const Lifetime> lifetimes);
+
+}  // namespace diptych::runtime
