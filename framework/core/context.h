@@ -18,6 +18,7 @@ struct ThreadContext {
   graph::Capture* capture = nullptr;  ///< the graph under capture, or null: eager
   bool grad_enabled = true;
   Mode mode = Mode::eager;
+  std::uint64_t dispatches = 0;  ///< ops that this thread has applied
 };
 
 inline constinit thread_local ThreadContext thread_context{};

@@ -83,7 +83,7 @@ class Jit {
       return Result((*function_)(arguments...));  // part of the graph around it
     }
     if (flat_ == nullptr) {
-      flat_ = std::make_unique<JitFunction>(
+      flat_ = std::make_shared<JitFunction>(
           [function = function_, prototype = std::tuple<Arguments...>(arguments...)](std::span<const Tensor> tensors,
                                                                                      std::shared_ptr<void>& structure) {
             const auto rebuilt = rebuild_tree(prototype, tensors);
@@ -107,7 +107,7 @@ class Jit {
  private:
   std::shared_ptr<Fn> function_;
   JitOptions options_;
-  std::unique_ptr<JitFunction> flat_;
+  std::shared_ptr<JitFunction> flat_;  ///< shared by copies
 };
 
 }  // namespace diptych::graph

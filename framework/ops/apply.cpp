@@ -74,7 +74,8 @@ Tensor apply_eager(const OpDef& op, std::span<const Tensor* const> inputs, const
 }
 
 Tensor apply(const OpDef& op, std::span<const Tensor* const> inputs, const void* attributes, Location where) {
-  const ThreadContext& context = thread_context;
+  ThreadContext& context = thread_context;
+  ++context.dispatches;
   const trace::Zone zone(&op.label);
   Tensor result = context.capture != nullptr ? context.capture->record(op, inputs, attributes, where)
                                              : compute(op, inputs, attributes, where);

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+namespace diptych::reports {
+
+/// Fills the computed part of every cell from its raw part (`processes`, `validity`, the run's `size` and `seed`): each
+/// arm's `seconds`, `first_call_seconds`, `worst_call_seconds`, `compile_seconds`; the cell's `comparisons` of "eager"
+/// with every other arm; and its `rungs`, from each arm to the next one of the ladder. Definitions: statistics.h.
+/// Idempotent. Throws Error, naming cell, process and round, for times that are missing, zero, negative or not finite.
+///
+/// Verdicts, the first that applies:
+///   INVALID       arms-disagree | empty
+///   CONTAMINATED  control-drift | steal-time: over 5 % in any process
+///   INDICATIVE    quick-size: a direction, not a verdict
+///   INCONCLUSIVE  too-few-processes: one process has no interval
+///   FASTER, SLOWER  interval-excludes-1
+///   EQUIVALENT    within-margin: the 90 % interval lies within +-2 %
+///   INCONCLUSIVE  effect-below-mde
+void analyse(nlohmann::json& run);
+
+}  // namespace diptych::reports

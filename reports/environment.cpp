@@ -1,0 +1,52 @@
+#include "reports/environment.h"
+
+#include <algorithm>
+
+namespace diptych::reports {
+namespace {
+
+using Json = nlohmann::json;
+
+std::string scalar(const Json& value) {
+  if (value.is_string()) {
+    return value.get<std::string>();
+  }
+  return value.is_null() ? "unknown" : value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+bool is_flat(const Json& array) {
+  return std::none_of(array.begin(), array.end(), [](const Json& value) { return value.is_structured(); });
+}
+
+void visit(const Json& value, const std::string& name, std::size_t limit, std::vector<EnvironmentEntry>& out) {
+  if (out.size() >= limit) {
+    return;
+  }
+  if (value.is_object()) {
+    for (const auto& [key, child] : value.items()) {
+      visit(child, name.empty() ? key : name + "." + key, limit, out);
+    }
+  } else if (value.is_array() && is_flat(value)) {
+    std::string joined;
+    for (const Json& item : value) {
+      joined += (joined.empty() ? "" : ", ") + scalar(item);
+    }
+    out.push_back({name, joined});
+  } else if (value.is_array()) {
+    for (std::size_t i = 0; i < value.size(); ++i) {
+      visit(value[i], name + "." + std::to_string(i), limit, out);
+    }
+  } else {
+    out.push_back({name, scalar(value)});
+  }
+}
+
+}  // namespace
+
+std::vector<EnvironmentEntry> flatten_environment(const Json& environment, std::size_t limit) {
+  std::vector<EnvironmentEntry> out;
+  visit(environment, "", limit, out);
+  return out;
+}
+
+}  // namespace diptych::reports

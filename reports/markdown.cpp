@@ -1,0 +1,98 @@
+#include "reports/markdown.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "reports/environment.h"
+#include "reports/format.h"
+#include "reports/json_access.h"
+#include "reports/summary.h"
+#include "reports/text.h"
+
+namespace diptych::reports {
+namespace {
+
+// The fence is longer than any run of backticks inside, so that no command can close it.
+std::string code_block(const std::string& body) {
+  const std::string line = printable(body);
+  std::size_t longest = 0;
+  std::size_t current = 0;
+  for (const char c : line) {
+    current = c == '`' ? current + 1 : 0;
+    longest = std::max(longest, current);
+  }
+  const std::string fence(std::max<std::size_t>(3, longest + 1), '`');
+  return fmt::format("{}\n{}\n{}\n", fence, line, fence);
+}
+
+std::string cell_name(const Json& cell) { return escape_markdown(shorten(printable(text(cell, "workload")), 200)); }
+
+std::string overview(const Json& run) {
+  std::string out = "| workload | arm | time | against eager | compile | break-even | verdict |\n";
+  out += "|---|---|--:|--:|--:|--:|---|\n";
+  for (const Json& cell : list(run, "cells")) {
+    for (const Json& arm : list(cell, "arms")) {
+      const std::string name = text(arm, "name");
+      Json comparison;
+      for (const Json& candidate : list(cell, "comparisons")) {
+        if (text(candidate, "arm") == name) {
+          comparison = candidate;
+        }
+      }
+      const auto seconds = estimate(member(arm, "seconds"));
+      const auto speedup = estimate(member(comparison, "speedup"));
+      const auto compile = estimate(member(arm, "compile_seconds"));
+      const std::string verdict = escape_markdown(verdict_text(comparison));
+      out += fmt::format(
+          "| {} | {} | {} | {} | {} | {} | {} |\n", cell_name(cell), escape_markdown(name),
+          seconds ? format_seconds(*seconds, Glyphs::typographic) : "-",
+          speedup ? format_ratio(*speedup, Glyphs::typographic) : "",
+          format_seconds(compile && compile->value > 0 ? std::optional<double>(compile->value) : std::nullopt,
+                         Glyphs::typographic),
+          comparison.is_null() ? "" : escape_markdown(break_even_text(comparison)),
+          comparison.is_null() ? "" : fmt::format("**{}**", verdict));
+    }
+  }
+  return out;
+}
+
+std::string reasons(const Json& run) {
+  std::string out;
+  for (const Json& cell : list(run, "cells")) {
+    const std::string reason = escape_markdown(why(cell, Glyphs::typographic));
+    out += fmt::format("- {}: {}", cell_name(cell), reason.empty() ? "nothing to compare" : reason);
+    for (const std::string& metric : metric_lines(cell, Glyphs::typographic)) {
+      out += "; " + escape_markdown(metric);
+    }
+    out += "\n";
+  }
+  return out;
+}
+
+std::string environment(const Json& run) {
+  std::string out = "<details><summary>Environment</summary>\n\n| | |\n|---|---|\n";
+  for (const EnvironmentEntry& entry : flatten_environment(member(run, "environment"))) {
+    out += fmt::format("| {} | {} |\n", escape_markdown(entry.name),
+                       escape_markdown(shorten(printable(entry.value), 400)));
+  }
+  return out + "\n</details>\n";
+}
+
+}  // namespace
+
+std::string render_markdown(const nlohmann::json& run) {
+  const std::string command = joined(list(run, "command"), " ");
+  std::string out = fmt::format("# {}\n\n", escape_markdown(headline(run, Glyphs::typographic)));
+  out +=
+      fmt::format("{}. Times are per call; brackets are 95 % intervals over processes; above 1× the arm is faster.\n\n",
+                  escape_markdown(setup_line(run, Glyphs::typographic)));
+  if (const std::string warning = caution(run); !warning.empty()) {
+    out += escape_markdown(warning) + "\n\n";
+  }
+  out +=
+      overview(run) + "\n## Why\n\n" + reasons(run) + "\n## Again\n\n" + code_block(command) + "\n" + environment(run);
+  return out;
+}
+
+}  // namespace diptych::reports

@@ -1,0 +1,187 @@
+#include "reports/statistics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "framework/core/error.h"
+#include "reports/distributions.h"
+
+namespace diptych::reports {
+namespace {
+
+double checked_time(double seconds) {
+  if (!std::isfinite(seconds) || seconds <= 0) {
+    throw Error(fmt::format("a time of {} s is not a measurement: times are finite and positive", seconds));
+  }
+  return seconds;
+}
+
+double mean(std::span<const double> values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+// s / sqrt(P) with the unbiased variance.
+double standard_error(std::span<const double> values) {
+  const double centre = mean(values);
+  double squares = 0;
+  for (const double v : values) {
+    squares += (v - centre) * (v - centre);
+  }
+  const double n = static_cast<double>(values.size());
+  return std::sqrt(squares / (n - 1) / n);
+}
+
+Estimate exponential(Estimate e) {
+  e.value = std::exp(e.value);
+  if (e.has_interval()) {
+    e.low = std::exp(*e.low);
+    e.high = std::exp(*e.high);
+  }
+  return e;
+}
+
+std::vector<double> logs(std::span<const double> seconds) {
+  std::vector<double> out;
+  for (const double s : seconds) {
+    out.push_back(std::log(checked_time(s)));
+  }
+  return out;
+}
+
+struct CostPoint {
+  double numerator, denominator;
+};
+
+// From the same estimators that the report shows, so that its two cost lines cross at N*.
+CostPoint cost_point(std::span<const ProcessCost> processes) {
+  const auto estimate = [&](double ProcessCost::*field) {
+    std::vector<double> values;
+    for (const ProcessCost& p : processes) {
+      values.push_back(p.*field);
+    }
+    const bool positive = std::all_of(values.begin(), values.end(), [](double v) { return v > 0; });
+    return positive ? std::exp(mean(logs(values))) : mean(values);
+  };
+  return {estimate(&ProcessCost::arm_compile) - estimate(&ProcessCost::base_compile),
+          estimate(&ProcessCost::base_seconds) - estimate(&ProcessCost::arm_seconds)};
+}
+
+double calls(CostPoint point) {
+  if (point.denominator <= 0) {
+    return std::numeric_limits<double>::infinity();
+  }
+  return std::max(0.0, point.numerator / point.denominator);
+}
+
+std::optional<double> if_finite(double value) {
+  return std::isfinite(value) ? std::optional<double>(value) : std::nullopt;
+}
+
+}  // namespace
+
+double median(std::span<const double> values) {
+  if (values.empty()) {
+    throw Error("the median of nothing was asked for");
+  }
+  std::vector<double> sorted(values.begin(), values.end());
+  std::sort(sorted.begin(), sorted.end());
+  const std::size_t half = sorted.size() / 2;
+  return sorted.size() % 2 == 1 ? sorted[half] : 0.5 * (sorted[half - 1] + sorted[half]);
+}
+
+double process_effect(std::span<const double> base_seconds, std::span<const double> arm_seconds) {
+  if (base_seconds.size() != arm_seconds.size()) {
+    throw Error(fmt::format("rounds are not paired: {} times against {}", base_seconds.size(), arm_seconds.size()));
+  }
+  std::vector<double> differences;
+  for (std::size_t j = 0; j < base_seconds.size(); ++j) {
+    differences.push_back(std::log(checked_time(base_seconds[j])) - std::log(checked_time(arm_seconds[j])));
+  }
+  return median(differences);
+}
+
+Estimate mean_interval(std::span<const double> values, double level) {
+  if (values.empty()) {
+    throw Error("an interval over no processes was asked for");
+  }
+  Estimate e{mean(values), {}, {}, level};
+  if (values.size() >= 2) {
+    const double half =
+        student_t_quantile(0.5 + level / 2, static_cast<double>(values.size() - 1)) * standard_error(values);
+    e.low = e.value - half;
+    e.high = e.value + half;
+  }
+  return e;
+}
+
+Estimate ratio_estimate(std::span<const double> effects, double level) {
+  return exponential(mean_interval(effects, level));
+}
+
+Estimate time_estimate(std::span<const double> process_seconds, double level) {
+  return exponential(mean_interval(logs(process_seconds), level));
+}
+
+Estimate cost_estimate(std::span<const double> process_seconds, double level) {
+  for (const double s : process_seconds) {
+    if (!std::isfinite(s) || s < 0) {
+      throw Error(fmt::format("a compile time of {} s is not a measurement: it is finite and not negative", s));
+    }
+  }
+  const bool positive = std::all_of(process_seconds.begin(), process_seconds.end(), [](double s) { return s > 0; });
+  return positive ? time_estimate(process_seconds, level) : mean_interval(process_seconds, level);
+}
+
+std::optional<double> minimum_detectable_effect(std::span<const double> effects, double alpha, double power) {
+  if (effects.size() < 2) {
+    return std::nullopt;
+  }
+  const double degrees = static_cast<double>(effects.size() - 1);
+  return (student_t_quantile(1 - alpha / 2, degrees) + student_t_quantile(power, degrees)) * standard_error(effects);
+}
+
+bool equivalent(std::span<const double> effects, double margin) {
+  const Estimate e = mean_interval(effects, 0.90);
+  const double bound = std::log1p(margin);
+  return e.has_interval() && *e.low > -bound && *e.high < bound;
+}
+
+BreakEven break_even(std::span<const ProcessCost> processes, std::uint64_t seed, double level, int resamples) {
+  std::vector<double> saved;
+  for (const ProcessCost& p : processes) {
+    saved.push_back(checked_time(p.base_seconds) - checked_time(p.arm_seconds));
+  }
+  const CostPoint point = cost_point(processes);
+  const Estimate denominator = mean_interval(saved, level);
+  if (point.denominator <= 0 || (denominator.has_interval() && *denominator.low <= 0)) {
+    return {};
+  }
+  BreakEven result{true, calls(point), {}, {}};
+  if (processes.size() < 2) {
+    return result;
+  }
+  std::mt19937_64 random(seed);
+  std::vector<double> draws;
+  std::vector<ProcessCost> sample(processes.size());
+  for (int b = 0; b < resamples; ++b) {
+    for (ProcessCost& p : sample) {
+      p = processes[random() % processes.size()];  // the bias of % is below 2^-60; the result is the same everywhere
+    }
+    draws.push_back(calls(cost_point(sample)));
+  }
+  std::sort(draws.begin(), draws.end());
+  const auto percentile = [&](double q) {
+    return draws[static_cast<std::size_t>(q * static_cast<double>(draws.size() - 1) + 0.5)];
+  };
+  result.low = if_finite(percentile((1 - level) / 2));
+  result.high = if_finite(percentile((1 + level) / 2));
+  return result;
+}
+
+}  // namespace diptych::reports

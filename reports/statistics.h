@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+/// The definitions behind every number of a run. The unit of replication is a process; rounds inside a process are
+/// paired, one time per arm [Kalibera & Jones 2013]. Pure functions; times are in seconds and must be finite and
+/// positive, else diptych::Error.
+namespace diptych::reports {
+
+/// An estimate with its interval over processes. One process has no interval: low and high are empty.
+struct Estimate {
+  double value = 0;
+  std::optional<double> low, high;
+  double level = 0.95;
+
+  bool has_interval() const { return low && high; }
+  bool excludes(double point) const { return has_interval() && (*low > point || *high < point); }
+};
+
+/// Throws Error on an empty span.
+double median(std::span<const double> values);
+
+/// Process effect m_i = median over rounds of ln(base) - ln(arm); positive when the arm is faster. Both spans hold
+/// the same rounds.
+double process_effect(std::span<const double> base_seconds, std::span<const double> arm_seconds);
+
+/// Student t interval for the mean of one value per process.
+Estimate mean_interval(std::span<const double> values, double level = 0.95);
+
+/// exp of the mean of the process effects, the interval taken on the log scale.
+Estimate ratio_estimate(std::span<const double> effects, double level = 0.95);
+
+/// Geometric mean of one positive time per process (the process's median round), interval on the log scale.
+Estimate time_estimate(std::span<const double> process_seconds, double level = 0.95);
+
+/// Compile times: `time_estimate` when all are positive; the plain mean when some are zero (nothing to compile).
+Estimate cost_estimate(std::span<const double> process_seconds, double level = 0.95);
+
+/// (t_{1-alpha/2, P-1} + t_{power, P-1}) * s_m / sqrt(P): the smallest effect, on the log scale, that this many
+/// processes with this spread would have found. Empty for fewer than two processes.
+std::optional<double> minimum_detectable_effect(std::span<const double> effects, double alpha = 0.05,
+                                                double power = 0.9);
+
+/// Two one-sided tests at 5 %: the 90 % interval lies inside +-ln(1 + margin) [Schuirmann 1987].
+bool equivalent(std::span<const double> effects, double margin = 0.02);
+
+/// What one process says about paying `compile` once and `seconds` for each call.
+struct ProcessCost {
+  double base_seconds, arm_seconds;
+  double base_compile, arm_compile;
+};
+
+struct BreakEven {
+  bool reached = false;
+  std::optional<double> calls, low, high;
+};
+
+/// N* = (C_arm - C_base) / (t_base - t_arm), with a percentile interval from a joint bootstrap of whole processes
+/// (the same seed gives the same interval). Not reached when the interval of t_base - t_arm doesn't lie above zero.
+/// `high` is empty when the bootstrap has no upper bound.
+BreakEven break_even(std::span<const ProcessCost> processes, std::uint64_t seed, double level = 0.95,
+                     int resamples = 4000);
+
+}  // namespace diptych::reports

@@ -1,0 +1,192 @@
+#include <chrono>
+#include <cmath>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "reports/diagram.h"
+#include "reports/layout.h"
+#include "tests/reports/well_formed.h"
+
+namespace diptych::reports {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using testing::markup_problem;
+using ::testing::Not;
+
+// A chain with a skip connection, in two scopes.
+Diagram sample() {
+  Diagram d;
+  d.title = "block";
+  d.nodes = {{"x", {"x", "f32[2,3]"}, NodeClass::input, {}, "an input"},
+             {"mm", {"matmul"}, NodeClass::matmul, {"block", "attention"}, "at model.cpp:12", Emphasis::added, 0.4},
+             {"add", {"add"}, NodeClass::elementwise, {"block"}, "", Emphasis::removed},
+             {"y", {"y"}, NodeClass::output}};
+  d.edges = {
+      {"x", "mm", "f32[2,3]"}, {"mm", "add", ""}, {"x", "add", ""}, {"add", "y", "f32[2,4]"}, {"add", "gone", ""}};
+  return d;
+}
+
+bool overlap(const Box& a, const Box& b) {
+  return a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height && b.y < a.y + a.height;
+}
+
+void expect_sound(const Layout& layout, bool down = true) {
+  for (std::size_t i = 0; i < layout.nodes.size(); ++i) {
+    const Box& a = layout.nodes[i];
+    EXPECT_GE(a.x, -1);
+    EXPECT_GE(a.y, -1);
+    EXPECT_LE(a.x + a.width, layout.width + 1);
+    EXPECT_LE(a.y + a.height, layout.height + 1);
+    for (std::size_t j = i + 1; j < layout.nodes.size(); ++j) {
+      EXPECT_FALSE(overlap(a, layout.nodes[j])) << i << " and " << j;
+    }
+  }
+  for (const PlacedEdge& edge : layout.edges) {
+    ASSERT_GE(edge.curve.size(), 4u);
+    EXPECT_EQ(edge.curve.size() % 3, 1u);
+    const Box& from = layout.nodes[edge.from];
+    const Box& to = layout.nodes[edge.to];
+    EXPECT_LT(down ? from.y : from.x, down ? to.y : to.x);
+    EXPECT_NEAR(edge.curve.back().x, to.x + to.width / 2, to.width / 2 + 2);
+    EXPECT_NEAR(edge.curve.back().y, to.y + to.height / 2, to.height / 2 + 2);
+  }
+}
+
+TEST(Diagram, GraphvizPlacesNodesEdgesAndScopes) {
+  for (const Direction direction : {Direction::top_down, Direction::left_right}) {
+    Diagram d = sample();
+    d.direction = direction;
+    const auto layout = graphviz_layout(prepare(d), 5);
+    ASSERT_TRUE(layout);
+    expect_sound(*layout, direction == Direction::top_down);
+    ASSERT_EQ(layout->clusters.size(), 2u);
+    EXPECT_EQ(layout->clusters[1].path, (std::vector<std::string>{"block", "attention"}));
+    const Box& inner = layout->clusters[1].box;
+    const Box& node = layout->nodes[1];
+    EXPECT_TRUE(inner.x <= node.x && node.x + node.width <= inner.x + inner.width + 1);
+  }
+}
+
+TEST(Diagram, PlainLayoutIsSound) {
+  for (const Direction direction : {Direction::top_down, Direction::left_right}) {
+    Diagram d = sample();
+    d.direction = direction;
+    expect_sound(plain_layout(prepare(d)), direction == Direction::top_down);
+  }
+}
+
+TEST(Diagram, PlainLayoutSurvivesCyclesAndLoops) {
+  Diagram d;
+  d.nodes = {{"a", {"a"}}, {"b", {"b"}}, {"c", {"c"}}};
+  d.edges = {{"a", "b", ""}, {"b", "c", ""}, {"c", "a", ""}, {"b", "b", ""}};
+  EXPECT_EQ(plain_layout(prepare(d)).nodes.size(), 3u);
+  EXPECT_EQ(markup_problem(render_svg(d)), "");
+}
+
+TEST(Diagram, IsWellFormedAndComplete) {
+  const std::string svg = render_svg(sample(), {"p1"});
+  EXPECT_EQ(markup_problem(svg), "");
+  EXPECT_TRUE(svg.starts_with("<svg"));
+  EXPECT_THAT(svg, AllOf(HasSubstr(">matmul<"), HasSubstr("<title>at model.cpp:12, added</title>"),
+                         HasSubstr("dg-removed"), HasSubstr("id=\"p1-n0\""), HasSubstr("f32[2,4]"), HasSubstr("40 %")));
+  EXPECT_THAT(svg, Not(HasSubstr("plain layout")));
+}
+
+TEST(Diagram, OfNothing) {
+  EXPECT_EQ(markup_problem(render_svg({})), "");
+  EXPECT_EQ(markup_problem(render_svg({}, {"d", 0, 0})), "");
+}
+
+TEST(Diagram, FallsBackWhenGraphvizMayNotRun) {
+  const std::string svg = render_svg(sample(), {"d", 300, 0});
+  EXPECT_THAT(svg, HasSubstr("Graphviz did not finish"));
+  EXPECT_EQ(markup_problem(svg), "");
+}
+
+Diagram tangle(std::size_t nodes, std::size_t edges) {
+  Diagram d;
+  std::uint64_t state = 1;
+  const auto next = [&state](std::size_t bound) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return static_cast<std::size_t>(state >> 33) % bound;
+  };
+  for (std::size_t i = 0; i < nodes; ++i) {
+    d.nodes.push_back({std::to_string(i), {"op " + std::to_string(i)}});
+  }
+  for (std::size_t i = 0; i < edges; ++i) {
+    const std::size_t a = next(nodes - 1);
+    d.edges.push_back({std::to_string(a), std::to_string(a + 1 + next(nodes - a - 1)), ""});
+  }
+  return d;
+}
+
+TEST(Diagram, StopsGraphvizThatTakesTooLong) {
+  // Long random edges: minutes of work for Graphviz with its defaults.
+  const auto start = std::chrono::steady_clock::now();
+  const std::string svg = render_svg(tangle(290, 2500), {"d", 300, 1});
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(6));
+  EXPECT_THAT(svg, HasSubstr("Graphviz did not finish"));
+  EXPECT_EQ(markup_problem(svg), "");
+}
+
+TEST(Diagram, DrawsThousandsOfNodesPlainly) {
+  const std::string svg = render_svg(tangle(3000, 6000));
+  EXPECT_THAT(svg, HasSubstr("3000 nodes are more than 300"));
+  EXPECT_EQ(markup_problem(svg), "");
+}
+
+TEST(Diagram, HostileTextStaysText) {
+  const std::vector<std::string> hostile = {"\"quoted\" \\N \\G",
+                                            "<script>alert(1)</script>",
+                                            std::string("nul\0nul", 7),
+                                            "]]>&amp;<!--",
+                                            "\x1b[31m\xff\xfe",
+                                            std::string(20000, 'x'),
+                                            "{a|b}",
+                                            "日本語",
+                                            ""};
+  Diagram d;
+  d.title = hostile[1];
+  for (const std::string& text : hostile) {
+    d.nodes.push_back({text, {text, text}, NodeClass::other, {text, "inner"}, text});
+    d.edges.push_back({hostile[0], text, text});
+  }
+  for (const int seconds : {5, 0}) {
+    const std::string svg = render_svg(d, {"x\" onload=\"y", 300, seconds});
+    EXPECT_EQ(markup_problem(svg), "");
+    EXPECT_THAT(svg, AllOf(Not(HasSubstr("<script")), Not(HasSubstr("onload="))));
+    EXPECT_LT(svg.size(), 100'000u);
+  }
+  const std::string dot = to_dot(d);
+  EXPECT_EQ(testing::text_problem(dot), "");
+  EXPECT_LT(dot.size(), 20'000u);
+}
+
+TEST(Diagram, HeatThatIsNoNumberIsDrawnAsZero) {
+  Diagram d = sample();
+  d.nodes[1].heat = std::nan("");
+  d.nodes[0].heat = 7;
+  EXPECT_EQ(markup_problem(render_svg(d)), "");
+}
+
+TEST(Dot, QuotesAndNests) {
+  const std::string dot = to_dot(sample());
+  EXPECT_THAT(
+      dot, AllOf(HasSubstr("digraph diptych {"), HasSubstr("label=\"x\\nf32[2,3]\""), HasSubstr("subgraph cluster_1"),
+                 HasSubstr("n0 -> n1 [label=\"f32[2,3]\"]"), Not(HasSubstr("gone"))));
+  Diagram d;
+  d.nodes = {{"a", {"say \"hi\" \\"}}};
+  EXPECT_THAT(to_dot(d), HasSubstr("label=\"say \\\"hi\\\" \\\\\""));
+}
+
+TEST(NodeClass, IsFoundByName) {
+  EXPECT_EQ(node_class_from("matmul"), NodeClass::matmul);
+  EXPECT_EQ(node_class_from("other"), NodeClass::other);
+  EXPECT_EQ(node_class_from("<script>"), NodeClass::other);
+}
+
+}  // namespace
+}  // namespace diptych::reports

@@ -1,0 +1,200 @@
+// Names in a run are chosen by users, models and files. Random ones go through every view; none may act on a terminal,
+// a browser, a code host or a parser.
+
+#include <random>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "reports/analyse.h"
+#include "reports/diagram.h"
+#include "reports/html.h"
+#include "reports/markdown.h"
+#include "reports/run_file.h"
+#include "reports/schema.h"
+#include "reports/table.h"
+#include "reports/text.h"
+#include "tests/reports/sample_run.h"
+#include "tests/reports/well_formed.h"
+
+namespace diptych::reports {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using Json = nlohmann::json;
+
+class Names {
+ public:
+  explicit Names(std::uint64_t seed) : random_(seed) {}
+
+  std::string operator()() {
+    static const std::vector<std::string> pieces = {"<script>alert(1)</script>",
+                                                    "</script>",
+                                                    "<img src=x onerror=alert(1)>",
+                                                    "\" onmouseover=\"x",
+                                                    "' x='",
+                                                    "-->",
+                                                    "]]>",
+                                                    "&lt;",
+                                                    "&#60;script>",
+                                                    "|",
+                                                    "`",
+                                                    "```",
+                                                    "\n",
+                                                    "\r\n# head",
+                                                    "\x1b[2J",
+                                                    "\x1b]0;t\x07",
+                                                    "\xC2\x9B"
+                                                    "31m",
+                                                    "\xE2\x80\xAE",
+                                                    "\xFF",
+                                                    "\xC0\xBC",
+                                                    "\xED\xA0\x80",
+                                                    "\xEF\xBF\xBE",
+                                                    "${x}",
+                                                    "%s%n",
+                                                    "\\",
+                                                    "\\u003c",
+                                                    "@all",
+                                                    "#1",
+                                                    "javascript:x",
+                                                    "</details>",
+                                                    "</style>",
+                                                    "日本",
+                                                    "e\xCC\x81",
+                                                    "{\"a\":1}",
+                                                    "\\N",
+                                                    std::string(1, '\0'),
+                                                    std::string(300, 'A')};
+    std::string name;
+    const std::size_t count = 1 + random_() % 4;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (random_() % 3 == 0) {
+        for (std::size_t k = 0; k < 8; ++k) {
+          name.push_back(static_cast<char>(random_() % 256));
+        }
+      } else {
+        name += pieces[random_() % pieces.size()];
+      }
+    }
+    return name + std::to_string(counter_++);  // arms need different names
+  }
+
+ private:
+  std::mt19937_64 random_;
+  int counter_ = 0;
+};
+
+Json hostile_run(std::uint64_t seed) {
+  Names name(seed);
+  testing::SampleCell cell;
+  cell.workload = name();
+  cell.arms = {"eager", name(), name()};
+  Json run = testing::sample_run({cell}, {"standard", 2, 3});
+  run["name"] = name();
+  run["command"] = {name(), name()};
+  run["environment"][name()] = {{name(), name()}, {name(), {name(), 1, nullptr}}};
+  Json& first = run["cells"][0];
+  for (const char* field : {"suite", "title", "unit", "reproduce"}) {
+    first[field] = name();
+  }
+  first["validity"]["checks"] = {name(), name()};
+  for (Json& arm : first["arms"]) {
+    arm["description"] = name();
+    arm["cause"] = name();
+    arm["passes"] = {{{"name", name()}, {"nodes_before", 3}, {"nodes_after", 2}, {"seconds", 1e-6}, {"changed", true}}};
+  }
+  for (Json& metric : first["metrics"]) {
+    metric["name"] = name();
+    metric["unit"] = name();
+  }
+  if (seed % 3 == 0) {
+    first["validity"]["agree"] = false;
+    first["validity"]["reason"] = name();
+  }
+  analyse(run);
+  return run;
+}
+
+class Hostile : public ::testing::TestWithParam<std::uint64_t> {};
+
+TEST_P(Hostile, JsonIsAsciiAndParsesBack) {
+  const Json run = hostile_run(GetParam());
+  EXPECT_THAT(validate(run), IsEmpty());
+  const std::string text = to_text(run);
+  for (const char c : text) {
+    ASSERT_TRUE(c == '\n' || (c >= 0x20 && c < 0x7F));
+  }
+  // Broken UTF-8 is replaced on the first way out; from then on nothing changes.
+  const Json back = Json::parse(text);
+  EXPECT_EQ(Json::parse(to_text(back)), back);
+}
+
+TEST_P(Hostile, HtmlStaysAPage) {
+  const Json run = hostile_run(GetParam());
+  Names name(GetParam() + 1);
+  const std::string page = render_html(run, {{{name(), name()}}});
+  EXPECT_EQ(testing::markup_problem(page), "");
+  std::size_t scripts = 0;
+  for (std::size_t at = page.find("<script"); at != std::string::npos; at = page.find("<script", at + 1)) {
+    ++scripts;
+  }
+  EXPECT_EQ(scripts, 2u);
+  EXPECT_THAT(page, Not(HasSubstr("<img")));
+}
+
+TEST_P(Hostile, MarkdownKeepsItsShape) {
+  const std::string text = render_markdown(hostile_run(GetParam()));
+  EXPECT_EQ(testing::text_problem(text), "");
+  // The command stands in a fence that nothing inside can close: there, text is only text.
+  const std::size_t fence = text.find("\n```", text.find("## Again"));
+  const std::size_t line_end = text.find('\n', fence + 1);
+  const std::string ticks = text.substr(fence, line_end - fence);
+  const std::size_t close = text.find(ticks + "\n", line_end);
+  ASSERT_NE(close, std::string::npos);
+  EXPECT_EQ(text.find(ticks, close + 1), std::string::npos);
+  const std::string outside = text.substr(0, fence) + text.substr(close + ticks.size());
+  for (const char* bad : {"<script", "<img", "</style", "@all", "```"}) {
+    EXPECT_THAT(outside, Not(HasSubstr(bad)));
+  }
+  std::size_t details = 0;
+  for (std::size_t at = outside.find("</details>"); at != std::string::npos; at = outside.find("</details>", at + 1)) {
+    ++details;
+  }
+  EXPECT_EQ(details, 1u);
+}
+
+TEST_P(Hostile, TableDoesNotTouchTheTerminal) {
+  const Json run = hostile_run(GetParam());
+  for (const int width : {60, 140}) {
+    const std::string text = render_table(run, {false, width});
+    EXPECT_EQ(testing::text_problem(text), "");
+    std::size_t start = 0;
+    for (std::size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n', start)) {
+      EXPECT_LE(display_width(text.substr(start, end - start)), width) << text.substr(start, end - start);
+      start = end + 1;
+    }
+  }
+}
+
+TEST_P(Hostile, DiagramStaysADrawing) {
+  Names name(GetParam());
+  Diagram d;
+  d.title = name();
+  for (int i = 0; i < 6; ++i) {
+    d.nodes.push_back({name(), {name(), name()}, NodeClass::other, {name()}, name()});
+    d.edges.push_back({d.nodes.front().id, d.nodes.back().id, name()});
+  }
+  const std::string svg = render_svg(d, {name()});
+  EXPECT_EQ(testing::markup_problem(svg), "");
+  EXPECT_THAT(svg, Not(HasSubstr("<script")));
+  EXPECT_THAT(svg, Not(HasSubstr("plain layout")));
+  EXPECT_EQ(testing::text_problem(to_dot(d)), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, Hostile, ::testing::Range<std::uint64_t>(0, 60));
+
+}  // namespace
+}  // namespace diptych::reports

@@ -1,0 +1,254 @@
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <sstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "reports/analyse.h"
+#include "reports/assets.h"
+#include "reports/charts.h"
+#include "reports/html.h"
+#include "reports/markdown.h"
+#include "reports/sha256.h"
+#include "reports/summary.h"
+#include "reports/table.h"
+#include "reports/text.h"
+#include "tests/reports/sample_run.h"
+#include "tests/reports/well_formed.h"
+
+namespace diptych::reports {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::markup_problem;
+using ::testing::Not;
+using testing::sample_run;
+using testing::SampleCell;
+using Json = nlohmann::json;
+
+Json analysed(const std::vector<SampleCell>& cells, const testing::SampleSize& size = {}) {
+  Json run = sample_run(cells, size);
+  analyse(run);
+  return run;
+}
+
+SampleCell pair(const std::string& name, double eager, double graph) {
+  return {name, {"eager", "graph"}, {eager, graph}, {0, 1e-2}};
+}
+
+std::vector<std::string> lines(const std::string& text) {
+  std::vector<std::string> out;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) {
+    out.push_back(line);
+  }
+  return out;
+}
+
+// What follows each occurrence of `mark`, a little of it.
+std::vector<std::string> after_each(const std::string& text, const std::string& mark) {
+  std::vector<std::string> out;
+  for (std::size_t at = text.find(mark); at != std::string::npos; at = text.find(mark, at + 1)) {
+    out.push_back(text.substr(at + mark.size(), 40));
+  }
+  return out;
+}
+
+TEST(Headline, SaysWhatHappened) {
+  EXPECT_THAT(headline(analysed({SampleCell{}})),
+              ::testing::MatchesRegex("mlp/digits: graph is 1\\.4.x faster than eager"));
+  EXPECT_THAT(headline(analysed({pair("a", 1e-3, 2e-3)})),
+              ::testing::MatchesRegex("a: graph is [12]\\...x slower than eager"));
+  EXPECT_THAT(headline(analysed({pair("a", 1e-3, 5e-4), pair("b", 1e-3, 2e-3)})),
+              AllOf(HasSubstr("Of 2 workloads: 1 faster"), HasSubstr("1 slower")));
+  EXPECT_THAT(headline(Json{{"cells", Json::array()}}), HasSubstr("Nothing was measured"));
+}
+
+TEST(Why, NamesCausesSharesAndCounts) {
+  const std::string reason = why(analysed({SampleCell{}})["cells"][0]);
+  EXPECT_THAT(reason, ::testing::MatchesRegex("dispatch, tape, allocation save 2[01]\\.. us .6. %.; passes save "
+                                              "1[01]\\.. us .3. %.; 120 -> 98 nodes; 120 -> 94 dispatches; .*"));
+}
+
+TEST(Why, OfAnInvalidCellIsTheReason) {
+  Json run = sample_run();
+  run["cells"][0]["validity"]["agree"] = false;
+  run["cells"][0]["validity"]["reason"] = "output 0: 3 ULP";
+  analyse(run);
+  EXPECT_EQ(why(run["cells"][0]), "output 0: 3 ULP");
+}
+
+TEST(Metrics, AreToldOnceWhenTheyAgree) {
+  Json cell = analysed({SampleCell{}})["cells"][0];
+  EXPECT_THAT(metric_lines(cell), ::testing::ElementsAre("held-out accuracy 96.9 % in every arm"));
+  cell["metrics"][1]["value"] = nullptr;
+  EXPECT_THAT(metric_lines(cell),
+              ::testing::ElementsAre("held-out accuracy 96.9 % (eager), not measured (replay), 96.9 % (graph)"));
+}
+
+TEST(Table, FitsItsWidth) {
+  const Json run = analysed({SampleCell{}, pair("日本語/模型", 1e-3, 2e-3)});
+  for (const int width : {40, 70, 100, 140, 200}) {
+    for (const std::string& line : lines(render_table(run, {false, width}))) {
+      EXPECT_LE(display_width(line), width) << line;
+    }
+  }
+}
+
+TEST(Table, AlignsItsColumns) {
+  const std::vector<std::string> all =
+      lines(render_table(analysed({pair("日本語/模型", 1e-3, 5e-4), pair("a", 1, 2)})));
+  std::vector<int> starts;
+  for (const std::string& line : all) {
+    for (const char* word : {"verdict", "FASTER", "SLOWER"}) {
+      if (const std::size_t at = line.find(word); at != std::string::npos) {
+        starts.push_back(display_width(line.substr(0, at)));
+      }
+    }
+  }
+  ASSERT_EQ(starts.size(), 3u);
+  EXPECT_TRUE(starts[0] == starts[1] && starts[1] == starts[2]);
+}
+
+TEST(Table, ColoursOnlyWhenAsked) {
+  const Json run = analysed({SampleCell{}});
+  EXPECT_THAT(render_table(run), Not(HasSubstr("\x1b")));
+  EXPECT_THAT(render_table(run, {true, 140}), HasSubstr("\x1b["));
+  EXPECT_THAT(render_table(run), AllOf(HasSubstr("FASTER"), HasSubstr("why:"), HasSubstr("held-out accuracy 96.9 %")));
+}
+
+TEST(Markdown, HasEqualCellsInEveryRow) {
+  const std::string text = render_markdown(analysed({SampleCell{}, pair("a|b", 1e-3, 2e-3)}));
+  int rows = 0;
+  for (const std::string& line : lines(text)) {
+    if (line.starts_with("| ") && line.find("<details>") == std::string::npos && rows < 6) {
+      EXPECT_EQ(std::count(line.begin(), line.end(), '|'), 8) << line;
+      ++rows;
+    }
+  }
+  EXPECT_EQ(rows, 6);
+  EXPECT_EQ(text.find("# "), 0u);
+  EXPECT_THAT(text, AllOf(HasSubstr("**FASTER**"), HasSubstr("<details>"), HasSubstr("diptych run --standard")));
+}
+
+TEST(Html, IsWellFormedAndSelfContained) {
+  const std::string page = render_html(analysed({SampleCell{}, pair("a", 1e-3, 2e-3)}));
+  EXPECT_EQ(markup_problem(page), "");
+  EXPECT_THAT(page, Not(HasSubstr("http:")));
+  EXPECT_THAT(page, Not(HasSubstr("https:")));
+  EXPECT_THAT(page, Not(HasSubstr("style=\"")));
+  EXPECT_LT(page.size(), 2u << 20);
+}
+
+TEST(Html, PolicyAllowsExactlyItsOwnStyleAndScript) {
+  const std::string page = render_html(analysed({SampleCell{}}));
+  EXPECT_THAT(page, HasSubstr("default-src 'none'"));
+  std::size_t checked = 0;
+  for (const std::string tag : {"style", "script"}) {
+    const std::size_t start = page.find("<" + tag + ">") + tag.size() + 2;
+    const std::string body = page.substr(start, page.find("</" + tag + ">", start) - start);
+    EXPECT_THAT(page, HasSubstr(tag + "-src 'sha256-" + sha256_base64(body) + "'"));
+    ++checked;
+  }
+  EXPECT_EQ(checked, 2u);
+}
+
+TEST(Html, CarriesTheRunAsData) {
+  Json run = analysed({pair("</script><b>", 1e-3, 5e-4)});
+  const std::string page = render_html(run);
+  const std::string opening = "<script type=\"application/json\" id=\"run\">";
+  const std::size_t start = page.find(opening) + opening.size();
+  const std::string data = page.substr(start, page.find("</script>", start) - start);
+  EXPECT_EQ(Json::parse(data), run);
+}
+
+TEST(Html, RefusesPicturesThatAct) {
+  const Json run = analysed({SampleCell{}});
+  for (const char* bad :
+       {"<svg onload=\"x()\"></svg>", "<svg><script>x</script></svg>", "<svg><a href=\"javascript:x\">b</a></svg>",
+        "<img src=x>", "<svg></svg><b></b>", "<svg><foreignObject></foreignObject></svg>"}) {
+    const std::string page = render_html(run, {{{"<bad>", bad}}});
+    EXPECT_THAT(page, AllOf(Not(HasSubstr(bad)), HasSubstr("Not shown"), HasSubstr("&lt;bad&gt;")));
+  }
+  EXPECT_THAT(render_html(run, {{{"good", "<svg class=\"dg\"></svg>"}}}), HasSubstr("<svg class=\"dg\"></svg>"));
+}
+
+TEST(Charts, AreEmptyWithoutData) {
+  Json run = sample_run();
+  run["cells"][0]["processes"] = Json::array();
+  analyse(run);
+  const Json& cell = run["cells"][0];
+  EXPECT_THAT(bars_chart(cell) + ladder_chart(cell) + rounds_chart(cell) + break_even_chart(cell), IsEmpty());
+  EXPECT_EQ(markup_problem(render_html(run)), "");
+}
+
+TEST(Charts, BarsAreInProportionToTheTimes) {
+  const std::string svg = bars_chart(analysed({pair("a", 4e-3, 1e-3)}, {"standard", 8, 12, 1e-6, 1e-6})["cells"][0]);
+  std::vector<double> widths;
+  for (const std::string& value : after_each(svg, " width=\"")) {
+    widths.push_back(std::stod(value));
+  }
+  ASSERT_EQ(widths.size(), 2u);
+  EXPECT_NEAR(widths[0] / widths[1], 4, 0.01);
+}
+
+TEST(Charts, EveryRoundIsADot) {
+  const std::string svg = rounds_chart(analysed({SampleCell{}}, {"standard", 5, 7})["cells"][0]);
+  std::size_t dots = 0;
+  for (std::size_t at = svg.find("h0"); at != std::string::npos; at = svg.find("h0", at + 1)) {
+    ++dots;
+  }
+  EXPECT_EQ(dots, 3u * 5 * 7);
+}
+
+// WCAG 2.1, relative luminance and contrast ratio.
+double luminance(const std::string& hex) {
+  double parts[3];
+  for (int i = 0; i < 3; ++i) {
+    const double c = std::stoi(hex.substr(1 + 2 * static_cast<std::size_t>(i), 2), nullptr, 16) / 255.0;
+    parts[i] = c <= 0.03928 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4);
+  }
+  return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2];
+}
+
+double contrast(const std::string& a, const std::string& b) {
+  const double la = luminance(a);
+  const double lb = luminance(b);
+  return (std::max(la, lb) + 0.05) / (std::min(la, lb) + 0.05);
+}
+
+void expect_contrast(std::string css, const std::string& prefix, const std::vector<std::string>& words,
+                     const std::vector<std::string>& backgrounds) {
+  const std::size_t dark = css.find("prefers-color-scheme: dark");
+  for (const std::string& theme : {css.substr(0, dark), css.substr(dark)}) {
+    std::map<std::string, std::string> colours;
+    for (const std::string& rest : after_each(theme, "--" + prefix)) {
+      if (const std::size_t hash = rest.find(": #"); hash < rest.find(';')) {
+        colours[rest.substr(0, hash)] = rest.substr(hash + 2, 7);
+      }
+    }
+    ASSERT_GT(colours.size(), 8u);
+    for (const std::string& background : backgrounds) {
+      for (const std::string& word : words) {
+        EXPECT_GE(contrast(colours.at(word), colours.at(background)), 4.5) << word << " on " << background;
+      }
+    }
+    for (const auto& [name, colour] : colours) {
+      if (name != "paper" && name != "panel" && name != "scope" && !(prefix.empty() && name == "line")) {
+        EXPECT_GE(contrast(colour, colours.at("paper")), 3.0) << name;
+      }
+    }
+  }
+}
+
+TEST(Colours, MeetWcagContrastInLightAndDark) {
+  expect_contrast(std::string(assets::report_css()), "", {"ink", "muted", "accent"}, {"paper", "panel"});
+  expect_contrast(std::string(assets::diagram_css()), "dg-", {"ink", "muted"}, {"paper", "scope"});
+}
+
+}  // namespace
+}  // namespace diptych::reports

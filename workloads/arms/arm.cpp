@@ -1,0 +1,80 @@
+#include "workloads/arms/arm.h"
+
+#include <algorithm>
+
+#include "framework/core/allocator.h"
+
+namespace diptych::workloads {
+
+const std::vector<Arm>& all_arms() {
+  static const std::vector<Arm> arms = {
+      {"eager", "op by op, with a tape where gradients are asked for", "", std::nullopt},
+      {"replay", "the captured graph as it is: the same kernels, no pass", "dispatch and tape",
+       passes::PipelineOptions::none()},
+      {"graph", "the captured graph after all passes, with planned memory", "passes and planned memory",
+       passes::PipelineOptions{}},
+  };
+  return arms;
+}
+
+const Arm* find_arm(std::string_view name) {
+  const auto& arms = all_arms();
+  const auto found = std::find_if(arms.begin(), arms.end(), [&](const Arm& arm) { return arm.name == name; });
+  return found != arms.end() ? &*found : nullptr;
+}
+
+ArmInstance::ArmInstance(const Workload& workload, const Arm& arm, std::uint64_t seed)
+    : arm_(arm), program_(workload.make(seed)) {
+  if (arm.pipeline) {
+    graph::JitOptions options;
+    options.name = workload.name;
+    options.pipeline = *arm.pipeline;
+    jit_.emplace(
+        [program = program_.get()](std::span<const Tensor> inputs, std::shared_ptr<void>& /*structure*/) {
+          return program->body(inputs);
+        },
+        std::move(options));
+  }
+}
+
+std::vector<Tensor> ArmInstance::call(std::int64_t step) {
+  const std::span<const Tensor> inputs = program_->inputs(step);
+  return jit_ ? jit_->call(inputs, Location::current()).outputs : program_->body(inputs);
+}
+
+double ArmInstance::compile_seconds() const {
+  double seconds = 0;
+  if (jit_) {
+    for (const graph::Compilation& compilation : jit_->ledger()) {
+      seconds += compilation.seconds();
+    }
+  }
+  return seconds;
+}
+
+ExactMetrics ArmInstance::count(std::int64_t step) {
+  call(step);  // a first call may compile
+  allocator::reset_peak();
+  const AllocatorStats before = allocator::stats();
+  const std::uint64_t dispatches = thread_context.dispatches;
+  call(step);
+  const AllocatorStats after = allocator::stats();
+
+  ExactMetrics metrics;
+  metrics.dispatches = static_cast<std::int64_t>(thread_context.dispatches - dispatches);
+  metrics.allocations = after.allocations - before.allocations;
+  metrics.peak_bytes = after.peak_bytes - before.bytes_in_use;
+  if (jit_) {
+    const runtime::ExecutableStats& stats = jit_->executable()->stats();
+    metrics.nodes = static_cast<std::int64_t>(jit_->graph()->nodes.size());
+    metrics.dispatches = stats.instructions;
+    metrics.lower_bound_bytes = static_cast<std::int64_t>(stats.lower_bound_bytes);
+    if (stats.planned_peak_bytes > 0) {
+      metrics.planned_peak_bytes = static_cast<std::int64_t>(stats.planned_peak_bytes);
+      metrics.peak_bytes += *metrics.planned_peak_bytes;  // the arena stands outside the call
+    }
+  }
+  return metrics;
+}
+
+}  // namespace diptych::workloads

@@ -1,0 +1,35 @@
+#include <algorithm>
+
+#include "workloads/workload.h"
+
+namespace diptych::workloads {
+
+const std::vector<Workload>& all_workloads() {
+  static const std::vector<Workload> all = [] {
+    std::vector<Workload> list;
+    for (const auto& suite : {mlp_suite, reference_suite, micro_suite}) {
+      std::vector<Workload> part = suite();
+      std::move(part.begin(), part.end(), std::back_inserter(list));
+    }
+    return list;
+  }();
+  return all;
+}
+
+const Workload* find_workload(std::string_view name) {
+  const auto& all = all_workloads();
+  const auto found = std::find_if(all.begin(), all.end(), [&](const Workload& w) { return w.name == name; });
+  return found != all.end() ? &*found : nullptr;
+}
+
+std::vector<std::string> suite_names() {
+  std::vector<std::string> names;
+  for (const Workload& workload : all_workloads()) {
+    if (std::find(names.begin(), names.end(), workload.suite) == names.end()) {
+      names.push_back(workload.suite);
+    }
+  }
+  return names;
+}
+
+}  // namespace diptych::workloads

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "framework/core/variable.h"
+
+/// What is measured: a workload makes programs; an arm (arms/arm.h) is a way to run one.
+namespace diptych::workloads {
+
+/// A figure of merit besides time, for example held-out accuracy.
+struct Metric {
+  std::string name;
+  double value;
+  std::string unit;
+};
+
+/// One instance of the measured program, with its own state. Two instances made with one seed are equal to the bit.
+class Program {
+ public:
+  virtual ~Program() = default;
+  /// The inputs of step `step`: seeded, made ahead, so that making them isn't measured.
+  virtual std::span<const Tensor> inputs(std::int64_t step) = 0;
+  /// One step on the engine's public API: what every arm runs, as it is or captured.
+  virtual std::vector<Tensor> body(std::span<const Tensor> inputs) = 0;
+  /// What the steps change; compared between arms at the end of the check.
+  virtual Variables state() const { return {}; }
+  /// After the check's steps.
+  virtual std::vector<Metric> metrics() { return {}; }
+};
+
+struct Workload {
+  std::string name;   ///< "mlp/digits"
+  std::string suite;  ///< "mlp"
+  std::string title;  ///< one line for people
+  std::string unit;   ///< what one call does: "training step"
+  /// Steps that all arms must agree on, output by output, before anything is timed.
+  std::int64_t check_steps = 2;
+  /// A metric that has to be reached in the check, or the cell is invalid.
+  struct Target {
+    std::string metric;
+    double at_least;
+  };
+  std::vector<Target> targets = {};
+  std::function<std::unique_ptr<Program>(std::uint64_t seed)> make;
+};
+
+/// All workloads, suite by suite, in the order in which they are shown.
+const std::vector<Workload>& all_workloads();
+/// Null if there is none.
+const Workload* find_workload(std::string_view name);
+/// The names of the suites, each once.
+std::vector<std::string> suite_names();
+
+// The suites, one file each.
+std::vector<Workload> mlp_suite();
+std::vector<Workload> reference_suite();
+std::vector<Workload> micro_suite();
+
+}  // namespace diptych::workloads
