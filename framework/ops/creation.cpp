@@ -47,7 +47,8 @@ const Op kFull{{.name = "full",
                         samples.push_back({{}, AttributeValue(&attribute_type<FullAttributes>, &attributes)});
                       }
                       return samples;
-                    }}};
+                    },
+                .family = "constant"}};
 
 }  // namespace
 

@@ -62,7 +62,8 @@ const Op kMatmul{{.name = "matmul",
                           pair(sample(dtype, {33, 40}), sample(dtype, {40, 65}));
                         }
                         return samples;
-                      }}};
+                      },
+                  .family = "matmul"}};
 
 }  // namespace
 

@@ -137,8 +137,13 @@ struct OpDef {
   bool layout_sensitive = false;  ///< the result's bits depend on the strides of the inputs
   CostFn flops = nullptr;         ///< null: none (it only moves data)
   Samples samples;
+  /// For grouping in documents and colours in diagrams: "reduction", "matmul", ...; null: what the kind of op says.
+  const char* family = nullptr;
   trace::Label label{name, trace::Category::op};
 
+  std::string_view family_name() const {
+    return family != nullptr ? family : elementwise() ? "elementwise" : view != nullptr ? "shape" : "other";
+  }
   bool elementwise() const { return select_loop != nullptr || any_loop(); }
   LoopFn loop(std::span<const TensorType* const> input_types, const TensorType& output) const {
     const auto isa = static_cast<std::size_t>(active_isa());

@@ -114,7 +114,8 @@ const Op kSum{{.name = "sum",
                  return {expand(with_kept_axes(v.cotangent, v), v.input_type(0).shape)};
                },
                .flops = reduce_flops,
-               .samples = [] { return reduction_samples(true); }}};
+               .samples = [] { return reduction_samples(true); },
+               .family = "reduction"}};
 
 struct MaxCombine {
   template <class T>
@@ -155,7 +156,8 @@ const Op kMax{{.name = "max",
                .vjp = extreme_gradient,
                .saves = {.inputs = 1, .output = true},
                .flops = reduce_flops,
-               .samples = [] { return reduction_samples(false); }}};
+               .samples = [] { return reduction_samples(false); },
+               .family = "reduction"}};
 
 const Op kMin{{.name = "min",
                .doc = "The smallest element over axes",
@@ -166,7 +168,8 @@ const Op kMin{{.name = "min",
                .vjp = extreme_gradient,
                .saves = {.inputs = 1, .output = true},
                .flops = reduce_flops,
-               .samples = [] { return reduction_samples(false); }}};
+               .samples = [] { return reduction_samples(false); },
+               .family = "reduction"}};
 
 struct AxisAttributes {
   std::int64_t axis = 0;
@@ -226,7 +229,8 @@ const Op kArgmax{{.name = "argmax",
                                              AttributeValue(&attribute_type<AxisAttributes>, &attributes)});
                         }
                         return samples;
-                      }}};
+                      },
+                  .family = "reduction"}};
 
 Tensor reduce(const Op& op, const Tensor& x, const Axes& axes, bool keepdims, Location where) {
   ReduceAttributes attributes{{}, keepdims};

@@ -97,7 +97,8 @@ const Op kSoftmax{{.name = "softmax",
                    },
                    .saves = {.output = true},
                    .flops = flops_per_element<20>,
-                   .samples = row_samples}};
+                   .samples = row_samples,
+                   .family = "normalisation"}};
 
 const Op kLogSoftmax{{.name = "log_softmax",
                       .doc = "log(softmax(x)) along the last axis, without its overflow",
@@ -109,7 +110,8 @@ const Op kLogSoftmax{{.name = "log_softmax",
                       },
                       .saves = {.output = true},
                       .flops = flops_per_element<20>,
-                      .samples = row_samples}};
+                      .samples = row_samples,
+                      .family = "normalisation"}};
 
 struct OneHotAttributes {
   std::int64_t depth = 1;

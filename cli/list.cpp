@@ -1,0 +1,54 @@
+#include <fmt/format.h>
+
+#include "cli/suggest.h"
+#include "cli/verbs.h"
+#include "workloads/arms/arm.h"
+
+namespace diptych::cli {
+namespace {
+
+void print_passes() {
+  fmt::print("Passes, in order (`jit` options and arms switch them off by name):\n");
+  for (const passes::Pass& pass : passes::pipeline()) {
+    fmt::print("  {:<18} {}\n", pass.name, pass.doc);
+  }
+  fmt::print("Steps of the lowering, with names of the same kind:\n");
+  fmt::print("  {:<18} elementwise ops write over inputs that die, updates over their state\n", passes::kInPlace);
+  fmt::print("  {:<18} temporaries at fixed offsets of one arena\n", passes::kMemoryPlan);
+}
+
+void print_ops() {
+  for (const OpDef* op : registry()) {
+    fmt::print("  {:<14} {:<14} {}\n", op->name, op->family_name(), op->doc);
+  }
+}
+
+}  // namespace
+
+int list(const ListOptions& options) {
+  if (options.passes) {
+    print_passes();
+    return kSuccess;
+  }
+  if (options.ops) {
+    print_ops();
+    return kSuccess;
+  }
+  const std::vector<std::string> suites = workloads::suite_names();
+  if (!options.suite.empty() && std::find(suites.begin(), suites.end(), options.suite) == suites.end()) {
+    throw Error(unknown("suite", options.suite, suites));
+  }
+  fmt::print("Workloads (`diptych run NAME` or a whole suite by its name):\n");
+  for (const workloads::Workload& workload : workloads::all_workloads()) {
+    if (options.suite.empty() || workload.suite == options.suite) {
+      fmt::print("  {:<22} {}\n", workload.name, workload.title);
+    }
+  }
+  fmt::print("\nArms (`--arms A,B`), each adding one cause to the one before:\n");
+  for (const workloads::Arm& arm : workloads::all_arms()) {
+    fmt::print("  {:<22} {}\n", arm.name, arm.description);
+  }
+  return kSuccess;
+}
+
+}  // namespace diptych::cli

@@ -1,0 +1,222 @@
+// The `diptych` program: parses arguments, calls a verb, prints errors.
+
+#include <cstdio>
+#include <functional>
+#include <new>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "cli/suggest.h"
+#include "cli/verbs.h"
+#include "framework/core/error.h"
+#include "reports/text.h"
+
+namespace diptych::cli {
+namespace {
+
+constexpr const char* kAbout =
+    "Diptych measures, explains and guards the gap between eager and graph execution.\n"
+    "The same program stands on both panels; the suite says what separates them and why.";
+
+constexpr const char* kExamples =
+    "Start with:\n"
+    "  diptych doctor                        what this machine can measure\n"
+    "  diptych run --quick                   the default suite, in a minute\n"
+    "  diptych run mlp/digits --standard     one workload, with a verdict\n"
+    "  diptych graph mlp/digits              its IR before and after each pass\n"
+    "  diptych profile mlp/digits --arm eager\n"
+    "\n"
+    "Exit codes: 0 done; 1 wrong usage, an error, or arms that disagree; 130 interrupted (results so far are kept).";
+
+class Program {
+ public:
+  Program() : app_(kAbout, "diptych") {
+    app_.footer(kExamples);
+    app_.require_subcommand(0, 1);
+    app_.set_version_flag("--version", std::string("diptych ") + DIPTYCH_VERSION);
+    app_.allow_extras();
+    add_doctor();
+    add_list();
+    add_run();
+    add_profile();
+    add_graph();
+    add_report();
+    add_worker();
+  }
+
+  int execute(int argc, char** argv) {
+    std::vector<std::string> arguments(argv + 1, argv + argc);
+    run_.command.emplace_back("diptych");
+    run_.command.insert(run_.command.end(), arguments.begin(), arguments.end());
+    const auto separator = std::find(arguments.begin(), arguments.end(), "--");
+    if (separator != arguments.end()) {
+      run_.benchmark_options.assign(separator + 1, arguments.end());
+      worker_.benchmark_options = run_.benchmark_options;
+      arguments.erase(separator, arguments.end());
+    }
+    std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
+    try {
+      app_.parse(arguments);
+    } catch (const CLI::CallForHelp&) {
+      const auto chosen = app_.get_subcommands();
+      fmt::print("{}", chosen.empty() ? app_.help() : chosen.front()->help());
+      return kSuccess;
+    } catch (const CLI::CallForVersion& version) {
+      fmt::print("{}\n", version.what());
+      return kSuccess;
+    } catch (const CLI::ParseError& error) {
+      throw Error(fmt::format("{}; `diptych{} --help` shows what there is", error.what(), verb_name()));
+    }
+    refuse_extras();
+    if (!action_) {
+      fmt::print("{}", app_.help());
+      return arguments.empty() ? kSuccess : kFailure;
+    }
+    return action_();
+  }
+
+ private:
+  CLI::App* add_verb(const char* name, const char* description, std::function<int()> action) {
+    CLI::App* verb = app_.add_subcommand(name, description);
+    verb->allow_extras();
+    verb->callback([this, action = std::move(action)] { action_ = action; });
+    return verb;
+  }
+
+  void add_doctor() {
+    CLI::App* verb = add_verb("doctor", "What this machine can measure, and what makes it noisy",
+                              [this] { return doctor(doctor_); });
+    verb->add_flag("--json", doctor_.json, "Print what the findings rest on, as JSON");
+  }
+  void add_list() {
+    CLI::App* verb = add_verb("list", "Workloads and arms", [this] { return list(list_); });
+    verb->add_option("--suite", list_.suite, "Only this suite");
+    verb->add_flag("--passes", list_.passes, "The compiler's passes instead");
+    verb->add_flag("--ops", list_.ops, "The engine's ops instead");
+  }
+  void add_run() {
+    CLI::App* verb = add_verb("run", "Measure; writes run.json, report.html, summary.md, traces and pictures",
+                              [this] { return run(run_); });
+    verb->add_option("workload", run_.workloads, "Workloads or suites (all)");
+    auto* sizes = verb->add_option_group("size");
+    for (const char* size : {"quick", "standard", "certify"}) {
+      const char* help = std::string_view(size) == "quick" ? "3 processes x 6 rounds: indications, no verdict (default)"
+                         : std::string_view(size) == "standard" ? "8 processes x 12 rounds: verdicts"
+                                                                : "30 processes x 20 rounds: for publication";
+      sizes->add_flag_callback(
+          fmt::format("--{}", size), [this, size] { run_.size = size; }, help);
+    }
+    sizes->require_option(0, 1);
+    verb->add_option("--arms", run_.arms, "Arms, separated by commas (all)")->delimiter(',');
+    verb->add_option("--seed", run_.seed, "Of inputs, models and schedule")->capture_default_str();
+    verb->add_option("--filter", run_.filter, "Only workloads that match this regular expression");
+    verb->add_option("--out", run_.out, "Where run folders are made")->capture_default_str();
+    verb->footer("What stands behind -- goes to Google Benchmark, which hosts the measuring processes.");
+  }
+  void add_profile() {
+    CLI::App* verb = add_verb("profile", "Trace an arm: trace.json for Perfetto, and an op table",
+                              [this] { return profile(profile_); });
+    verb->add_option("workload", profile_.workload, "What to trace")->required();
+    verb->add_option("--arm", profile_.arm, "How it runs")->capture_default_str();
+    verb->add_option("--steps", profile_.steps, "Steady calls to trace")
+        ->capture_default_str()
+        ->check(CLI::Range(1, 100000));
+    verb->add_option("--seed", profile_.seed, "Of inputs and models")->capture_default_str();
+    verb->add_option("--out", profile_.out, "Where the folder is made")->capture_default_str();
+  }
+  void add_graph() {
+    CLI::App* verb =
+        add_verb("graph", "The IR of a workload, as captured and after each pass", [this] { return graph(graph_); });
+    verb->add_option("workload", graph_.workload, "What to compile")->required();
+    verb->add_option("--stage", graph_.stage, "captured, a pass, final, or all")->capture_default_str();
+    verb->add_option("--format", graph_.formats, "txt, svg, dot, separated by commas")
+        ->delimiter(',')
+        ->check(CLI::IsMember({"txt", "svg", "dot"}))
+        ->capture_default_str();
+    verb->add_option("--seed", graph_.seed, "Of inputs and models")->capture_default_str();
+    verb->add_option("--out", graph_.out, "Where the folder is made")->capture_default_str();
+  }
+  void add_report() {
+    CLI::App* verb = add_verb("report", "Render report.html and summary.md again from a run.json",
+                              [this] { return report(report_); });
+    verb->add_option("run", report_.run, "run.json, or its folder")->required();
+  }
+  void add_worker() {
+    CLI::App* verb = add_verb("worker", "One measuring process; started by `run`", [this] { return worker(worker_); });
+    verb->group("");  // not for people: hidden from --help
+    verb->add_option("--workloads", worker_.workloads)->delimiter(',');
+    verb->add_option("--arms", worker_.arms)->delimiter(',');
+    verb->add_option("--seed", worker_.seed);
+    verb->add_option("--process-seed", worker_.process_seed);
+    verb->add_option("--rounds", worker_.rounds);
+    verb->add_option("--block-seconds", worker_.block_seconds);
+    verb->add_option("--filter", worker_.filter);
+    verb->add_flag("--first-call-check", worker_.first_call_check);
+  }
+
+  std::string verb_name() const {
+    const auto chosen = app_.get_subcommands();
+    return chosen.empty() ? "" : " " + chosen.front()->get_name();
+  }
+
+  /// CLI11 would only say that something was not expected: name the nearest thing that is.
+  void refuse_extras() const {
+    const auto chosen = app_.get_subcommands();
+    const std::vector<std::string> extras = chosen.empty() ? app_.remaining() : chosen.front()->remaining();
+    if (extras.empty()) {
+      return;
+    }
+    const std::string& extra = extras.front();
+    std::vector<std::string> candidates;
+    if (!extra.starts_with('-')) {
+      if (!chosen.empty()) {
+        throw Error(fmt::format("'{}' is one argument too many; `diptych{} --help` shows what there is",
+                                reports::printable(extra), verb_name()));
+      }
+      for (const CLI::App* verb : app_.get_subcommands([](const CLI::App* v) { return !v->get_group().empty(); })) {
+        candidates.push_back(verb->get_name());
+      }
+      throw Error(unknown("verb", extra, candidates));
+    }
+    const CLI::App* scope = chosen.empty() ? &app_ : chosen.front();
+    const auto collect = [&](const CLI::App* app) {
+      for (const CLI::Option* option : app->get_options()) {
+        for (const std::string& name : option->get_lnames()) {
+          candidates.push_back("--" + name);
+        }
+      }
+    };
+    collect(scope);
+    for (const CLI::App* group : scope->get_subcommands([](const CLI::App*) { return true; })) {
+      if (group->get_name().empty()) {
+        collect(group);
+      }
+    }
+    throw Error(unknown("option", extra.substr(0, extra.find('=')), candidates));
+  }
+
+  CLI::App app_;
+  std::function<int()> action_;
+  DoctorOptions doctor_;
+  ListOptions list_;
+  RunOptions run_;
+  WorkerOptions worker_;
+  ProfileOptions profile_;
+  GraphOptions graph_;
+  ReportOptions report_;
+};
+
+}  // namespace
+}  // namespace diptych::cli
+
+int main(int argc, char** argv) {
+  try {
+    return diptych::cli::Program().execute(argc, argv);
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "diptych: out of memory\n");
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "diptych: {}\n", diptych::reports::printable(error.what()));
+  }
+  return diptych::cli::kFailure;
+}

@@ -1,0 +1,113 @@
+#include "cli/names.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <unistd.h>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include "cli/suggest.h"
+
+namespace diptych::cli {
+namespace {
+
+std::vector<std::string> workload_names() {
+  std::vector<std::string> names;
+  for (const workloads::Workload& workload : workloads::all_workloads()) {
+    names.push_back(workload.name);
+  }
+  return names;
+}
+
+std::vector<std::string> arm_names() {
+  std::vector<std::string> names;
+  for (const workloads::Arm& arm : workloads::all_arms()) {
+    names.push_back(arm.name);
+  }
+  return names;
+}
+
+/// The elements of `all` that are in `chosen`, in the order of `all`.
+std::vector<std::string> in_order(const std::vector<std::string>& all, const std::vector<std::string>& chosen) {
+  std::vector<std::string> result;
+  std::copy_if(all.begin(), all.end(), std::back_inserter(result),
+               [&](const std::string& name) { return std::find(chosen.begin(), chosen.end(), name) != chosen.end(); });
+  return result;
+}
+
+}  // namespace
+
+std::vector<std::string> resolve_workloads(const std::vector<std::string>& arguments) {
+  const std::vector<std::string> all = workload_names();
+  if (arguments.empty()) {
+    return all;
+  }
+  std::vector<std::string> chosen;
+  const std::vector<std::string> suites = workloads::suite_names();
+  for (const std::string& argument : arguments) {
+    if (std::find(suites.begin(), suites.end(), argument) != suites.end()) {
+      for (const workloads::Workload& workload : workloads::all_workloads()) {
+        if (workload.suite == argument) {
+          chosen.push_back(workload.name);
+        }
+      }
+    } else if (std::find(all.begin(), all.end(), argument) != all.end()) {
+      chosen.push_back(argument);
+    } else {
+      std::vector<std::string> candidates = all;
+      candidates.insert(candidates.end(), suites.begin(), suites.end());
+      throw Error(unknown("workload or suite", argument, candidates));
+    }
+  }
+  return in_order(all, chosen);
+}
+
+const workloads::Workload& resolve_workload(const std::string& name) {
+  const workloads::Workload* workload = workloads::find_workload(name);
+  if (workload == nullptr) {
+    throw Error(unknown("workload", name, workload_names()));
+  }
+  return *workload;
+}
+
+std::vector<std::string> resolve_arms(const std::vector<std::string>& arguments) {
+  for (const std::string& argument : arguments) {
+    resolve_arm(argument);
+  }
+  return arguments.empty() ? arm_names() : in_order(arm_names(), arguments);
+}
+
+const workloads::Arm& resolve_arm(const std::string& name) {
+  const workloads::Arm* arm = workloads::find_arm(name);
+  if (arm == nullptr) {
+    throw Error(unknown("arm", name, arm_names()));
+  }
+  return *arm;
+}
+
+std::string file_name(const std::string& name) {
+  std::string result;
+  for (const char c : name) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    result += plain ? c : '-';
+  }
+  return result;
+}
+
+std::string make_output_folder(const std::string& out, const std::string& name) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  fs::create_directories(out, error);
+  const std::string base = fmt::format("{:%Y%m%dT%H%M%SZ}-{}", fmt::gmtime(std::time(nullptr)), file_name(name));
+  for (int attempt = 1; !error && attempt < 1000; ++attempt) {
+    const fs::path folder = fs::path(out) / (attempt == 1 ? base : fmt::format("{}-{}", base, attempt));
+    if (fs::create_directory(folder, error)) {
+      return folder.string();
+    }
+  }
+  throw FileError(fmt::format("can't write to the output folder {}: {}; choose another with --out", out,
+                              error ? error.message() : "too many runs in one second"));
+}
+
+}  // namespace diptych::cli

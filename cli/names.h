@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "workloads/arms/arm.h"
+
+namespace diptych::cli {
+
+/// The workloads that the arguments mean: names of workloads or suites, none for all. In the suites' order, each once.
+/// Throws Error with the nearest name.
+std::vector<std::string> resolve_workloads(const std::vector<std::string>& arguments);
+/// One workload. Throws Error with the nearest name.
+const workloads::Workload& resolve_workload(const std::string& name);
+/// The arms, none for all, in the arms' order. Throws Error with the nearest name.
+std::vector<std::string> resolve_arms(const std::vector<std::string>& arguments);
+const workloads::Arm& resolve_arm(const std::string& name);
+
+/// "mlp/digits" -> "mlp-digits": safe as a file name.
+std::string file_name(const std::string& name);
+
+/// Makes `<out>/<UTC time>-<name>/`, with a number if it exists. Throws FileError where it can't be written.
+std::string make_output_folder(const std::string& out, const std::string& name);
+
+}  // namespace diptych::cli

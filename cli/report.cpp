@@ -1,0 +1,28 @@
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "cli/terminal.h"
+#include "cli/verbs.h"
+#include "reports/html.h"
+#include "reports/markdown.h"
+#include "reports/run_file.h"
+#include "reports/table.h"
+
+namespace diptych::cli {
+
+int report(const ReportOptions& options) {
+  std::filesystem::path path = options.run;
+  if (std::filesystem::is_directory(path)) {
+    path /= "run.json";
+  }
+  const nlohmann::json run = reports::load_run(path);
+  const std::filesystem::path folder = path.parent_path();
+  reports::write_atomically(folder / "summary.md", reports::render_markdown(run));
+  reports::write_atomically(folder / "report.html", reports::render_html(run));
+  fmt::print("{}\n{}\n{}\n", reports::render_table(run, {wants_colour(), terminal_width()}),
+             (folder / "report.html").string(), (folder / "summary.md").string());
+  return kSuccess;
+}
+
+}  // namespace diptych::cli

@@ -1,0 +1,70 @@
+#include "cli/terminal.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <signal.h>
+#include <string_view>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "reports/text.h"
+
+namespace diptych::cli {
+namespace {
+
+std::atomic<bool> stop_requested{false};
+
+void request_stop(int signal_number) {
+  stop_requested.store(true);
+  signal(signal_number, SIG_DFL);
+}
+
+int columns_of(int descriptor, int otherwise) {
+  winsize size{};
+  return ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : otherwise;
+}
+
+bool is_dumb() {
+  const char* term = std::getenv("TERM");
+  return term == nullptr || std::string_view(term) == "dumb";
+}
+
+}  // namespace
+
+bool wants_colour() { return isatty(STDOUT_FILENO) != 0 && !is_dumb() && std::getenv("NO_COLOR") == nullptr; }
+
+int terminal_width() { return isatty(STDOUT_FILENO) != 0 ? columns_of(STDOUT_FILENO, 140) : 140; }
+
+StatusLine::StatusLine() : active_(isatty(STDERR_FILENO) != 0 && !is_dumb()) {}
+StatusLine::~StatusLine() { clear(); }
+
+void StatusLine::show(const std::string& text) {
+  if (active_) {
+    fmt::print(stderr, "\r\x1b[K{}", reports::shorten(reports::printable(text), columns_of(STDERR_FILENO, 80) - 1));
+    std::fflush(stderr);
+    shown_ = true;
+  }
+}
+
+void StatusLine::clear() {
+  if (shown_) {
+    fmt::print(stderr, "\r\x1b[K");
+    std::fflush(stderr);
+    shown_ = false;
+  }
+}
+
+InterruptGuard::InterruptGuard() {
+  stop_requested.store(false);
+  signal(SIGINT, request_stop);
+  signal(SIGTERM, request_stop);
+}
+InterruptGuard::~InterruptGuard() {
+  signal(SIGINT, SIG_DFL);
+  signal(SIGTERM, SIG_DFL);
+}
+const std::atomic<bool>& InterruptGuard::stop() { return stop_requested; }
+
+}  // namespace diptych::cli

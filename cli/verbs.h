@@ -1,0 +1,71 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+/// One verb a file. Each takes parsed options and returns the process's exit code; user errors are thrown as
+/// diptych::Error. Exit codes are API (docs/command-line.md).
+namespace diptych::cli {
+
+inline constexpr int kSuccess = 0;
+inline constexpr int kFailure = 1;        ///< wrong usage, a tool error, or a cell whose arms disagree
+inline constexpr int kInterrupted = 130;  ///< Ctrl-C; what was measured is kept
+
+struct RunOptions {
+  std::vector<std::string> workloads;  ///< workloads or suites; empty: all
+  std::vector<std::string> arms;       ///< empty: all
+  std::string size = "quick";
+  std::uint64_t seed = 1;
+  std::string filter;
+  std::string out = "diptych-out";
+  std::vector<std::string> command;            ///< as typed
+  std::vector<std::string> benchmark_options;  ///< behind "--"
+};
+int run(const RunOptions& options);
+
+struct WorkerOptions {
+  std::vector<std::string> workloads, arms, benchmark_options;
+  std::uint64_t seed = 1, process_seed = 1;
+  int rounds = 1;
+  double block_seconds = 0.02;
+  bool first_call_check = false;
+  std::string filter;
+};
+int worker(const WorkerOptions& options);
+
+struct ListOptions {
+  std::string suite;
+  bool passes = false;
+  bool ops = false;
+};
+int list(const ListOptions& options);
+
+struct DoctorOptions {
+  bool json = false;
+};
+int doctor(const DoctorOptions& options);
+
+struct GraphOptions {
+  std::string workload;
+  std::string stage = "all";
+  std::vector<std::string> formats = {"txt", "svg"};
+  std::uint64_t seed = 1;
+  std::string out = "diptych-out";
+};
+int graph(const GraphOptions& options);
+
+struct ProfileOptions {
+  std::string workload;
+  std::string arm = "eager";
+  int steps = 10;
+  std::uint64_t seed = 1;
+  std::string out = "diptych-out";
+};
+int profile(const ProfileOptions& options);
+
+struct ReportOptions {
+  std::string run;
+};
+int report(const ReportOptions& options);
+
+}  // namespace diptych::cli

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <functional>
+
+#include <nlohmann/json.hpp>
+
+#include "workloads/arms/arm.h"
+#include "workloads/harness/sizes.h"
+
+/// One cell (a workload under several arms) in one process: check, then rounds.
+namespace diptych::workloads {
+
+struct CellPlan {
+  const Workload* workload;
+  std::vector<const Arm*> arms;
+  std::uint64_t seed;          ///< of the inputs and the model: the same in every process
+  std::uint64_t process_seed;  ///< of the order of the arms in each round
+  int rounds;
+  double block_seconds;
+  /// Compare all steps of the check and take the metrics, or only the first call of each arm (later processes).
+  bool full_check;
+};
+
+/// Names what is going on, for a progress line.
+using Progress = std::function<void(const std::string& what)>;
+
+/// The cell's part of run.json, raw: `validity`, `metrics`, `arms` (exact metrics, passes) and one element of
+/// `processes`. Arms that disagree are not timed.
+nlohmann::json measure_cell(const CellPlan& plan, const Progress& progress);
+
+}  // namespace diptych::workloads

@@ -1,0 +1,100 @@
+#include "workloads/harness/worker.h"
+
+#include <cstdio>
+
+#include <benchmark/benchmark.h>
+#include <fmt/format.h>
+
+namespace diptych::workloads {
+namespace {
+
+using nlohmann::json;
+
+void emit(const json& event) {
+  // One write a line: the reader never sees half of one from a process that died between lines.
+  const std::string line = event.dump(-1, ' ', true, json::error_handler_t::replace) + "\n";
+  std::fwrite(line.data(), 1, line.size(), stdout);
+  std::fflush(stdout);
+}
+
+/// Takes Google Benchmark's context; the figures go their own way.
+class ContextReporter : public benchmark::BenchmarkReporter {
+ public:
+  bool ReportContext(const Context& context) override {
+    json caches = json::array();
+    for (const auto& cache : context.cpu_info.caches) {
+      caches.push_back(
+          {{"type", cache.type}, {"level", cache.level}, {"size", cache.size}, {"num_sharing", cache.num_sharing}});
+    }
+    emit({{"event", "context"},
+          {"context",
+           {{"num_cpus", context.cpu_info.num_cpus},
+            {"mhz_per_cpu", context.cpu_info.cycles_per_second / 1e6},
+            {"cpu_scaling_enabled", context.cpu_info.scaling == benchmark::CPUInfo::ENABLED},
+            {"caches", caches},
+            {"load_avg", context.cpu_info.load_avg}}}});
+    return true;
+  }
+  void ReportRuns(const std::vector<Run>& /*runs*/) override {}
+};
+
+void run_cell(benchmark::State& state, const WorkerPlan& plan, const Workload& workload) {
+  CellPlan cell{&workload, {}, plan.seed, plan.process_seed, plan.rounds, plan.block_seconds, plan.full_check};
+  for (const std::string& name : plan.arms) {
+    cell.arms.push_back(find_arm(name));
+  }
+  for (auto _ : state) {
+    try {
+      const json result = measure_cell(cell, [&](const std::string& what) {
+        emit({{"event", "progress"}, {"workload", workload.name}, {"what", what}});
+      });
+      double total = 0;
+      for (const json& process : result["processes"]) {
+        for (const json& round : process["rounds"]) {
+          for (const auto& seconds : round["seconds"]) {
+            total += seconds.get<double>();
+          }
+        }
+      }
+      state.SetIterationTime(total);
+      emit({{"event", "cell"}, {"workload", workload.name}, {"cell", result}});
+    } catch (const std::exception& error) {
+      emit({{"event", "error"}, {"workload", workload.name}, {"message", error.what()}});
+      state.SkipWithError(error.what());
+      break;
+    }
+  }
+}
+
+}  // namespace
+
+int run_worker(const WorkerPlan& plan) {
+  for (const std::string& name : plan.workloads) {
+    const Workload* workload = find_workload(name);
+    benchmark::RegisterBenchmark(name.c_str(),
+                                 [&plan, workload](benchmark::State& state) { run_cell(state, plan, *workload); })
+        ->Iterations(1)
+        ->UseManualTime();
+  }
+  std::vector<std::string> arguments = {"diptych"};
+  arguments.insert(arguments.end(), plan.benchmark_options.begin(), plan.benchmark_options.end());
+  std::vector<char*> pointers;
+  for (std::string& argument : arguments) {
+    pointers.push_back(argument.data());
+  }
+  int count = static_cast<int>(pointers.size());
+  benchmark::Initialize(&count, pointers.data());
+  if (benchmark::ReportUnrecognizedArguments(count, pointers.data())) {
+    return 1;
+  }
+  ContextReporter reporter;
+  if (plan.filter.empty()) {
+    benchmark::RunSpecifiedBenchmarks(&reporter);
+  } else {
+    benchmark::RunSpecifiedBenchmarks(&reporter, plan.filter);
+  }
+  emit({{"event", "done"}});
+  return 0;
+}
+
+}  // namespace diptych::workloads

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "workloads/harness/cell.h"
+
+/// One measuring process. Google Benchmark hosts it: cells are registered benchmarks with manual time, chosen by its
+/// filter, and its context goes into the run's environment. Results go to standard output, one JSON document a line:
+///   {"event":"progress","workload":...,"what":...}   {"event":"context",...}
+///   {"event":"cell","workload":...,"cell":...}
+///   {"event":"error","workload":...,"message":...}   {"event":"done"}
+namespace diptych::workloads {
+
+struct WorkerPlan {
+  std::vector<std::string> workloads;
+  std::vector<std::string> arms;
+  std::uint64_t seed = 1;
+  std::uint64_t process_seed = 1;
+  int rounds = 1;
+  double block_seconds = 0.02;
+  bool full_check = true;
+  std::string filter;                          ///< a regular expression over the workloads' names; empty: all
+  std::vector<std::string> benchmark_options;  ///< passed on to Google Benchmark, "--benchmark_..."
+};
+
+/// Returns the process's exit code. A cell that throws is reported and the next one goes on.
+int run_worker(const WorkerPlan& plan);
+
+}  // namespace diptych::workloads
