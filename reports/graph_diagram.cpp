@@ -29,7 +29,11 @@ class Builder {
   Diagram run() {
     diagram_.title = graph_.name;
     find_constants();
+    find_references();
     for (const graph::Input& input : graph_.inputs) {
+      if (written_out_.contains(input.value)) {
+        continue;
+      }
       DiagramNode node;
       node.id = id_of(input.value);
       node.label = {input.name, to_string(graph_.types[input.value])};
@@ -38,7 +42,7 @@ class Builder {
       diagram_.nodes.push_back(std::move(node));
     }
     for (const Node& node : graph_.nodes) {
-      if (!constants_.contains(node.output)) {
+      if (!written_out_.contains(node.output)) {
         add(node);
       }
     }
@@ -54,14 +58,46 @@ class Builder {
  private:
   void find_constants() {
     for (const auto& [value, tensor] : graph_.constants) {
-      constants_[value] = tensor.numel() == 1 ? fmt::format("{:.6g}", tensor.item())
-                                              : fmt::format("const {}", to_string(tensor.type()));
+      written_out_[value] = tensor.numel() == 1 ? fmt::format("{:.6g}", tensor.item())
+                                                : fmt::format("const {}", to_string(tensor.type()));
     }
     for (const Node& node : graph_.nodes) {
       if (node.op == &full_op()) {
-        constants_[node.output] = fmt::format("{:.6g}", node.attributes.as<FullAttributes>().value);
+        written_out_[node.output] = fmt::format("{:.6g}", node.attributes.as<FullAttributes>().value);
       }
     }
+  }
+
+  /// Long edges make a picture slow to lay out and hard to read: what is used far away is named there instead ("%46"),
+  /// and an input that many nodes use is named in each.
+  void find_references() {
+    constexpr std::size_t kMostUsers = 3;
+    defined_at_.assign(graph_.types.size(), 0);
+    referred_to_.assign(graph_.types.size(), false);
+    std::vector<std::size_t> users(graph_.types.size(), 0);
+    std::size_t position = 0;
+    for (const Node& node : graph_.nodes) {
+      if (written_out_.contains(node.output)) {
+        continue;
+      }
+      defined_at_[node.output] = position;
+      for (ValueId input : node.inputs) {
+        ++users[input];
+        referred_to_[input] = referred_to_[input] || is_far(input, position);
+      }
+      ++position;
+    }
+    for (const graph::Input& input : graph_.inputs) {
+      if (users[input.value] > kMostUsers) {
+        written_out_[input.value] = input.name;
+      }
+      defined_at_[input.value] = SIZE_MAX;
+      referred_to_[input.value] = false;
+    }
+  }
+  bool is_far(ValueId value, std::size_t user) const {
+    constexpr std::size_t kFar = 16;
+    return defined_at_[value] != SIZE_MAX && user > defined_at_[value] + kFar;
   }
 
   void add(const Node& node) {
@@ -69,14 +105,17 @@ class Builder {
     box.id = id_of(node.output);
     std::string title = node.op->name;
     for (ValueId input : node.inputs) {
-      const auto constant = constants_.find(input);
-      if (constant != constants_.end()) {
-        title += fmt::format(" {}", constant->second);
+      const auto written = written_out_.find(input);
+      if (written != written_out_.end()) {
+        title += fmt::format(" {}", written->second);
+      } else if (is_far(input, position_)) {
+        title += fmt::format(" %{}", input);
       } else {
         diagram_.edges.push_back({id_of(input), box.id, to_string(graph_.types[input])});
       }
     }
-    box.label = {title};
+    box.label = {referred_to_[node.output] ? fmt::format("%{} = {}", node.output, title) : title};
+    ++position_;
     if (const std::string attributes = node.attributes.print(); !attributes.empty()) {
       box.label.push_back(attributes);
     }
@@ -105,14 +144,22 @@ class Builder {
     node.id = fmt::format("result {}", name);
     node.label = {name};
     node.node_class = NodeClass::output;
-    diagram_.edges.push_back({id_of(value), node.id, to_string(graph_.types[value])});
+    const auto written = written_out_.find(value);
+    if (written != written_out_.end()) {
+      node.label.push_back(written->second);
+    } else {
+      diagram_.edges.push_back({id_of(value), node.id, to_string(graph_.types[value])});
+    }
     diagram_.nodes.push_back(std::move(node));
   }
 
   const Graph& graph_;
   bool compare_ = false;
   std::map<ValueId, const Node*> known_;
-  std::map<ValueId, std::string> constants_;
+  std::map<ValueId, std::string> written_out_;  ///< values that stand in their users' text: constants, busy inputs
+  std::vector<std::size_t> defined_at_;         ///< by value: the position of its node; SIZE_MAX for inputs
+  std::vector<bool> referred_to_;
+  std::size_t position_ = 0;
   Diagram diagram_;
 };
 

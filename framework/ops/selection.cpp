@@ -12,7 +12,14 @@ using namespace ops;
 struct Where {
   template <class T>
   DIPTYCH_INLINE static T apply(bool condition, T a, T b) {
-    return condition ? a : b;
+    // By bits, because GCC turns ?: on a loaded bool into a branch, which random conditions mispredict.
+    if constexpr (std::is_floating_point_v<T>) {
+      using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+      const Bits mask = Bits(0) - static_cast<Bits>(condition);
+      return std::bit_cast<T>((std::bit_cast<Bits>(a) & mask) | (std::bit_cast<Bits>(b) & ~mask));
+    } else {
+      return condition ? a : b;
+    }
   }
 };
 

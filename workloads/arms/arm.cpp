@@ -29,11 +29,9 @@ ArmInstance::ArmInstance(const Workload& workload, const Arm& arm, std::uint64_t
     graph::JitOptions options;
     options.name = workload.name;
     options.pipeline = *arm.pipeline;
-    jit_.emplace(
-        [program = program_.get()](std::span<const Tensor> inputs, std::shared_ptr<void>& /*structure*/) {
-          return program->body(inputs);
-        },
-        std::move(options));
+    jit_.emplace([program = program_.get()](std::span<const Tensor> inputs,
+                                            std::shared_ptr<void>& /*structure*/) { return program->body(inputs); },
+                 std::move(options));
   }
 }
 
@@ -53,7 +51,6 @@ double ArmInstance::compile_seconds() const {
 }
 
 ExactMetrics ArmInstance::count(std::int64_t step) {
-  call(step);  // a first call may compile
   allocator::reset_peak();
   const AllocatorStats before = allocator::stats();
   const std::uint64_t dispatches = thread_context.dispatches;

@@ -41,7 +41,7 @@ class ArmInstance {
   /// Null for eager, and before the first call.
   const graph::JitFunction* compiled() const { return jit_ ? &*jit_ : nullptr; }
   double compile_seconds() const;
-  /// Runs two calls to count.
+  /// Runs one call and counts; the first call, which compiles, has to be over.
   ExactMetrics count(std::int64_t step);
 
  private:

@@ -20,7 +20,7 @@ double now_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// A fixed amount of integer work: if its time moves between the start and the end of a cell, the machine did.
+/// A fixed amount of integer work: if its time moves, the machine did.
 double control_seconds() {
   double best = 1e9;
   for (int attempt = 0; attempt < 5; ++attempt) {
@@ -47,14 +47,12 @@ class Cell {
              {"arms", json::array()},
              {"processes", json::array()}};
     const double steal_before = profiler::steal_seconds();
-    const double control_before = control_seconds();
     check();
     if (cell_["validity"]["agree"] == true) {
       describe_arms();
       time_rounds();
-      const double drift = std::fabs(std::log(control_seconds() / control_before));
       const double steal = profiler::steal_seconds() - steal_before;
-      process_["control_drift"] = drift;
+      process_["control_drift"] = control_drift();
       process_["steal_seconds"] = std::isfinite(steal) ? json(steal) : json(0.0);
       cell_["processes"].push_back(process_);
     }
@@ -140,10 +138,23 @@ class Cell {
     }
   }
 
+  /// How much the control workload typically moves from one round to the next. Slower drift is no matter: every arm of
+  /// a round sees it, and the ratio cancels it.
+  double control_drift() const {
+    std::vector<double> moves;
+    for (std::size_t i = 1; i < controls_.size(); ++i) {
+      moves.push_back(std::fabs(std::log(controls_[i] / controls_[i - 1])));
+    }
+    std::sort(moves.begin(), moves.end());
+    return moves.empty() ? 0 : moves[moves.size() / 2];
+  }
+
   void describe_arms() {
     const auto optional = [](const std::optional<std::int64_t>& value) { return value ? json(*value) : json(nullptr); };
     for (const auto& instance : instances_) {
+      const double start = now_seconds();
       const ExactMetrics exact = instance->count(0);
+      steady_call_.push_back(now_seconds() - start);
       json arm = {{"name", instance->arm().name},
                   {"description", instance->arm().description},
                   {"exact",
@@ -186,14 +197,15 @@ class Cell {
     double fastest = 1e9;
     progress_("warm-up");
     for (std::size_t i = 0; i < instances_.size(); ++i) {
-      worst[i] = first_call_[i];
-      const double end = now_seconds() + plan_.block_seconds;
-      double best = first_call_[i];
-      do {
+      worst[i] = std::max(first_call_[i], steady_call_[i]);
+      double best = steady_call_[i];
+      // An arm whose calls are longer than a block has warmed up by now.
+      for (double spent = steady_call_[i]; spent < plan_.block_seconds;) {
         const double seconds = time_block(*instances_[i], 1);
         worst[i] = std::max(worst[i], seconds);
         best = std::min(best, seconds);
-      } while (now_seconds() < end);
+        spent += seconds;
+      }
       fastest = std::min(fastest, best);
     }
     constexpr double kMost = 1e7;
@@ -215,6 +227,7 @@ class Cell {
       } else {
         std::reverse(order.begin(), order.end());
       }
+      controls_.push_back(control_seconds());
       json entry = {{"order", json::array()}, {"seconds", json::object()}};
       for (std::size_t i : order) {
         const std::string& name = instances_[i]->arm().name;
@@ -239,6 +252,8 @@ class Cell {
   json process_;
   std::vector<std::unique_ptr<ArmInstance>> instances_;
   std::vector<double> first_call_;
+  std::vector<double> steady_call_;
+  std::vector<double> controls_;
   std::int64_t next_step_ = 0;
 };
 

@@ -18,7 +18,7 @@ struct RunSize {
 
 inline const std::vector<RunSize>& run_sizes() {
   static const std::vector<RunSize> sizes = {
-      {"quick", 3, 6, 0.02},
+      {"quick", 3, 6, 0.015},
       {"standard", 8, 12, 0.1},
       {"certify", 30, 20, 0.1},
   };
