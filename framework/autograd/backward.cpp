@@ -150,8 +150,7 @@ class Backward {
     }
     for (auto visited = visits_.rbegin(); visited != visits_.rend(); ++visited) {  // oldest first
       for (const TapeInput& input : visited->node->inputs()) {
-        const Visit* source = find(input.node.get());
-        visited->reaches_target = visited->reaches_target || (source != nullptr && source->reaches_target);
+        visited->reaches_target = visited->reaches_target || leads_to_target(input);
       }
     }
   }
@@ -184,9 +183,10 @@ class Backward {
   void step(Visit& visited, bool release) {
     TapeNode& node = *visited.node;
     if (node.op == nullptr && node.custom == nullptr) {
-      // A watched tensor passes its cotangent on, and keeps it: it may be a target.
-      if (visited.cotangent.defined() && node.inputs()[0].node) {
-        accumulate(node.inputs()[0].node.get(), node.inputs()[0].output, visited.cotangent);
+      // A watched tensor passes its cotangent on (to a target before it, if there is one), and keeps it: it may be one.
+      const TapeInput& source = node.inputs()[0];
+      if (visited.cotangent.defined() && leads_to_target(source)) {
+        accumulate(source.node.get(), source.output, visited.cotangent);
       }
       return;
     }
@@ -203,8 +203,7 @@ class Backward {
     std::uint32_t needed = 0;
     const auto inputs = node.inputs();
     for (std::size_t i = 0; i < inputs.size(); ++i) {
-      const Visit* source = find(inputs[i].node.get());
-      if (node.op != nullptr && source != nullptr && source->reaches_target) {
+      if (node.op != nullptr && leads_to_target(inputs[i])) {
         needed |= 1U << i;
       }
     }
@@ -260,8 +259,7 @@ class Backward {
     const std::vector<Tensor> gradients = node.custom->vjp(cotangents);
     const auto inputs = node.inputs();
     for (std::size_t i = 0; i < inputs.size(); ++i) {
-      const Visit* source = find(inputs[i].node.get());
-      if (source != nullptr && source->reaches_target && gradients[i].defined()) {
+      if (gradients[i].defined() && leads_to_target(inputs[i])) {
         accumulate(inputs[i].node.get(), inputs[i].output, gradients[i]);
       }
     }
@@ -274,6 +272,11 @@ class Backward {
     }
     Tensor& slot = output == 0 ? visited.cotangent : visited.others[output - 1];
     slot = slot.defined() ? add(slot, gradient, node->where) : gradient;
+  }
+
+  bool leads_to_target(const TapeInput& input) {
+    const Visit* source = find(input.node.get());
+    return source != nullptr && source->reaches_target;
   }
 
   Visit* find(const TapeNode* node) {

@@ -188,16 +188,23 @@ bool bitwise_equal(const Tensor& a, const Tensor& b) {
   const TensorBody& y = *b.body();
   internal_check(!x.is_traced && !y.is_traced, "bitwise_equal reads elements");
   const std::size_t size = size_of(x.type.dtype);
-  if (x.contiguous && y.contiguous) {
-    return x.numel == 0 || std::memcmp(x.data, y.data, static_cast<std::size_t>(x.numel) * size) == 0;
+  if (x.contiguous && y.contiguous &&
+      (x.numel == 0 || std::memcmp(x.data, y.data, static_cast<std::size_t>(x.numel) * size) == 0)) {
+    return true;
   }
-  for (std::int64_t i = 0; i < x.numel; ++i) {
-    const auto step = static_cast<std::int64_t>(size);
-    if (std::memcmp(x.bytes() + element_offset(x, i) * step, y.bytes() + element_offset(y, i) * step, size) != 0) {
-      return false;
+  return visit(x.type.dtype, [&]<class T>() {
+    const auto* in_x = static_cast<const T*>(x.data);
+    const auto* in_y = static_cast<const T*>(y.data);
+    for (std::int64_t i = 0; i < x.numel; ++i) {
+      const T& p = in_x[element_offset(x, i)];
+      const T& q = in_y[element_offset(y, i)];
+      const bool both_nan = p != p && q != q;
+      if (!both_nan && std::memcmp(&p, &q, sizeof(T)) != 0) {
+        return false;
+      }
     }
-  }
-  return true;
+    return true;
+  });
 }
 
 std::string to_string(const Tensor& tensor) {

@@ -93,7 +93,8 @@ class Tensor {
   Reference<TensorBody> body_;
 };
 
-/// Same type and the same bits (so NaN equals itself and 0 differs from -0).
+/// Same type and the same bits: 0 differs from -0. Any NaN equals any NaN: their sign and payload are no part of the
+/// numerics contract, because neither IEEE 754 nor C++ says which one an operation gives.
 bool bitwise_equal(const Tensor& a, const Tensor& b);
 
 /// "f32[2,2] {1, 2, 3, 4}", shortened over 16 elements.
