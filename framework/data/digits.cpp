@@ -20,7 +20,9 @@ std::string read_gzip(const std::filesystem::path& path) {
   char chunk[1 << 16];
   for (;;) {
     const int got = gzread(file.get(), chunk, sizeof chunk);
-    if (got < 0) {
+    int error = Z_OK;
+    gzerror(file.get(), &error);  // a cut-off end shows only here
+    if (got < 0 || error != Z_OK) {
       throw FileError(fmt::format("{}: is damaged; get it again from the repository", path.string()));
     }
     if (got == 0) {

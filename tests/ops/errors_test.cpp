@@ -32,7 +32,10 @@ TEST(Errors, MatmulNamesOpShapesLineAndHint) {
   EXPECT_THAT(message, AllOf(HasSubstr("matmul: inner dimensions differ (3 vs 4): f32[2,3] x f32[4,5]"),
                              HasSubstr(fmt::format("errors_test.cpp:{}", here.line + 1)),
                              HasSubstr("the columns of the first must be the rows of the second")));
-  EXPECT_THAT(message_of<ShapeError>([&] { matmul(zeros({2, 3}), zeros({4, 3})); }), HasSubstr("transpose one of them?"));
+  EXPECT_THAT(message_of<ShapeError>([&] {
+                matmul(zeros({2, 3}), zeros({4, 3}));
+              }),
+              HasSubstr("transpose one of them?"));
 }
 
 TEST(Errors, OperatorsNameTheCallersLine) {
@@ -55,7 +58,8 @@ TEST(Errors, SameMessageWhileCapturing) {
 
 TEST(Errors, DTypes) {
   const Tensor flags = ones({2}, DType::boolean);
-  EXPECT_THAT(message_of<DTypeError>([&] { neg(flags); }), AllOf(HasSubstr("neg"), HasSubstr("bool[2]"), HasSubstr("cast")));
+  EXPECT_THAT(message_of<DTypeError>([&] { neg(flags); }),
+              AllOf(HasSubstr("neg"), HasSubstr("bool[2]"), HasSubstr("cast")));
   EXPECT_THAT(message_of<DTypeError>([] { exp(ones({2}, DType::int64)); }), HasSubstr("floating-point"));
   EXPECT_THAT(message_of<DTypeError>([] { where(ones({2}), ones({2}), ones({2})); }), HasSubstr("condition"));
   EXPECT_THAT(message_of<DTypeError>([] { logical_and(ones({2}), ones({2})); }), HasSubstr("bool"));
@@ -86,7 +90,9 @@ TEST(Errors, ReadsThatMakeNoSense) {
 
 TEST(Errors, LabelsOutOfRangeAreFoundWhenTheyAreSeen) {
   const Tensor labels = Tensor::from({std::int64_t{0}, std::int64_t{12}}, {2});
-  EXPECT_THAT(message_of<Error>([&] { cross_entropy(zeros({2, 10}), labels); }),
+  EXPECT_THAT(message_of<Error>([&] {
+                cross_entropy(zeros({2, 10}), labels);
+              }),
               AllOf(HasSubstr("index 12 at position 1"), HasSubstr("[0, 10)")));
   EXPECT_THAT(message_of<ShapeError>([&] { cross_entropy(zeros({3, 10}), labels); }), HasSubstr("labels i64[2]"));
 }

@@ -1,9 +1,9 @@
 // Every gradient rule against finite differences in float64, at first and second order.
 
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <set>
+
+#include <gtest/gtest.h>
 
 #include "tests/support/op_samples.h"
 

@@ -1,5 +1,5 @@
-// The numerics contract, op by op: every op on every sample gives the same bits in eager and in a graph (with and without
-// passes), for values and gradients; and elementwise ops and reductions the same on every instruction set.
+// The numerics contract, op by op: every op on every sample gives the same bits in eager and in a graph (with and
+// without passes), for values and gradients; and elementwise ops and reductions the same on every instruction set.
 
 #include <gtest/gtest.h>
 
@@ -33,13 +33,19 @@ std::vector<Tensor> values_and_gradients(const OpCase& c, std::span<const Tensor
       gradients = value_and_grad([&](const Tensor& a) { return scalar({a}); }, options)(inputs[0]).arguments;
       break;
     case 2:
-      gradients = value_and_grad([&](const Tensor& a, const Tensor& b) { return scalar({a, b}); }, options)(
-                      inputs[0], inputs[1])
+      gradients = value_and_grad(
+                      [&](const Tensor& a, const Tensor& b) {
+                        return scalar({a, b});
+                      },
+                      options)(inputs[0], inputs[1])
                       .arguments;
       break;
     default:
-      gradients = value_and_grad([&](const Tensor& a, const Tensor& b, const Tensor& d) { return scalar({a, b, d}); },
-                                 options)(inputs[0], inputs[1], inputs[2])
+      gradients = value_and_grad(
+                      [&](const Tensor& a, const Tensor& b, const Tensor& d) {
+                        return scalar({a, b, d});
+                      },
+                      options)(inputs[0], inputs[1], inputs[2])
                       .arguments;
   }
   results.insert(results.end(), gradients.begin(), gradients.end());

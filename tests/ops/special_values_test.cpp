@@ -1,8 +1,8 @@
 // NaN, infinities, signed zeros and subnormals go through ops as IEEE 754 says, in vector and scalar paths alike.
 
-#include <gtest/gtest.h>
-
 #include <cmath>
+
+#include <gtest/gtest.h>
 
 #include "framework/diptych.h"
 

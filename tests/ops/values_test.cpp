@@ -1,11 +1,10 @@
 // Values of ops against formulas and the C library.
 
+#include <cmath>
+#include <map>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <cmath>
-
-#include <map>
 
 #include "framework/diptych.h"
 
@@ -28,8 +27,10 @@ TEST(Elementwise, FollowsTheCLibrary) {
     const Tensor& input;
     double (*expected)(double);
   } cases[] = {
-      {"exp", exp(x), x, std::exp},       {"tanh", tanh(x), x, std::tanh},
-      {"erf", erf(x), x, std::erf},       {"log", log(positive), positive, std::log},
+      {"exp", exp(x), x, std::exp},
+      {"tanh", tanh(x), x, std::tanh},
+      {"erf", erf(x), x, std::erf},
+      {"log", log(positive), positive, std::log},
       {"sqrt", sqrt(positive), positive, std::sqrt},
       {"sigmoid", sigmoid(x), x, [](double v) { return 1 / (1 + std::exp(-v)); }},
       {"gelu", gelu(x), x, [](double v) { return v * 0.5 * std::erfc(-v / std::sqrt(2.0)); }},

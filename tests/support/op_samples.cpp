@@ -35,11 +35,11 @@ std::vector<Tensor> make_inputs(const Sample& sample, std::uint64_t seed) {
     if (input.transposed) {
       std::swap(shape[rank - 1], shape[rank - 2]);
     }
-    Tensor tensor = is_floating(input.type.dtype)
-                        ? rng.uniform(shape, input.low, input.high, input.type.dtype)
-                        : cast(rng.integers(shape, static_cast<std::int64_t>(input.low),
-                                            static_cast<std::int64_t>(input.high)),
-                               input.type.dtype);
+    Tensor tensor =
+        is_floating(input.type.dtype)
+            ? rng.uniform(shape, input.low, input.high, input.type.dtype)
+            : cast(rng.integers(shape, static_cast<std::int64_t>(input.low), static_cast<std::int64_t>(input.high)),
+                   input.type.dtype);
     tensors.push_back(input.transposed ? transpose(tensor) : tensor);
   }
   return tensors;

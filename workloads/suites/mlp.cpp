@@ -43,7 +43,7 @@ class Training : public Program {
 class Digits final : public Training {
  public:
   static constexpr std::int64_t kBatch = 64;
-  static constexpr std::int64_t kEpochs = 20;
+  static constexpr std::int64_t kEpochs = 40;
   static constexpr double kHeldOut = 0.2;
   static constexpr std::int64_t kStepsPerEpoch = (1797 - 359) / kBatch;  // 359 of 1,797 digits are held out
 
@@ -53,7 +53,7 @@ class Digits final : public Training {
     const auto relu = [] { return std::make_shared<nn::ReLU>(); };
     auto model = std::make_shared<nn::Sequential>(
         std::vector<nn::ModulePtr>{linear(64, 128), relu(), linear(128, 64), relu(), linear(64, 10)});
-    auto optimizer = std::make_unique<optim::Adam>(model->parameters(), 1e-3);
+    auto optimizer = std::make_unique<optim::Adam>(model->parameters(), 2e-3);
     start(model, std::move(optimizer), [](const Tensor& logits, const Tensor& labels) {
       return nn::cross_entropy_loss(logits, labels);
     });

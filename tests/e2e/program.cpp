@@ -1,0 +1,91 @@
+#include "tests/e2e/program.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+
+namespace diptych::testing {
+
+namespace fs = std::filesystem;
+
+TemporaryFolder::TemporaryFolder() {
+  std::string name = (fs::temp_directory_path() / "diptych-e2e-XXXXXX").string();
+  if (mkdtemp(name.data()) == nullptr) {
+    throw std::runtime_error("can't make a temporary folder");
+  }
+  path_ = name;
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+}
+
+Command diptych_command(const std::vector<std::string>& arguments, const fs::path& folder) {
+  Command command{{DIPTYCH_PROGRAM}, folder.string()};
+  command.arguments.insert(command.arguments.end(), arguments.begin(), arguments.end());
+  return command;
+}
+
+Outcome diptych(const std::vector<std::string>& arguments, const fs::path& folder) {
+  return run_command(diptych_command(arguments, folder));
+}
+
+std::string read_text(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) {
+    throw std::runtime_error("can't read " + path.string());
+  }
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+nlohmann::json read_json(const fs::path& path) { return nlohmann::json::parse(read_text(path)); }
+
+void write_text(const fs::path& path, const std::string& text) { std::ofstream(path, std::ios::binary) << text; }
+
+std::vector<std::string> tree(const fs::path& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    names.push_back(fs::relative(entry.path(), folder).string() + (entry.is_directory() ? "/" : ""));
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::vector<fs::path> run_folders(const fs::path& folder) {
+  std::vector<fs::path> found;
+  if (fs::exists(folder / "diptych-out")) {
+    for (const auto& entry : fs::directory_iterator(folder / "diptych-out")) {
+      found.push_back(entry.path());
+    }
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+fs::path run_folder(const fs::path& folder) {
+  const std::vector<fs::path> found = run_folders(folder);
+  if (found.size() != 1) {
+    throw std::runtime_error("expected one run folder, found " + std::to_string(found.size()));
+  }
+  return found.front();
+}
+
+std::vector<std::string> unfinished_files(const fs::path& folder) {
+  std::vector<std::string> found;
+  for (const std::string& name : tree(folder)) {
+    const bool temporary = fs::path(name).filename().string().starts_with('.') || name.ends_with(".tmp");
+    if (temporary || (!name.ends_with('/') && fs::file_size(folder / name) == 0)) {
+      found.push_back(name);
+    }
+  }
+  return found;
+}
+
+bool has_control_characters(const std::string& text) {
+  return std::any_of(text.begin(), text.end(), [](unsigned char c) { return (c < 0x20 && c != '\n') || c == 0x7F; });
+}
+
+}  // namespace diptych::testing

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/e2e/process.h"
+
+/// The `diptych` program and the folders that it writes.
+namespace diptych::testing {
+
+/// A folder of its own, removed at the end.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// `diptych ARGUMENTS...` in `folder`.
+Command diptych_command(const std::vector<std::string>& arguments, const std::filesystem::path& folder);
+Outcome diptych(const std::vector<std::string>& arguments, const std::filesystem::path& folder);
+
+std::string read_text(const std::filesystem::path& path);
+nlohmann::json read_json(const std::filesystem::path& path);
+void write_text(const std::filesystem::path& path, const std::string& text);
+/// All below `folder`, sorted, relative to it; folders end with '/'.
+std::vector<std::string> tree(const std::filesystem::path& folder);
+/// The run folders in `<folder>/diptych-out`, sorted.
+std::vector<std::filesystem::path> run_folders(const std::filesystem::path& folder);
+/// The one run folder; throws unless there is exactly one.
+std::filesystem::path run_folder(const std::filesystem::path& folder);
+/// Temporary and empty files below `folder`: what an unfinished write would leave.
+std::vector<std::string> unfinished_files(const std::filesystem::path& folder);
+
+/// Control characters other than newlines in `text`.
+bool has_control_characters(const std::string& text);
+
+}  // namespace diptych::testing

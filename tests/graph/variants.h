@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "framework/diptych.h"
+#include "framework/passes/pass.h"
+
+/// The ways to run one program as a graph that all have to give eager's bits.
+namespace diptych::testing {
+
+struct Variant {
+  std::string name;
+  passes::PipelineOptions pipeline;
+};
+
+/// The captured graph as it is, the whole pipeline, and the pipeline without each of its steps.
+inline std::vector<Variant> pipeline_variants() {
+  std::vector<Variant> variants{{"replay", passes::PipelineOptions::none()}, {"full", {}}};
+  for (const std::string& step : passes::PipelineOptions::none().disabled) {
+    passes::PipelineOptions without;
+    without.disabled.insert(step);
+    variants.push_back({"without " + step, without});
+  }
+  return variants;
+}
+
+inline Tensor f32(std::initializer_list<float> values, const Shape& shape) { return Tensor::from(values, shape); }
+inline Tensor i64(std::initializer_list<std::int64_t> values, const Shape& shape) {
+  return Tensor::from(values, shape);
+}
+
+/// first, first + step, ...
+inline Tensor ramp(const Shape& shape, float first = 1, float step = 1) {
+  std::vector<float> values;
+  for (std::int64_t i = 0; i < shape.product(); ++i) {
+    values.push_back(first + step * static_cast<float>(i));
+  }
+  return Tensor::from(values, shape);
+}
+
+/// Values without structure, in (-1, 1).
+inline Tensor wave(const Shape& shape, float phase) {
+  std::vector<float> values;
+  for (std::int64_t i = 0; i < shape.product(); ++i) {
+    values.push_back(std::sin(phase + 1.7F * static_cast<float>(i)));
+  }
+  return Tensor::from(values, shape);
+}
+
+inline void expect_same_bits(const Tensor& actual, const Tensor& expected, const std::string& what) {
+  EXPECT_TRUE(bitwise_equal(actual, expected))
+      << what << ": got " << to_string(actual) << ", expected " << to_string(expected);
+}
+
+inline void expect_same_bits(const std::vector<Tensor>& actual, const std::vector<Tensor>& expected,
+                             const std::string& what) {
+  ASSERT_EQ(actual.size(), expected.size()) << what;
+  for (std::size_t i = 0; i < actual.size(); ++i) {
+    expect_same_bits(actual[i], expected[i], what + ", tensor " + std::to_string(i));
+  }
+}
+
+/// What a failing call says; empty if it doesn't fail with E.
+template <class E, class Fn>
+std::string message_of(const Fn& fn) {
+  try {
+    fn();
+  } catch (const E& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace diptych::testing
