@@ -2,6 +2,7 @@
 
 #include "cli/suggest.h"
 #include "cli/verbs.h"
+#include "reports/ops_page.h"
 #include "workloads/arms/arm.h"
 
 namespace diptych::cli {
@@ -31,7 +32,7 @@ int list(const ListOptions& options) {
     return kSuccess;
   }
   if (options.ops) {
-    print_ops();
+    options.markdown ? fmt::print("{}", reports::ops_page()) : print_ops();
     return kSuccess;
   }
   const std::vector<std::string> suites = workloads::suite_names();

@@ -93,7 +93,8 @@ class Program {
     CLI::App* verb = add_verb("list", "Workloads and arms", [this] { return list(list_); });
     verb->add_option("--suite", list_.suite, "Only this suite");
     verb->add_flag("--passes", list_.passes, "The compiler's passes instead");
-    verb->add_flag("--ops", list_.ops, "The engine's ops instead");
+    auto* ops = verb->add_flag("--ops", list_.ops, "The engine's ops instead");
+    verb->add_flag("--markdown", list_.markdown, "With --ops: as docs/ops.md")->needs(ops);
   }
   void add_run() {
     CLI::App* verb = add_verb("run", "Measure; writes run.json, report.html, summary.md, traces and pictures",

@@ -37,6 +37,7 @@ struct ListOptions {
   std::string suite;
   bool passes = false;
   bool ops = false;
+  bool markdown = false;  ///< of the ops
 };
 int list(const ListOptions& options);
 

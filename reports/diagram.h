@@ -54,6 +54,7 @@ struct Diagram {
   std::vector<DiagramNode> nodes;
   std::vector<DiagramEdge> edges;
   Direction direction = Direction::top_down;
+  bool legend = true;  ///< name the classes; off where the colours mean something else
 };
 
 struct DiagramOptions {

@@ -1,0 +1,79 @@
+// Draws the pictures of docs/architecture.md with reports/diagram.h.
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "reports/diagram.h"
+#include "reports/run_file.h"
+
+namespace {
+
+using diptych::reports::Diagram;
+using diptych::reports::NodeClass;
+
+Diagram dependencies() {
+  Diagram d;
+  d.title = "Who may include whom";
+  d.legend = false;
+  const auto part = [&](const char* id, NodeClass node_class, std::vector<std::string> lines) {
+    diptych::reports::DiagramNode node;
+    node.id = id;
+    node.label = std::move(lines);
+    node.node_class = node_class;
+    d.nodes.push_back(std::move(node));
+  };
+  part("cli", NodeClass::output, {"cli/", "the diptych program, a file a verb"});
+  part("reports", NodeClass::fused, {"reports/", "statistics, verdicts, HTML, diagrams"});
+  part("workloads", NodeClass::reduction, {"workloads/", "suites, arms, harness"});
+  part("profiler", NodeClass::normalisation, {"profiler/", "clock, tracer, counters, fingerprint"});
+  part("framework", NodeClass::matmul, {"framework/", "tensors, ops, tape, graphs"});
+  part("hooks", NodeClass::memory, {"framework/core/trace_points.h", "all that the two know of each other"});
+  d.edges = {{"cli", "reports", ""},        {"cli", "workloads", ""},       {"workloads", "profiler", ""},
+             {"workloads", "framework", ""}, {"reports", "framework", "graphs"}, {"profiler", "hooks", ""},
+             {"framework", "hooks", ""}};
+  return d;
+}
+
+Diagram data_flow() {
+  Diagram d;
+  d.title = "diptych run: from a program to a verdict";
+  d.legend = false;
+  d.direction = diptych::reports::Direction::left_right;
+  const auto part = [&](const char* id, NodeClass node_class, std::vector<std::string> lines,
+                        std::vector<std::string> scope) {
+    diptych::reports::DiagramNode node;
+    node.id = id;
+    node.label = std::move(lines);
+    node.node_class = node_class;
+    node.scope = std::move(scope);
+    d.nodes.push_back(std::move(node));
+  };
+  part("suite", NodeClass::input, {"suite", "makes one program"}, {});
+  const std::vector<std::string> process = {"each measuring process"};
+  part("eager", NodeClass::elementwise, {"eager", "op by op"}, process);
+  part("replay", NodeClass::elementwise, {"replay", "captured, no pass"}, process);
+  part("graph", NodeClass::elementwise, {"graph", "all passes"}, process);
+  part("check", NodeClass::control, {"check", "the same bits?"}, process);
+  part("rounds", NodeClass::random, {"rounds", "random order, one count"}, process);
+  part("json", NodeClass::fused, {"run.json", "raw rounds, estimates, verdicts"}, {});
+  part("table", NodeClass::output, {"terminal table"}, {});
+  part("html", NodeClass::output, {"report.html"}, {});
+  part("markdown", NodeClass::output, {"summary.md"}, {});
+  d.edges = {{"suite", "eager", ""},  {"suite", "replay", ""}, {"suite", "graph", ""},    {"eager", "check", ""},
+             {"replay", "check", ""}, {"graph", "check", ""},  {"check", "rounds", "yes"}, {"check", "json", "no: INVALID"},
+             {"rounds", "json", ""},  {"json", "table", ""},   {"json", "html", ""},      {"json", "markdown", ""}};
+  return d;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    fmt::print(stderr, "usage: diptych_pictures FOLDER\n");
+    return 1;
+  }
+  const std::filesystem::path folder = argv[1];
+  diptych::reports::write_atomically(folder / "dependencies.svg", diptych::reports::render_svg(dependencies()));
+  diptych::reports::write_atomically(folder / "data-flow.svg", diptych::reports::render_svg(data_flow()));
+}
