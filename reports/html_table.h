@@ -11,11 +11,11 @@ namespace diptych::reports {
 /// A table cell: text is escaped on output; `sort_value` orders the column in place of the text.
 struct HtmlField {
   std::string text;
-  std::string note = "";  ///< small, after the text
+  std::string note;  ///< small, after the text
   std::optional<double> sort_value = std::nullopt;
-  std::string css = "";
-  std::string mark = "";  ///< tone of a verdict: draws its coloured dot
-  std::string href = "";  ///< a fragment of this page, "#cell-0"
+  std::string css;
+  std::string mark;  ///< tone of a verdict: draws its coloured dot
+  std::string href;  ///< a fragment of this page, "#cell-0"
 };
 
 class HtmlTable {

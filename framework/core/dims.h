@@ -18,13 +18,6 @@ class Dims {
   Dims(std::initializer_list<std::int64_t> values) : Dims(std::span(values.begin(), values.size())) {}
   /// Throws ShapeError over kMaxRank.
   explicit Dims(std::span<const std::int64_t> values);
-  Dims(const Dims& other) : rank_(other.rank_) { copy(other); }
-  Dims& operator=(const Dims& other) {
-    rank_ = other.rank_;
-    copy(other);
-    return *this;
-  }
-  ~Dims() = default;
 
   static Dims filled(int rank, std::int64_t value) {
     Dims dims;
@@ -76,19 +69,6 @@ class Dims {
   }
 
  private:
-  void copy(const Dims& other) {
-    // Four at once (one vector register) covers nearly every tensor; the rest is rare. Copying what was never set is
-    // harmless: nobody reads past rank_.
-    for (int i = 0; i < 4; ++i) {
-      values_[i] = other.values_[i];
-    }
-    if (rank_ > 4) [[unlikely]] {
-      for (int i = 4; i < kMaxRank; ++i) {
-        values_[i] = other.values_[i];
-      }
-    }
-  }
-
   std::int64_t values_[kMaxRank] = {};
   std::int32_t rank_;
 };

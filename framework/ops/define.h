@@ -107,7 +107,7 @@ inline std::vector<Sample> binary_samples(std::initializer_list<DType> dtypes, d
   std::vector<Sample> samples;
   const auto pair = [&](SampleInput a, SampleInput b) { samples.push_back({{std::move(a), std::move(b)}, {}}); };
   for (DType dtype : dtypes) {
-    const auto in = [&](Shape shape) { return sample(dtype, shape, low, high); };
+    const auto in = [&](const Shape& shape) { return sample(dtype, shape, low, high); };
     pair(in({4, 33}), in({4, 33}));
     pair(in({4, 33}), in({33}));
     pair(in({4, 1}), in({1, 5}));

@@ -82,7 +82,7 @@ Tensor with_kept_axes(const Tensor& reduced, const VjpCall& v) {
 
 std::vector<Sample> reduction_samples(bool with_empty) {
   std::vector<Sample> samples;
-  const auto add_sample = [&](SampleInput input, Axes axes, bool keepdims) {
+  const auto add_sample = [&](SampleInput input, const Axes& axes, bool keepdims) {
     const ReduceAttributes attributes{axes, keepdims};
     samples.push_back({{std::move(input)}, AttributeValue(&attribute_type<ReduceAttributes>, &attributes)});
   };

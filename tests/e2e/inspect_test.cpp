@@ -1,0 +1,209 @@
+// The verbs that show: `list`, `doctor`, `graph`, `profile`.
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <regex>
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "framework/graph/ir.h"
+#include "tests/e2e/program.h"
+#include "tests/reports/well_formed.h"
+
+namespace diptych::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::AnyOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::SizeIs;
+using Json = nlohmann::json;
+
+std::string output_of(const std::vector<std::string>& arguments) {
+  TemporaryFolder folder;
+  const Outcome outcome = diptych(arguments, folder.path());
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
+  EXPECT_EQ(outcome.error, "");
+  EXPECT_FALSE(has_control_characters(outcome.output));
+  EXPECT_THAT(tree(folder.path()), IsEmpty());
+  return outcome.output;
+}
+
+TEST(List, WorkloadsArmsPassesOps) {
+  const std::string all = output_of({"list"});
+  for (const char* name : {"mlp/digits", "mlp/simplenet", "reference/rigid-512", "reference/rigid-32", "micro/dispatch",
+                           "micro/dispatch-tape", "micro/fusion", "eager", "replay", "graph"}) {
+    EXPECT_THAT(all, HasSubstr(name));
+  }
+  EXPECT_THAT(output_of({"list", "--suite", "mlp"}),
+              AllOf(HasSubstr("mlp/digits"), HasSubstr("mlp/simplenet"), Not(HasSubstr("micro/"))));
+  EXPECT_THAT(output_of({"list", "--passes"}), AllOf(HasSubstr("cse"), HasSubstr("dce"), HasSubstr("memory-plan")));
+  EXPECT_THAT(output_of({"list", "--ops"}), AllOf(HasSubstr("matmul"), HasSubstr("add"), HasSubstr("log_softmax")));
+}
+
+TEST(Doctor, SaysWhatTheMachineCanMeasureInTwoSeconds) {
+  TemporaryFolder folder;
+  const Outcome outcome = diptych({"doctor"}, folder.path());
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
+  EXPECT_LT(outcome.seconds, 2);
+  for (const char* subject : {"hardware counters", "clock", "frequency", "virtualisation", "cores", "steal"}) {
+    EXPECT_THAT(outcome.output, HasSubstr(subject));
+  }
+}
+
+TEST(Doctor, JsonSaysWhyCountersAreMissing) {
+  const Json json = Json::parse(output_of({"doctor", "--json"}));
+  EXPECT_TRUE(json["fingerprint"].contains("cpu"));
+  ASSERT_TRUE(json["counters"]["hardware"].is_boolean());
+  if (json["counters"]["hardware"] == false) {
+    EXPECT_NE(json["counters"]["hardware_reason"], "");
+  }
+}
+
+TEST(Graph, EveryStageAsTextAndPicture) {
+  TemporaryFolder folder;
+  const Outcome outcome = diptych({"graph", "mlp/digits", "--stage", "all"}, folder.path());
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
+  const fs::path written = run_folder(folder.path());
+  EXPECT_THAT(written.filename().string(), HasSubstr("graph-mlp-digits"));
+  const std::vector<std::string> names = tree(written);
+  std::size_t texts = 0;
+  for (const char* stage : {"captured", "constant-folding", "simplify", "cse", "dce"}) {
+    EXPECT_THAT(names, Contains(::testing::EndsWith(std::string("-") + stage + ".txt")));
+    EXPECT_THAT(names, Contains(::testing::EndsWith(std::string("-") + stage + ".svg")));
+    EXPECT_THAT(outcome.output, HasSubstr(stage));
+  }
+  for (const std::string& name : names) {
+    SCOPED_TRACE(name);
+    EXPECT_THAT(outcome.output, HasSubstr(name));  // it says what it wrote
+    const std::string content = read_text(written / name);
+    if (name.ends_with(".txt")) {
+      const graph::Graph parsed = graph::parse(content);
+      EXPECT_NO_THROW(graph::verify(parsed));
+      EXPECT_EQ(graph::print(parsed), content);
+      EXPECT_THAT(content, HasSubstr("matmul"));
+      ++texts;
+    } else {
+      EXPECT_EQ(reports::testing::markup_problem(content), "");
+      EXPECT_TRUE(content.starts_with("<svg") || content.starts_with("<?xml"));
+      EXPECT_THAT(content, HasSubstr("matmul"));
+    }
+  }
+  EXPECT_EQ(texts * 2, names.size());
+  // Sorted by number: captured comes first, the last pass last.
+  EXPECT_LT(graph::parse(read_text(written / names.back())).nodes.size(),
+            graph::parse(read_text(written / names[1])).nodes.size());
+}
+
+TEST(Graph, OneStageAndFormat) {
+  const auto written = [](const std::vector<std::string>& options) {
+    TemporaryFolder folder;
+    std::vector<std::string> arguments = {"graph", "micro/dispatch-tape"};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    const Outcome outcome = diptych(arguments, folder.path());
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
+    std::map<std::string, std::string> files;
+    for (const std::string& name : tree(run_folder(folder.path()))) {
+      files[name] = read_text(run_folder(folder.path()) / name);
+    }
+    return files;
+  };
+  const auto dce = written({"--stage", "dce", "--format", "txt"});
+  ASSERT_THAT(dce, SizeIs(1));
+  EXPECT_THAT(dce.begin()->first, HasSubstr("dce.txt"));
+  const auto last = written({"--stage", "final", "--format", "txt,dot"});
+  ASSERT_THAT(last, SizeIs(2));
+  EXPECT_EQ(last.rbegin()->second, dce.begin()->second);  // dce is the last pass
+  EXPECT_THAT(last.begin()->first, HasSubstr(".dot"));
+  EXPECT_THAT(last.begin()->second, AllOf(HasSubstr("digraph"), HasSubstr("->"), HasSubstr("tanh")));
+  EXPECT_THAT(written({"--stage", "captured"}), SizeIs(2));
+}
+
+struct Zone {
+  std::int64_t start, end;  ///< nanoseconds
+  std::string name;
+};
+
+/// A JSON number of microseconds with three decimals, in whole nanoseconds.
+std::int64_t nanoseconds(const Json& microseconds) { return std::llround(microseconds.get<double>() * 1000); }
+
+/// Zones by thread: each lies inside or outside of every other one.
+void expect_nested(std::vector<Zone> zones) {
+  std::stable_sort(zones.begin(), zones.end(),
+                   [](const Zone& a, const Zone& b) { return a.start != b.start ? a.start < b.start : a.end > b.end; });
+  std::vector<Zone> open;
+  for (const Zone& zone : zones) {
+    while (!open.empty() && open.back().end <= zone.start) {
+      open.pop_back();
+    }
+    if (!open.empty()) {
+      ASSERT_LE(zone.end, open.back().end) << zone.name << " ends after " << open.back().name << " around it";
+    }
+    open.push_back(zone);
+  }
+}
+
+class ProfileOf : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(ProfileOf, TraceAndTableOfDigits) {
+  const std::string arm = GetParam();
+  TemporaryFolder folder;
+  Process process(diptych_command({"profile", "mlp/digits", "--arm", arm, "--steps", "4"}, folder.path()));
+  const Outcome outcome = process.finish();
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr("mlp/digits, " + arm + ": 4 steady calls"), HasSubstr("matmul"),
+                                    HasSubstr("self"), HasSubstr("trace.json")));
+  const fs::path written = run_folder(folder.path());
+  EXPECT_THAT(unfinished_files(folder.path()), IsEmpty());
+
+  const Json trace = read_json(written / "trace.json");
+  std::map<std::int64_t, std::vector<Zone>> threads;
+  std::set<std::string> names;
+  for (const Json& event : trace["traceEvents"]) {
+    ASSERT_EQ(event["pid"], process.pid());
+    ASSERT_TRUE(event["tid"].is_number_integer());
+    if (event["ph"] != "X") {
+      continue;
+    }
+    ASSERT_TRUE(event["ts"].is_number() && event["dur"].is_number()) << event;
+    ASSERT_GE(event["ts"], 0);
+    ASSERT_GE(event["dur"], 0);
+    const std::int64_t start = nanoseconds(event["ts"]);
+    threads[event["tid"]].push_back({start, start + nanoseconds(event["dur"]), event["name"]});
+    names.insert(event["name"].get<std::string>());
+  }
+  ASSERT_FALSE(threads.empty());
+  EXPECT_TRUE(threads.count(process.pid())) << "the main thread's id is the process's";
+  for (const auto& [id, zones] : threads) {
+    expect_nested(zones);
+  }
+  EXPECT_THAT(names, AllOf(Contains("matmul"), Contains("ProfilerStep#0"), Contains("ProfilerStep#3"),
+                           Not(Contains("ProfilerStep#4"))));
+
+  const Json table = read_json(written / "ops.json");
+  ASSERT_FALSE(table["rows"].empty());
+  std::int64_t self = 0;
+  for (const Json& row : table["rows"]) {
+    EXPECT_LE(row["self_ns"], row["total_ns"]);
+    self += row["self_ns"].get<std::int64_t>();
+    if (row["name"] == "matmul") {
+      // 3 layers: forward, gradients of weights, gradients of inputs of all but the first.
+      EXPECT_EQ(row["calls"], 4 * 8);
+    }
+  }
+  if (threads.size() == 1) {  // then self times add up to what was covered
+    EXPECT_EQ(self, table["covered_ns"]);
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Arms, ProfileOf, ::testing::Values("eager", "replay", "graph"),
+                         [](const auto& test) { return std::string(test.param); });
+
+}  // namespace
+}  // namespace diptych::testing

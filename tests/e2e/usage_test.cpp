@@ -1,0 +1,209 @@
+// Wrong usage: exit code 1, what is wrong and the nearest right name on standard error, and nothing written.
+
+#include <algorithm>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/e2e/program.h"
+
+namespace diptych::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+struct Mistake {
+  std::vector<std::string> arguments;
+  std::vector<std::string> said;  ///< parts of the message
+};
+
+std::string printed(const Mistake& mistake) {
+  std::string text;
+  for (const std::string& argument : mistake.arguments) {
+    text += " '" + argument + "'";
+  }
+  return text;
+}
+
+void expect_refused(const Mistake& mistake) {
+  SCOPED_TRACE(printed(mistake));
+  TemporaryFolder folder;
+  const Outcome outcome = diptych(mistake.arguments, folder.path());
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_EQ(outcome.output, "");
+  EXPECT_THAT(outcome.error, HasSubstr("diptych: "));
+  for (const std::string& part : mistake.said) {
+    EXPECT_THAT(outcome.error, HasSubstr(part));
+  }
+  EXPECT_FALSE(has_control_characters(outcome.error)) << outcome.error;
+  EXPECT_THAT(run_folders(folder.path()), IsEmpty());
+}
+
+TEST(Usage, NearestNames) {
+  for (const Mistake& mistake : std::vector<Mistake>{
+           {{"lsit"}, {"no verb 'lsit'", "'list'"}},
+           {{"rnu", "--quick"}, {"no verb 'rnu'", "'run'"}},
+           {{"--versoin"}, {"no option '--versoin'", "'--version'"}},
+           {{"run", "mlp/digit"}, {"no workload or suite 'mlp/digit'", "'mlp/digits'"}},
+           {{"run", "digits"}, {"'mlp/digits'"}},
+           {{"run", "mpl"}, {"'mlp'"}},
+           {{"run", "zzzzzzzz"}, {"no workload or suite 'zzzzzzzz'", "mlp/digits", "micro/dispatch"}},
+           {{"run", "--arms", "egaer"}, {"no arm 'egaer'", "'eager'"}},
+           {{"run", "--arms", "eager,graf"}, {"no arm 'graf'", "'graph'"}},
+           {{"run", "--sead", "3"}, {"no option '--sead'", "'--seed'"}},
+           {{"run", "--quikc"}, {"no option '--quikc'", "'--quick'"}},
+           {{"list", "--suite", "mpl"}, {"no suite 'mpl'", "'mlp'"}},
+           {{"list", "--pases"}, {"'--passes'"}},
+           {{"doctor", "--jsn"}, {"'--json'"}},
+           {{"profile", "mlp/digts"}, {"no workload 'mlp/digts'", "'mlp/digits'"}},
+           {{"profile", "mlp/digits", "--arm", "graf"}, {"no arm 'graf'", "'graph'"}},
+           {{"graph", "mlp/digts"}, {"no workload 'mlp/digts'", "'mlp/digits'"}},
+           {{"graph", "micro/dispatch", "--stage", "dec"}, {"no stage 'dec'", "'dce'"}},
+           {{"graph", "micro/dispatch", "--stage", "fnial"}, {"no stage 'fnial'", "'final'"}},
+           {{"graph", "micro/dispatch", "--formt", "txt"}, {"'--format'"}},
+       }) {
+    expect_refused(mistake);
+  }
+}
+
+TEST(Usage, MissingAndBadValues) {
+  for (const Mistake& mistake : std::vector<Mistake>{
+           {{"run", "--seed"}, {"--seed", "run --help"}},
+           {{"run", "--seed", "abc"}, {"--seed", "abc"}},
+           {{"run", "--seed", "1.5"}, {"--seed", "1.5"}},
+           {{"run", "--arms"}, {"--arms", "missing"}},
+           {{"run", "--filter"}, {"--filter", "missing"}},
+           {{"run", "--out"}, {"--out", "missing"}},
+           {{"run", "--quick", "--standard"}, {"--quick", "--standard"}},
+           {{"run", ""}, {"no workload or suite ''"}},
+           {{"run", "--arms", ""}, {"arm"}},
+           {{"run", "micro/dispatch", "--arms", ","}, {"arm"}},
+           {{"profile"}, {"workload", "required"}},
+           {{"profile", "micro/dispatch", "--steps", "0"}, {"--steps", "0"}},
+           {{"profile", "micro/dispatch", "--steps", "-1"}, {"--steps", "-1"}},
+           {{"graph"}, {"workload", "required"}},
+           {{"graph", "micro/dispatch", "--format", "pdf"}, {"--format", "pdf", "svg"}},
+           {{"report"}, {"run", "required"}},
+           {{"doctor", "extra"}, {"'extra'"}},
+           {{"list", "run"}, {"'run'"}},
+       }) {
+    expect_refused(mistake);
+  }
+}
+
+TEST(Usage, FiltersThatLeaveNothing) {
+  expect_refused({{"run", "micro/dispatch", "--filter", "zzz"}, {"the filter matches no workload"}});
+  expect_refused({{"run", "micro/dispatch", "--filter", "("}, {"nothing was measured", "regular expression"}});
+  expect_refused({{"run", "micro/dispatch", "--", "--benchmark_filter=none"}, {"nothing was measured"}});
+}
+
+TEST(Usage, UnknownBenchmarkFlags) {
+  expect_refused({{"run", "micro/dispatch", "--", "--benchmark_fliter=x"},
+                  {"unrecognized", "--benchmark_fliter=x", "nothing was measured"}});
+  expect_refused({{"run", "micro/dispatch", "--", "stray"}, {"stray", "nothing was measured"}});
+}
+
+const std::string kHostile = "\x1b[31mred\x07\r\b\x1b]0;title\x07";
+
+TEST(Usage, HostileArgumentsAreShownHarmless) {
+  for (const Mistake& mistake : std::vector<Mistake>{
+           {{kHostile}, {R"(\x1b[31m)"}},
+           {{"--" + kHostile}, {R"(\x1b[31m)"}},
+           {{"run", kHostile}, {R"(\x1b[31m)"}},
+           {{"run", "--" + kHostile}, {R"(\x1b[31m)"}},
+           {{"run", "--arms", kHostile}, {R"(\x1b[31m)"}},
+           {{"run", "--seed", kHostile}, {R"(\x1b[31m)"}},
+           {{"run", "--out", "/dev/null/" + kHostile}, {R"(\x1b[31m)"}},
+           {{"list", "--suite", kHostile}, {R"(\x1b[31m)"}},
+           {{"doctor", kHostile}, {R"(\x1b[31m)"}},
+           {{"graph", "micro/dispatch", "--stage", kHostile}, {R"(\x1b[31m)"}},
+           {{"graph", "micro/dispatch", "--format", kHostile}, {R"(\x1b[31m)"}},
+           {{"profile", "micro/dispatch", "--steps", kHostile}, {R"(\x1b[31m)"}},
+           {{"profile", "micro/dispatch", "--arm", kHostile}, {R"(\x1b[31m)"}},
+           {{"report", kHostile}, {R"(\x1b[31m)"}},
+           {{"report", "\xff\xfe"}, {"no such file"}},
+       }) {
+    expect_refused(mistake);
+  }
+}
+
+// Google Benchmark prints these as they are.
+TEST(Usage, DISABLED_HostileFiltersAndFlagsAreShownHarmless) {
+  expect_refused({{"run", "micro/dispatch", "--filter", "\x1b\\[31mred"}, {R"(\x1b)"}});
+  expect_refused({{"run", "micro/dispatch", "--", "--" + kHostile}, {R"(\x1b)"}});
+}
+
+// The folder's name is chosen by the user, and printed at the end.
+TEST(Usage, DISABLED_HostileFolderNamesAreShownHarmless) {
+  TemporaryFolder folder;
+  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
+           {"run", "micro/dispatch", "--arms", "eager", "--out", "o\x1b[31m"},
+           {"graph", "micro/dispatch", "--out", "o\x1b[31m"},
+           {"profile", "micro/dispatch", "--out", "o\x1b[31m"},
+       }) {
+    const Outcome outcome = diptych(arguments, folder.path());
+    EXPECT_EQ(outcome.exit_code, 0);
+    EXPECT_THAT(outcome.output, Not(HasSubstr("\x1b"))) << arguments[0];
+  }
+}
+
+TEST(Usage, DISABLED_NumbersOutOfRangeAreRefused) {
+  expect_refused({{"run", "micro/dispatch", "--seed", "-1"}, {"--seed"}});
+  expect_refused({{"run", "micro/dispatch", "--seed", "99999999999999999999999"}, {"--seed"}});
+  expect_refused({{"run", "micro/dispatch", "--seed", ""}, {"--seed"}});
+}
+
+TEST(Usage, DISABLED_EmptyValuesAreRefused) {
+  expect_refused({{"run", "--out=", "micro/dispatch"}, {"--out"}});  // today, runs everything into micro/dispatch
+  expect_refused({{"run", "--quick=5", "micro/dispatch"}, {"--quick"}});
+}
+
+TEST(Usage, DISABLED_ABrokenFilterIsNamedOnce) {
+  TemporaryFolder folder;
+  const Outcome outcome = diptych({"run", "micro/dispatch", "--filter", "("}, folder.path());
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_EQ(std::count(outcome.error.begin(), outcome.error.end(), '\n'), 1) << outcome.error;
+  EXPECT_THAT(outcome.error, HasSubstr("regular expression"));
+}
+
+// A list in front of the workload takes the workload for one more of its elements.
+TEST(Usage, DISABLED_ListsEndAtTheirCommas) {
+  TemporaryFolder folder;
+  EXPECT_EQ(diptych({"graph", "--format", "txt", "micro/dispatch"}, folder.path()).exit_code, 0);
+  const Outcome outcome = diptych({"run", "--arms", "eager,graph", "micro/dispatch"}, folder.path());
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
+}
+
+TEST(Usage, HelpForAllAndForEveryVerb) {
+  TemporaryFolder folder;
+  const Outcome nothing = diptych({}, folder.path());
+  EXPECT_EQ(nothing.exit_code, 0);
+  EXPECT_EQ(nothing.error, "");
+  EXPECT_EQ(diptych({"--help"}, folder.path()).output, nothing.output);
+  for (const char* verb : {"doctor", "list", "run", "profile", "graph", "report"}) {
+    EXPECT_THAT(nothing.output, HasSubstr(verb));
+    const Outcome help = diptych({verb, "--help"}, folder.path());
+    EXPECT_EQ(help.exit_code, 0) << verb;
+    EXPECT_THAT(help.output, HasSubstr(verb));
+    EXPECT_THAT(help.output, HasSubstr("--help"));
+    EXPECT_EQ(help.error, "");
+  }
+  EXPECT_THAT(nothing.output, HasSubstr("Exit codes"));
+  EXPECT_THAT(nothing.output, Not(HasSubstr("worker")));
+  for (const char* option : {"--quick", "--standard", "--certify", "--arms", "--seed", "--filter", "--out"}) {
+    EXPECT_THAT(diptych({"run", "--help"}, folder.path()).output, HasSubstr(option));
+  }
+  EXPECT_THAT(tree(folder.path()), IsEmpty());
+}
+
+TEST(Usage, Version) {
+  TemporaryFolder folder;
+  const Outcome outcome = diptych({"--version"}, folder.path());
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.output, ::testing::MatchesRegex("diptych [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+}
+
+}  // namespace
+}  // namespace diptych::testing

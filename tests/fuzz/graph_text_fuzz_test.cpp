@@ -1,0 +1,248 @@
+// Damaged graph texts: the parser either says no, or gives a graph that verifies and whose text is stable. It never
+// crashes, hangs, or throws anything but Error.
+
+#include <algorithm>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "tests/graph/variants.h"
+
+namespace diptych::graph {
+namespace {
+
+using diptych::testing::f32;
+using diptych::testing::i64;
+using diptych::testing::wave;
+
+template <class Fn>
+std::string text_of(const Fn& fn, const Tensor& x, const passes::PipelineOptions& pipeline) {
+  auto function = jit(fn, {.name = "fuzzed \"graph\"\n", .pipeline = pipeline});
+  function(x);
+  return print(*function.compiled()->graph());
+}
+
+std::vector<std::string> seeds() {
+  std::vector<std::string> texts;
+  for (const passes::PipelineOptions& pipeline : {passes::PipelineOptions(), passes::PipelineOptions::none()}) {
+    texts.push_back(text_of(
+        [](const Tensor& x) {
+          return std::vector<Tensor>{softmax(transpose(x)), sum(reshape(x, {-1}) * 2), slice(x, 1, 0, 3, 2),
+                                     cast(expand(x, {2, 3, 4}), DType::int64)};
+        },
+        wave({3, 4}, 1), pipeline));
+    Variable w(wave({4, 2}, 1), "w\\eight");
+    Variable step(i64({0}, {1}), "step");
+    texts.push_back(text_of(
+        [&](const Tensor& x) {
+          const ModuleScope scope("net.0");
+          const auto result =
+              value_and_grad([&](const Tensor& y) { return mean(square(matmul(y, w.value()))); }, {.weights = {w}})(x);
+          w.assign(w.value() - result.weights[0] * 0.1F);
+          step.assign(step.value() + 1);
+          return result.value;
+        },
+        wave({3, 4}, 1), pipeline));
+    texts.push_back(text_of(
+        [](const Tensor& x) {
+          return std::vector<Tensor>{
+              where(less(x, full({2}, -0.0)), square(full({2}, 0.3)) + x, exp(full({2}, 1e30)) - exp(full({2}, 1e30))),
+              cross_entropy(reshape(x, {1, 2}), argmax(reshape(x, {1, 2})))};
+        },
+        f32({1, -1}, {2}), pipeline));
+  }
+  Graph constants;
+  constants.name = "c";
+  for (const Tensor& tensor : {f32({1, -0.0F, std::numeric_limits<float>::quiet_NaN(), 1e-45F}, {2, 2}),
+                               i64({-5, 7}, {2}), f32({}, {0, 2}), f32({3, 3, 3}, {3})}) {
+    constants.outputs.push_back(constants.new_value(tensor.type()));
+    constants.constants.emplace_back(constants.outputs.back(), tensor);
+  }
+  constants.constants.emplace_back(constants.new_value({DType::boolean, {2}}), Tensor::from<bool>({true, false}, {2}));
+  texts.push_back(print(constants));
+  return texts;
+}
+
+/// Numbers stay short: a length of ten digits is a legal length, and a table of that many values is no finding.
+bool asks_for_much(const std::string& text) {
+  std::size_t digits = 0;
+  for (char c : text) {
+    digits = c >= '0' && c <= '9' ? digits + 1 : 0;
+    if (digits > 4) {
+      return true;
+    }
+  }
+  return false;
+}
+
+class Mutator {
+ public:
+  explicit Mutator(std::vector<std::string> corpus) : corpus_(std::move(corpus)) {}
+
+  std::string next() {
+    std::string text = corpus_[below(corpus_.size())];
+    const std::size_t times = 1 + below(3);
+    for (std::size_t i = 0; i < times && !text.empty(); ++i) {
+      mutate(text);
+    }
+    return text;
+  }
+
+ private:
+  std::size_t below(std::size_t n) { return static_cast<std::size_t>(random_() % n); }
+
+  /// Begin and length of some word, number or sign.
+  std::pair<std::size_t, std::size_t> token(const std::string& text) {
+    const std::size_t begin = below(text.size());
+    std::size_t end = begin + 1;
+    while (end < text.size() && std::isalnum(static_cast<unsigned char>(text[end])) != 0 &&
+           std::isalnum(static_cast<unsigned char>(text[begin])) != 0) {
+      ++end;
+    }
+    return {begin, end - begin};
+  }
+
+  void mutate(std::string& text) {
+    static const std::vector<std::string> dictionary{"%0",
+                                                     "%1",
+                                                     "%99",
+                                                     "f32[2]",
+                                                     "i64[]",
+                                                     "bool[0]",
+                                                     "[",
+                                                     "]",
+                                                     "{",
+                                                     "}",
+                                                     "(",
+                                                     ")",
+                                                     ",",
+                                                     "=",
+                                                     "@",
+                                                     "update",
+                                                     "return",
+                                                     "const",
+                                                     "splat",
+                                                     "<-",
+                                                     "nan",
+                                                     "-inf",
+                                                     "bits:0x7fc00001",
+                                                     "\"",
+                                                     "\\x",
+                                                     "\\",
+                                                     "-1",
+                                                     "0",
+                                                     "-0",
+                                                     "9999",
+                                                     "add",
+                                                     "sum",
+                                                     "matmul",
+                                                     "slice",
+                                                     "axes=[0,0]",
+                                                     "\n",
+                                                     "state",
+                                                     "captured",
+                                                     "graph",
+                                                     "true"};
+    const std::size_t at = below(text.size());
+    switch (below(8)) {
+      case 0:
+        text[at] = static_cast<char>(text[at] ^ static_cast<char>(1U << below(8)));
+        break;
+      case 1:
+        text.resize(at);
+        break;
+      case 2: {
+        const auto [from, length] = token(text);
+        const std::string word = text.substr(from, length);
+        const auto [to, other_length] = token(text);
+        text.replace(to, other_length, word);
+        break;
+      }
+      case 3:
+        text[at] = static_cast<char>(below(256));
+        break;
+      case 4:
+        text.insert(at, dictionary[below(dictionary.size())]);
+        break;
+      case 5: {
+        const auto [from, length] = token(text);
+        text.replace(from, length, dictionary[below(dictionary.size())]);
+        break;
+      }
+      case 6:
+        text.erase(at, 1 + below(12));
+        break;
+      default: {  // a line twice, somewhere else
+        const std::size_t begin = text.rfind('\n', at) + 1;
+        const std::size_t end = std::min(text.find('\n', at), text.size() - 1) + 1;
+        text.insert(text.rfind('\n', below(text.size())) + 1, text.substr(begin, end > begin ? end - begin : 0));
+      }
+    }
+  }
+
+  std::vector<std::string> corpus_;
+  std::mt19937_64 random_{20240607};
+};
+
+TEST(GraphTextFuzz, DamagedTextsAreRefusedOrGood) {
+  const std::vector<std::string> corpus = seeds();
+  for (const std::string& text : corpus) {
+    ASSERT_EQ(print(parse(text)), text);
+  }
+  Mutator mutator(corpus);
+  std::size_t tried = 0;
+  std::size_t accepted = 0;
+  while (tried < 30000) {
+    const std::string text = mutator.next();
+    if (asks_for_much(text)) {
+      continue;
+    }
+    ++tried;
+    try {
+      const Graph graph = parse(text);
+      ++accepted;
+      ASSERT_NO_THROW(verify(graph)) << text;
+      const std::string printed = print(graph);
+      ASSERT_EQ(print(parse(printed)), printed) << text;
+    } catch (const Error& error) {
+      ASSERT_NE(std::string(error.what()), "") << text;
+    } catch (const std::exception& error) {
+      FAIL() << "not an Error: " << error.what() << "\n" << text;
+    }
+  }
+  EXPECT_GT(accepted, tried / 50) << "damage that the parser can't see is tried too";
+  EXPECT_LT(accepted, tried / 2);
+}
+
+TEST(GraphTextFuzz, EveryPrefixIsRefused) {
+  for (const std::string& text : seeds()) {
+    for (std::size_t length = 0; length + 2 < text.size(); ++length) {
+      EXPECT_THROW(parse(std::string_view(text).substr(0, length)), Error) << length;
+    }
+  }
+}
+
+TEST(GraphTextFuzz, NoiseIsRefused) {
+  std::mt19937_64 random(3);
+  for (int i = 0; i < 5000; ++i) {
+    std::string noise = random() % 2 == 0 ? "graph \"g\"(" : "";
+    const std::size_t length = random() % 200;
+    for (std::size_t k = 0; k < length; ++k) {
+      noise += static_cast<char>(random());
+    }
+    EXPECT_THROW(parse(noise), Error);
+  }
+}
+
+TEST(GraphTextFuzz, DeepAndLongTextsEnd) {
+  for (const char* piece : {"[", "(", "{", "%0, ", "\\", "f32[", "@ [", "\n"}) {
+    std::string text = "graph \"g\"(%0: f32[2] argument \"x\") {\n %1: f32[2] = exp(";
+    for (int i = 0; i < 20000; ++i) {
+      text += piece;
+    }
+    EXPECT_THROW(parse(text), Error) << piece;
+  }
+}
+
+}  // namespace
+}  // namespace diptych::graph

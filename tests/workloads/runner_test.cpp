@@ -1,0 +1,170 @@
+// The parent of the measuring processes, against workers made of shell: what they say is gathered, how they end is
+// told.
+
+#include "workloads/harness/runner.h"
+
+#include <chrono>
+#include <set>
+#include <sys/wait.h>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "framework/core/error.h"
+
+namespace diptych::workloads {
+namespace {
+
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr const char* kDone = "echo '{\"event\":\"done\"}'\n";
+constexpr const char* kCell =
+    "echo '{\"event\":\"cell\",\"workload\":\"micro/fusion\",\"cell\":{\"validity\":{\"agree\":true},"
+    "\"processes\":[{\"seed\":1}]}}'\n";
+
+/// `script` sees the worker's options as its arguments.
+RunResult run_script(const std::string& script, std::uint64_t seed = 1, const RunHooks& hooks = {}) {
+  RunPlan plan;
+  plan.size = {"quick", 3, 6, 0.015};
+  plan.workloads = {"micro/fusion"};
+  plan.arms = {"eager", "graph"};
+  plan.seed = seed;
+  return run_processes(plan, {"/bin/sh", "-c", script, "worker"}, hooks);
+}
+
+/// What each process echoes with `{"event":"error",...}`.
+std::vector<std::string> echoed(const std::string& expression, std::uint64_t seed = 1) {
+  const std::string script =
+      "echo \"{\\\"event\\\":\\\"error\\\",\\\"workload\\\":\\\"w\\\",\\\"message\\\":\\\"" + expression + "\\\"}\"\n";
+  return run_script(script + kDone, seed).problems;
+}
+
+TEST(Runner, GathersTheCellsOfAllProcesses) {
+  int told = 0;
+  RunHooks hooks;
+  hooks.cell_done = [&](const json& cells) {
+    ++told;
+    EXPECT_THAT(cells, SizeIs(1));
+  };
+  const RunResult result = run_script(std::string(kCell) + kDone, 1, hooks);
+  EXPECT_THAT(result.problems, IsEmpty());
+  EXPECT_FALSE(result.interrupted);
+  ASSERT_THAT(result.cells, SizeIs(1));
+  EXPECT_EQ(result.cells[0]["workload"], "micro/fusion");
+  EXPECT_EQ(result.cells[0]["suite"], "micro");
+  EXPECT_THAT(result.cells[0]["processes"], SizeIs(3));
+  EXPECT_EQ(told, 3);
+}
+
+TEST(Runner, OtherLinesAreIgnored) {
+  const RunResult result =
+      run_script("echo hello; echo '{'; echo '[1]'; printf '\\377\\n'\n" + std::string(kCell) + kDone);
+  EXPECT_THAT(result.problems, IsEmpty());
+  EXPECT_THAT(result.cells, SizeIs(1));
+}
+
+TEST(Runner, AWorkloadThatThrowsIsReported) { EXPECT_THAT(echoed("it broke"), AllOf(SizeIs(3), Each("w: it broke"))); }
+
+TEST(Runner, HowAProcessEndedIsReported) {
+  EXPECT_THAT(run_script("kill -9 $$").problems,
+              AllOf(SizeIs(3), Contains(AllOf(HasSubstr("process 2"), HasSubstr("ended by signal 9")))));
+  EXPECT_THAT(run_script("exit 3").problems, Each(HasSubstr("ended with exit code 3")));
+  EXPECT_THAT(run_script(kCell).problems, Each(HasSubstr("ended before it was done")));
+  EXPECT_THAT(
+      run_script("echo '{\"event\":\"progress\",\"workload\":\"micro/fusion\",\"what\":\"x\"}'; kill -11 $$").problems,
+      Each(AllOf(HasSubstr("signal 11"), HasSubstr("in micro/fusion"))));
+}
+
+TEST(Runner, OneDeadProcessDoesntEndTheRun) {
+  const RunResult result =
+      run_script("case \"$*\" in *first-call-check*) ;; *) kill -9 $$ ;; esac\n" + std::string(kCell) + kDone);
+  EXPECT_THAT(result.problems, ElementsAre(HasSubstr("process 1 was ended by signal 9")));
+  ASSERT_THAT(result.cells, SizeIs(1));
+  EXPECT_THAT(result.cells[0]["processes"], SizeIs(2));
+}
+
+TEST(Runner, ADisagreementInALaterProcessStays) {
+  const std::string disagreeing =
+      "echo '{\"event\":\"cell\",\"workload\":\"micro/fusion\",\"cell\":{\"validity\":{\"agree\":false,"
+      "\"reason\":\"differ\"},\"processes\":[]}}'\n";
+  const RunResult result =
+      run_script("case \"$*\" in *first-call-check*) " + disagreeing + ";; *) " + kCell + ";; esac\n" + kDone);
+  ASSERT_THAT(result.cells, SizeIs(1));
+  EXPECT_EQ(result.cells[0]["validity"]["agree"], false);
+  EXPECT_EQ(result.cells[0]["validity"]["reason"], "differ");
+}
+
+TEST(Runner, PassesThePlanOn) {
+  const std::vector<std::string> options = echoed("$*");
+  ASSERT_THAT(options, SizeIs(3));
+  EXPECT_THAT(options,
+              Each(AllOf(HasSubstr("--workloads micro/fusion"), HasSubstr("--arms eager,graph"), HasSubstr("--seed 1 "),
+                         HasSubstr("--rounds 6"), HasSubstr("--block-seconds 0.015"))));
+  EXPECT_THAT(options[0], ::testing::Not(HasSubstr("--first-call-check")));
+  EXPECT_THAT(options[2], HasSubstr("--first-call-check"));
+  EXPECT_THAT(std::set<std::string>(options.begin(), options.end()), SizeIs(3));  // the process seeds differ
+  EXPECT_EQ(options, echoed("$*"));
+  EXPECT_NE(options, echoed("$*", 2));
+}
+
+TEST(Runner, PadsTheEnvironmentByTheSeed) {
+  const std::vector<std::string> padding = echoed("${#DIPTYCH_PADDING}", 7);
+  ASSERT_THAT(padding, SizeIs(3));
+  EXPECT_GE(std::set<std::string>(padding.begin(), padding.end()).size(), 2U);
+  EXPECT_EQ(padding, echoed("${#DIPTYCH_PADDING}", 7));
+}
+
+TEST(Runner, AMissingProgramIsAnError) {
+  RunPlan plan;
+  plan.size = {"quick", 1, 1, 0.01};
+  try {
+    run_processes(plan, {"/no/such/program"}, {});
+    FAIL() << "no exception";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("can't start a measuring process"), HasSubstr("/no/such/program")));
+  }
+}
+
+TEST(Runner, StopsAWorkerThatSaysNothing) {
+  std::atomic<bool> stop = false;
+  RunHooks hooks;
+  hooks.stop = &stop;
+  std::thread later([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    stop = true;
+  });
+  const auto start = std::chrono::steady_clock::now();
+  const RunResult result = run_script(std::string(kCell) + "exec sleep 30", 1, hooks);
+  later.join();
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+  EXPECT_TRUE(result.interrupted);
+  EXPECT_THAT(result.cells, SizeIs(1));
+  EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1);  // no child is left
+}
+
+// Its output is closed, itself goes on: the parent waits for it, deaf to Ctrl-C.
+TEST(Runner, DISABLED_StopsAWorkerThatClosedItsOutput) {
+  std::atomic<bool> stop = false;
+  RunHooks hooks;
+  hooks.stop = &stop;
+  std::thread later([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    stop = true;
+  });
+  const auto start = std::chrono::steady_clock::now();
+  const RunResult result = run_script("exec sleep 8 >&-", 1, hooks);
+  later.join();
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+  EXPECT_TRUE(result.interrupted);
+}
+
+}  // namespace
+}  // namespace diptych::workloads
