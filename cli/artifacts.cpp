@@ -1,10 +1,12 @@
 #include "cli/artifacts.h"
 
 #include <deque>
+#include <fstream>
 #include <sstream>
 
 #include <fmt/format.h>
 
+#include "cli/names.h"
 #include "profiler/chrome_trace.h"
 #include "profiler/tracer.h"
 #include "reports/graph_diagram.h"
@@ -34,6 +36,20 @@ std::string render_stage(const CompiledStages& compiled, std::size_t index, cons
   reports::DiagramOptions options;
   options.id_prefix = id_prefix;
   return reports::render_svg(diagram, options);
+}
+
+std::vector<reports::NamedSvg> report_pictures(const nlohmann::json& run, const std::string& folder) {
+  constexpr std::int64_t kMostNodes = 160;  // a longer picture belongs into a file of its own
+  std::vector<reports::NamedSvg> pictures;
+  for (const nlohmann::json& cell : run["cells"]) {
+    const nlohmann::json& nodes = cell["arms"].empty() ? cell["arms"] : cell["arms"].back()["exact"]["nodes"];
+    std::ifstream file(fmt::format("{}/graphs/{}.svg", folder, file_name(cell["workload"].get<std::string>())));
+    if (file && nodes.is_number() && nodes.get<std::int64_t>() <= kMostNodes) {
+      pictures.push_back({fmt::format("{}: the graph after all passes", cell["workload"].get<std::string>()),
+                          std::string(std::istreambuf_iterator<char>(file), {})});
+    }
+  }
+  return pictures;
 }
 
 Profile trace_calls(workloads::ArmInstance& instance, int warm_up, int steps) {

@@ -5,6 +5,7 @@
 
 #include "profiler/op_table.h"
 #include "profiler/trace.h"
+#include "reports/html.h"
 #include "workloads/arms/arm.h"
 
 /// What a run, `graph` and `profile` write besides figures: graphs by stage, traces and op tables.
@@ -28,6 +29,10 @@ CompiledStages compile_stages(const workloads::Workload& workload, std::uint64_t
 /// The SVG of stage `index`, with what is new in it marked.
 std::string render_stage(const CompiledStages& compiled, std::size_t index, const std::string& title,
                          const std::string& id_prefix);
+
+/// The pictures of a run's folder that fit into its report: `graphs/<workload>.svg` of each valid cell, but for those
+/// of graphs with very many nodes.
+std::vector<reports::NamedSvg> report_pictures(const nlohmann::json& run, const std::string& folder);
 
 struct Profile {
   profiler::Trace trace;

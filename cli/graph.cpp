@@ -7,6 +7,7 @@
 #include "reports/format.h"
 #include "reports/graph_diagram.h"
 #include "reports/run_file.h"
+#include "reports/text.h"
 
 namespace diptych::cli {
 namespace {
@@ -65,7 +66,7 @@ int graph(const GraphOptions& options) {
               ? reports::to_dot(reports::graph_diagram(stage.graph, i > 0 ? &compiled.stages[i - 1].graph : nullptr))
               : render_stage(compiled, i, title, fmt::format("s{}", i));
       reports::write_atomically(fmt::format("{}.{}", base, format), text);
-      fmt::print("{}.{}\n", base, format);
+      fmt::print("{}.{}\n", reports::printable(base), format);
     }
   }
   return kSuccess;

@@ -1,8 +1,10 @@
 // The `diptych` program: parses arguments, calls a verb, prints errors.
 
+#include <charconv>
 #include <cstdio>
 #include <functional>
 #include <new>
+#include <signal.h>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -55,6 +57,11 @@ class Program {
       worker_.benchmark_options = run_.benchmark_options;
       arguments.erase(separator, arguments.end());
     }
+    for (const std::string& argument : arguments) {
+      if (argument.starts_with("--") && argument.ends_with('=')) {
+        throw Error(fmt::format("{} has no value", reports::printable(argument)));
+      }
+    }
     std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
     try {
       app_.parse(arguments);
@@ -84,16 +91,26 @@ class Program {
     return verb;
   }
 
+  static void add_seed(CLI::App* verb, std::uint64_t& seed, const char* help) {
+    verb->add_option("--seed", seed, help)->capture_default_str()->check([](const std::string& text) {
+      // JSON readers keep whole numbers up to 2^53.
+      constexpr std::uint64_t kMost = (std::uint64_t{1} << 53U) - 1;
+      std::uint64_t value = 0;
+      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+      const bool good = error == std::errc() && end == text.data() + text.size() && value <= kMost;
+      return good ? std::string() : fmt::format("'{}' is no whole number from 0 to {}", text, kMost);
+    });
+  }
   void add_doctor() {
     CLI::App* verb = add_verb("doctor", "What this machine can measure, and what makes it noisy",
                               [this] { return doctor(doctor_); });
-    verb->add_flag("--json", doctor_.json, "Print what the findings rest on, as JSON");
+    verb->add_flag("--json", doctor_.json, "Print what the findings rest on, as JSON")->disable_flag_override();
   }
   void add_list() {
     CLI::App* verb = add_verb("list", "Workloads and arms", [this] { return list(list_); });
     verb->add_option("--suite", list_.suite, "Only this suite");
-    verb->add_flag("--passes", list_.passes, "The compiler's passes instead");
-    auto* ops = verb->add_flag("--ops", list_.ops, "The engine's ops instead");
+    verb->add_flag("--passes", list_.passes, "The compiler's passes instead")->disable_flag_override();
+    auto* ops = verb->add_flag("--ops", list_.ops, "The engine's ops instead")->disable_flag_override();
     verb->add_flag("--markdown", list_.markdown, "With --ops: as docs/ops.md")->needs(ops);
   }
   void add_run() {
@@ -105,12 +122,14 @@ class Program {
       const char* help = std::string_view(size) == "quick" ? "3 processes x 6 rounds: indications, no verdict (default)"
                          : std::string_view(size) == "standard" ? "8 processes x 12 rounds: verdicts"
                                                                 : "30 processes x 20 rounds: for publication";
-      sizes->add_flag_callback(
-          fmt::format("--{}", size), [this, size] { run_.size = size; }, help);
+      sizes
+          ->add_flag_callback(
+              fmt::format("--{}", size), [this, size] { run_.size = size; }, help)
+          ->disable_flag_override();
     }
     sizes->require_option(0, 1);
-    verb->add_option("--arms", run_.arms, "Arms, separated by commas (all)")->delimiter(',');
-    verb->add_option("--seed", run_.seed, "Of inputs, models and schedule")->capture_default_str();
+    verb->add_option("--arms", run_.arms, "Arms, separated by commas (all)")->delimiter(',')->allow_extra_args(false);
+    add_seed(verb, run_.seed, "Of inputs, models and schedule");
     verb->add_option("--filter", run_.filter, "Only workloads that match this regular expression");
     verb->add_option("--out", run_.out, "Where run folders are made")->capture_default_str();
     verb->footer("What stands behind -- goes to Google Benchmark, which hosts the measuring processes.");
@@ -123,7 +142,7 @@ class Program {
     verb->add_option("--steps", profile_.steps, "Steady calls to trace")
         ->capture_default_str()
         ->check(CLI::Range(1, 100000));
-    verb->add_option("--seed", profile_.seed, "Of inputs and models")->capture_default_str();
+    add_seed(verb, profile_.seed, "Of inputs and models");
     verb->add_option("--out", profile_.out, "Where the folder is made")->capture_default_str();
   }
   void add_graph() {
@@ -133,9 +152,10 @@ class Program {
     verb->add_option("--stage", graph_.stage, "captured, a pass, final, or all")->capture_default_str();
     verb->add_option("--format", graph_.formats, "txt, svg, dot, separated by commas")
         ->delimiter(',')
+        ->allow_extra_args(false)
         ->check(CLI::IsMember({"txt", "svg", "dot"}))
         ->capture_default_str();
-    verb->add_option("--seed", graph_.seed, "Of inputs and models")->capture_default_str();
+    add_seed(verb, graph_.seed, "Of inputs and models");
     verb->add_option("--out", graph_.out, "Where the folder is made")->capture_default_str();
   }
   void add_report() {
@@ -152,7 +172,6 @@ class Program {
     verb->add_option("--process-seed", worker_.process_seed);
     verb->add_option("--rounds", worker_.rounds);
     verb->add_option("--block-seconds", worker_.block_seconds);
-    verb->add_option("--filter", worker_.filter);
     verb->add_flag("--first-call-check", worker_.first_call_check);
   }
 
@@ -212,6 +231,7 @@ class Program {
 }  // namespace diptych::cli
 
 int main(int argc, char** argv) {
+  signal(SIGXFSZ, SIG_IGN);  // a file-size limit is then a failed write, with a message
   try {
     return diptych::cli::Program().execute(argc, argv);
   } catch (const std::bad_alloc&) {

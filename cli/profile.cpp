@@ -4,6 +4,7 @@
 #include "cli/names.h"
 #include "cli/verbs.h"
 #include "reports/run_file.h"
+#include "reports/text.h"
 
 namespace diptych::cli {
 
@@ -21,7 +22,7 @@ int profile(const ProfileOptions& options) {
   reports::write_atomically(folder + "/ops.json", reports::to_text(profiler::to_json(profile.table)));
   reports::write_atomically(folder + "/ops.txt", table);
   fmt::print("{0}/trace.json   open it at ui.perfetto.dev, or in chrome://tracing\n{0}/ops.json     the table above\n",
-             folder);
+             reports::printable(folder));
   return kSuccess;
 }
 

@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include "cli/artifacts.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "reports/html.h"
 #include "reports/markdown.h"
 #include "reports/run_file.h"
 #include "reports/table.h"
+#include "reports/text.h"
 
 namespace diptych::cli {
 
@@ -17,11 +19,12 @@ int report(const ReportOptions& options) {
     path /= "run.json";
   }
   const nlohmann::json run = reports::load_run(path);
-  const std::filesystem::path folder = path.parent_path();
+  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
   reports::write_atomically(folder / "summary.md", reports::render_markdown(run));
-  reports::write_atomically(folder / "report.html", reports::render_html(run));
+  reports::write_atomically(folder / "report.html", reports::render_html(run, {report_pictures(run, folder.string())}));
   fmt::print("{}\n{}\n{}\n", reports::render_table(run, {wants_colour(), terminal_width()}),
-             (folder / "report.html").string(), (folder / "summary.md").string());
+             reports::printable((folder / "report.html").string()),
+             reports::printable((folder / "summary.md").string()));
   return kSuccess;
 }
 

@@ -1,6 +1,7 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <regex>
 #include <unistd.h>
 
 #include <fmt/chrono.h>
@@ -29,16 +30,45 @@ namespace {
 using nlohmann::json;
 namespace fs = std::filesystem;
 
+/// The names in which the regular expression is found. Throws Error if it is broken or matches nothing.
+std::vector<std::string> filtered(std::vector<std::string> names, const std::string& filter) {
+  try {
+    const std::regex expression(filter);
+    std::erase_if(names, [&](const std::string& name) { return !std::regex_search(name, expression); });
+  } catch (const std::regex_error&) {
+    throw Error(fmt::format("--filter: '{}' is no regular expression (ECMAScript)", reports::printable(filter)));
+  }
+  if (names.empty()) {
+    throw Error(
+        fmt::format("--filter: '{}' matches no workload; `diptych list` shows them", reports::printable(filter)));
+  }
+  return names;
+}
+
+/// Google Benchmark's flags, but for those that would change how much is measured.
+std::vector<std::string> checked(const std::vector<std::string>& flags) {
+  for (const std::string& flag : flags) {
+    if (!flag.starts_with("--benchmark_") || flag.starts_with("--benchmark_list_tests") ||
+        reports::printable(flag) != flag) {
+      throw Error(
+          fmt::format("'{}' behind -- is no flag of Google Benchmark's that a run can take", reports::printable(flag)));
+    }
+    if (flag.starts_with("--benchmark_repetitions")) {
+      throw Error("--benchmark_repetitions: how often is measured is fixed by --quick, --standard and --certify");
+    }
+  }
+  return flags;
+}
+
 std::string own_path() { return fs::read_symlink("/proc/self/exe").string(); }
 
 class Run {
  public:
   explicit Run(const RunOptions& options) : options_(options) {
-    plan_.workloads = resolve_workloads(options.workloads);
+    plan_.workloads = filtered(resolve_workloads(options.workloads), options.filter);
     plan_.arms = resolve_arms(options.arms);
     plan_.seed = options.seed;
-    plan_.filter = options.filter;
-    plan_.benchmark_options = options.benchmark_options;
+    plan_.benchmark_options = checked(options.benchmark_options);
     for (const workloads::RunSize& size : workloads::run_sizes()) {
       if (size.name == options.size) {
         plan_.size = size;
@@ -71,7 +101,7 @@ class Run {
         fmt::print(stderr, "diptych: interrupted before the first cell was measured\n");
         return kInterrupted;
       }
-      throw Error(result.problems.empty() ? std::string("nothing was measured: the filter matches no workload")
+      throw Error(result.problems.empty() ? std::string("nothing was measured: --benchmark_filter matches no workload")
                                           : "nothing was measured: " + result.problems.front());
     }
     run_["environment"]["benchmark"] = result.context;
@@ -136,17 +166,13 @@ class Run {
       const std::string title = fmt::format("{}: the graph after all passes", workload.name);
       const std::string svg = render_stage(compiled, compiled.stages.size() - 1, title, "g" + base);
       reports::write_atomically(path(fmt::format("graphs/{}.svg", base)), svg);
-      constexpr std::size_t kMostNodes = 160;  // a longer picture belongs into a file of its own
-      if (compiled.stages.back().graph.nodes.size() <= kMostNodes) {
-        diagrams_.push_back({title, svg});
-      }
     }
     status_.clear();
   }
 
   void write_views() {
     reports::write_atomically(path("summary.md"), reports::render_markdown(run_));
-    reports::write_atomically(path("report.html"), reports::render_html(run_, {diagrams_}));
+    reports::write_atomically(path("report.html"), reports::render_html(run_, {report_pictures(run_, folder_)}));
   }
 
   void show(const workloads::RunResult& result) {
@@ -157,7 +183,7 @@ class Run {
     if (result.interrupted) {
       fmt::print(stderr, "diptych: interrupted; what was measured until then is kept\n");
     }
-    fmt::print("{}/\n", folder_);
+    fmt::print("{}/\n", reports::printable(folder_));
     fmt::print("  report.html   the report: open it in a browser\n");
     fmt::print("  summary.md    the same in short\n");
     fmt::print("  run.json      every figure and raw round\n");
@@ -183,7 +209,6 @@ class Run {
   std::string folder_;
   json run_;
   StatusLine status_;
-  std::vector<reports::NamedSvg> diagrams_;
 };
 
 }  // namespace

@@ -29,7 +29,6 @@ struct WorkerOptions {
   int rounds = 1;
   double block_seconds = 0.02;
   bool first_call_check = false;
-  std::string filter;
 };
 int worker(const WorkerOptions& options);
 

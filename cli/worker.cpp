@@ -14,7 +14,6 @@ int worker(const WorkerOptions& options) {
   plan.rounds = options.rounds;
   plan.block_seconds = options.block_seconds;
   plan.full_check = !options.first_call_check;
-  plan.filter = options.filter;
   plan.benchmark_options = options.benchmark_options;
   return workloads::run_worker(plan);
 }

@@ -35,11 +35,11 @@ Strides contiguous_strides(const Shape& shape) {
 }
 
 bool is_contiguous(const Shape& shape, const Strides& strides) {
+  if (shape.contains(0)) {
+    return true;
+  }
   std::int64_t step = 1;
   for (int i = shape.rank() - 1; i >= 0; --i) {
-    if (shape[i] == 0) {
-      return true;
-    }
     if (shape[i] != 1 && strides[i] != step) {
       return false;
     }

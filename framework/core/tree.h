@@ -35,6 +35,23 @@ void for_each_tensor(Tree& tree, const Visit& visitor) {
   }
 }
 
+/// The lengths of the lists in a tree, in order: two trees of one type and these lengths have the same structure.
+template <class Tree>
+void append_lengths(const Tree& tree, std::vector<std::size_t>& lengths) {
+  if constexpr (std::is_same_v<Tree, Tensor>) {
+    return;
+  } else if constexpr (IsTuple<Tree>::value) {
+    std::apply([&](const auto&... parts) { (append_lengths(parts, lengths), ...); }, tree);
+  } else if constexpr (requires { tree.tie(); }) {
+    std::apply([&](const auto&... parts) { (append_lengths(parts, lengths), ...); }, tree.tie());
+  } else {
+    lengths.push_back(static_cast<std::size_t>(std::distance(tree.begin(), tree.end())));
+    for (const auto& part : tree) {
+      append_lengths(part, lengths);
+    }
+  }
+}
+
 template <class Tree>
 std::vector<Tensor> flatten_tree(const Tree& tree) {
   std::vector<Tensor> tensors;

@@ -5,6 +5,7 @@
 #include "framework/core/context.h"
 #include "framework/core/tensor_body.h"
 #include "framework/graph/capture.h"
+#include "framework/ops/elementwise.h"
 
 namespace diptych {
 
@@ -12,9 +13,13 @@ void destroy(VariableState* state) noexcept { delete state; }
 
 Variable::Variable(const Tensor& initial, std::string name)
     : state_(Reference<VariableState>::adopt(new VariableState{{}, detached_alias(initial), std::move(name)})) {
-  if (initial.is_traced()) {
-    throw CaptureError(fmt::format("variable '{}' was created from a traced tensor", state_->name) +
+  if (initial.is_traced() || thread_context.capture != nullptr) {
+    throw CaptureError(fmt::format("variable '{}' was created inside a captured function", state_->name) +
                        "; create variables before the function that is captured");
+  }
+  if (!state_->value.is_contiguous()) {  // graphs and optimizers take the elements of a variable as dense
+    const NoGrad no_tape;
+    state_->value = copy(state_->value);
   }
 }
 
@@ -40,8 +45,16 @@ void Variable::assign(const Tensor& value, Location where) {
   }
   Tensor stored = value.requires_grad() ? detached_alias(value) : value;
   if (graph::Capture* capture = thread_context.capture) {
-    capture->write(*this, stored);
+    capture->assign(*this, stored, where);
+  } else if (stored.is_traced()) {
+    throw CaptureError(
+        fmt::format("assign: the new value of variable '{}' belongs to a graph whose capture has ended", name()), where,
+        "return it from the captured function instead of keeping it");
   } else {
+    if (!stored.is_contiguous()) {
+      const NoGrad no_tape;
+      stored = copy(stored, where);
+    }
     state_->value = std::move(stored);
   }
 }

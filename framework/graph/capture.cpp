@@ -6,6 +6,7 @@
 
 #include "framework/core/context.h"
 #include "framework/core/tensor_body.h"
+#include "framework/ops/elementwise.h"
 
 namespace diptych {
 
@@ -78,6 +79,11 @@ ValueId Capture::value_of(const Tensor& tensor, const char* op, Location where) 
     }
     return body->trace_value;
   }
+  if (thread_context.grad_enabled && body->tape) {
+    throw CaptureError(
+        fmt::format("{}: a tensor that gradients are asked for is captured from outside the function", op), where,
+        "pass it as an argument, or through stop_gradient() outside the function");
+  }
   const auto found = captured_.find(body);
   if (found != captured_.end()) {
     return found->second;
@@ -122,6 +128,17 @@ Tensor Capture::read(const Variable& variable) {
 void Capture::write(const Variable& variable, const Tensor& value) {
   read(variable);  // makes it an input, so that its old storage can be reused
   variables_.at(variable.state()).current = value;
+}
+
+void Capture::assign(const Variable& variable, const Tensor& value, Location where) {
+  bool is_view = !value.is_traced() && !value.is_contiguous();
+  if (value.is_traced()) {
+    const ValueId id = value_of(value, "assign", where);
+    for (const Node& node : graph_.nodes) {
+      is_view = is_view || (node.output == id && node.op->view != nullptr);
+    }
+  }
+  write(variable, is_view ? copy(value, where) : value);
 }
 
 Graph Capture::finish(std::span<const Tensor> outputs, Location where) {

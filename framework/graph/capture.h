@@ -16,7 +16,10 @@ class Capture {
   Tensor argument(const TensorType& type, std::string name);
   Tensor record(const OpDef& op, std::span<const Tensor* const> inputs, const void* attributes, Location where);
   Tensor read(const Variable& variable);
+  /// Reads give `value` from now on.
   void write(const Variable& variable, const Tensor& value);
+  /// As write(), but a view is copied first: variables are dense in both modes.
+  void assign(const Variable& variable, const Tensor& value, Location where);
 
   /// Ends the capture; each output and each variable that has a new value becomes a result of the graph.
   Graph finish(std::span<const Tensor> outputs, Location where);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -89,5 +90,12 @@ Graph parse(std::string_view text);
 /// Throws InternalError unless the graph is well-formed: every value defined once and before its use, types as
 /// inferred, attributes of the op's type, outputs and updates of existing values, updates of the state's type.
 void verify(const Graph& graph);
+
+struct Malformation {
+  std::string what;
+  ValueId value;  ///< the one concerned
+};
+/// What verify() would throw for.
+std::optional<Malformation> find_malformation(const Graph& graph);
 
 }  // namespace diptych::graph

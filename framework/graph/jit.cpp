@@ -201,7 +201,7 @@ JitFunction::Entry& JitFunction::State::find_or_compile(std::span<const Tensor> 
   entry.ledger_line = ledger.size();
   ledger.push_back(std::move(line));
   entries.push_front(std::move(entry));
-  if (entries.size() > options.capacity) {
+  if (entries.size() > std::max<std::size_t>(options.capacity, 1)) {  // the one that runs now stays
     entries.pop_back();
   }
   return entries.front();
@@ -218,6 +218,7 @@ void JitFunction::State::record_tape(Entry& entry, std::span<const Tensor> argum
     entry.backward = std::make_shared<JitFunction>(
         [forward = function, argument_count, variables = entry.states](std::span<const Tensor> tensors,
                                                                        std::shared_ptr<void>& /*structure*/) {
+          const EnableGrad enable;  // it is captured from within a backward pass, which records nothing
           const std::uint64_t entry_serial = autograd::next_serial();
           const std::size_t input_count = argument_count + variables.size();
           std::vector<Tensor> watched;
@@ -265,6 +266,13 @@ JitFunction::Result JitFunction::call(std::span<const Tensor> arguments, Locatio
     std::shared_ptr<void> structure;
     result.outputs = state_->function(arguments, structure);
     return result;
+  }
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i].is_traced()) {
+      throw CaptureError(
+          fmt::format("{}: argument {} belongs to a graph whose capture has ended", state_->options.name, i), where,
+          "return it from the captured function instead of keeping it");
+    }
   }
   Entry& entry = state_->find_or_compile(arguments, where);
   ++state_->ledger[entry.ledger_line].calls;

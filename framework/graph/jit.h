@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <list>
+#include <map>
 #include <memory>
 #include <type_traits>
 
@@ -82,32 +83,43 @@ class Jit {
     if (thread_context.capture != nullptr) {
       return Result((*function_)(arguments...));  // part of the graph around it
     }
-    if (flat_ == nullptr) {
-      flat_ = std::make_shared<JitFunction>(
-          [function = function_, prototype = std::tuple<Arguments...>(arguments...)](std::span<const Tensor> tensors,
-                                                                                     std::shared_ptr<void>& structure) {
-            const auto rebuilt = rebuild_tree(prototype, tensors);
+    std::vector<std::size_t> lengths;
+    (append_lengths(arguments, lengths), ...);
+    std::shared_ptr<JitFunction>& compiled = state_->by_structure[lengths];
+    if (compiled == nullptr) {
+      // The arguments' structure without their tensors, which must not live as long as this.
+      auto structure = std::tuple<Arguments...>(arguments...);
+      for_each_tensor(structure, [](Tensor& tensor) { tensor = Tensor(); });
+      compiled = std::make_shared<JitFunction>(
+          [function = function_, structure](std::span<const Tensor> tensors, std::shared_ptr<void>& kept) {
+            const auto rebuilt = rebuild_tree(structure, tensors);
             auto result = std::make_shared<Result>(
                 std::apply([&](const auto&... parts) { return Result((*function)(parts...)); }, rebuilt));
             std::vector<Tensor> flat = flatten_tree(*result);
-            structure = std::move(result);
+            kept = std::move(result);
             return flat;
           },
           options_);
     }
+    state_->last = compiled;
     std::vector<Tensor> flat;
     (for_each_tensor(arguments, [&](const Tensor& tensor) { flat.push_back(tensor); }), ...);
-    const JitFunction::Result result = flat_->call(flat, options_.where);
+    const JitFunction::Result result = state_->last->call(flat, options_.where);
     return rebuild_tree(*static_cast<const Result*>(result.structure), result.outputs);
   }
 
-  /// Null before the first call.
-  const JitFunction* compiled() const { return flat_.get(); }
+  /// Of the last call; null before the first.
+  const JitFunction* compiled() const { return state_->last.get(); }
 
  private:
+  struct State {
+    std::map<std::vector<std::size_t>, std::shared_ptr<JitFunction>> by_structure;
+    std::shared_ptr<JitFunction> last;
+  };
+
   std::shared_ptr<Fn> function_;
   JitOptions options_;
-  std::shared_ptr<JitFunction> flat_;  ///< shared by copies
+  std::shared_ptr<State> state_ = std::make_shared<State>();  ///< shared by copies
 };
 
 }  // namespace diptych::graph

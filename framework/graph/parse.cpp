@@ -11,7 +11,10 @@ namespace {
 
 class Parser {
  public:
-  explicit Parser(std::string_view text) : rest_(text) {}
+  explicit Parser(std::string_view text) : size_(text.size()), rest_(text) {}
+
+  /// The line that defines a value.
+  int line_of(ValueId value) const { return value < lines_.size() ? lines_[value] : line_; }
 
   Graph run() {
     expect("graph");
@@ -125,8 +128,7 @@ class Parser {
   ValueId value() {
     expect("%");
     const ValueId id = number();
-    constexpr ValueId kMost = 1U << 24U;  // a text with such an id is damaged; don't allocate for it
-    if (id >= kMost) {
+    if (id >= size_) {  // ids are dense and each takes more than a character: such a text is damaged
       fail("a value id is too large");
     }
     return id;
@@ -149,14 +151,19 @@ class Parser {
     if (!dtype || bracket == std::string_view::npos || !detail::parse_field(text.substr(bracket), type.shape)) {
       fail(fmt::format("'{}' is not a type", text));
     }
+    constexpr std::int64_t kMostElements = std::int64_t{1} << 40;
+    std::int64_t elements = 1;  // of the axes that aren't empty, so that no product of some of them overflows
     for (std::int64_t length : type.shape) {
-      if (length < 0 || length > (std::int64_t{1} << 40)) {
+      if (length < 0 || length > kMostElements / elements) {
         fail(fmt::format("'{}' has an impossible length", text));
       }
+      elements *= std::max<std::int64_t>(length, 1);
     }
     type.dtype = *dtype;
     graph_.types.resize(std::max<std::size_t>(graph_.types.size(), id + std::size_t{1}));
     graph_.types[id] = type;
+    lines_.resize(graph_.types.size(), 0);
+    lines_[id] = line_;
     return id;
   }
 
@@ -270,7 +277,7 @@ class Parser {
     return visit(type.dtype, [&]<class T>() {
       const auto count = static_cast<std::size_t>(type.shape.product());
       if (accept("splat")) {
-        if (count > (std::size_t{1} << 28U)) {
+        if (count > (std::size_t{1} << 22U)) {  // far beyond what constant folding makes
           fail("a constant is too large");
         }
         const T value = element<T>();
@@ -293,19 +300,20 @@ class Parser {
     });
   }
 
+  std::size_t size_;
   std::string_view rest_;
   int line_ = 1;
+  std::vector<int> lines_;  ///< by value
   Graph graph_;
 };
 
 }  // namespace
 
 Graph parse(std::string_view text) {
-  Graph graph = Parser(text).run();
-  try {
-    verify(graph);
-  } catch (const InternalError& error) {  // here it's the text that is wrong, not us
-    throw Error(std::string("graph text: ") + error.what());
+  Parser parser(text);
+  Graph graph = parser.run();
+  if (const auto problem = find_malformation(graph)) {
+    throw Error(fmt::format("graph text, line {}: {}", parser.line_of(problem->value), problem->what));
   }
   return graph;
 }

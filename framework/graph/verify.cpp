@@ -43,7 +43,7 @@ class Verifier {
  private:
   void require(bool condition, std::string_view what, ValueId value) const {
     if (!condition) {
-      throw InternalError(fmt::format("graph {} is malformed: {} (%{})", quote(graph_.name), what, value));
+      throw Malformation{fmt::format("graph {} is malformed: {} (%{})", quote(graph_.name), what, value), value};
     }
   }
   void define(ValueId value, std::string_view what) {
@@ -82,6 +82,19 @@ class Verifier {
 
 }  // namespace
 
-void verify(const Graph& graph) { Verifier(graph).run(); }
+std::optional<Malformation> find_malformation(const Graph& graph) {
+  try {
+    Verifier(graph).run();
+  } catch (const Malformation& problem) {
+    return problem;
+  }
+  return std::nullopt;
+}
+
+void verify(const Graph& graph) {
+  if (const auto problem = find_malformation(graph)) {
+    throw InternalError(problem->what);
+  }
+}
 
 }  // namespace diptych::graph

@@ -136,7 +136,8 @@ DIPTYCH_INLINE T log(T x) {
   const T scaled = tiny ? x * detail::power_of_two<T>(Traits::kMantissa + 1) : x;
   // m in [sqrt(1/2), sqrt(2)), so that log(m) has no cancellation with e * ln(2).
   const Bits sqrt_half = detail::bits(static_cast<T>(0.70710678118654752440));
-  const Bits b = static_cast<Bits>(detail::bits(scaled) - sqrt_half);
+  using Unsigned = std::make_unsigned_t<Bits>;  // negative x: the difference wraps around
+  const Bits b = static_cast<Bits>(static_cast<Unsigned>(detail::bits(scaled)) - static_cast<Unsigned>(sqrt_half));
   const Bits e = static_cast<Bits>(b >> Traits::kMantissa);
   const Bits mantissa_mask = static_cast<Bits>((Bits(1) << Traits::kMantissa) - 1);
   const T m = detail::from_bits<T>(static_cast<Bits>((b & mantissa_mask) + sqrt_half));

@@ -135,6 +135,7 @@ struct OpDef {
   Vjp vjp = nullptr;
   Saves saves{};
   bool layout_sensitive = false;  ///< the result's bits depend on the strides of the inputs
+  bool can_fail = false;          ///< the kernel may throw, depending on elements
   CostFn flops = nullptr;         ///< null: none (it only moves data)
   Samples samples;
   /// For grouping in documents and colours in diagrams: "reduction", "matmul", ...; null: what the kind of op says.

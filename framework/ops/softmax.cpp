@@ -157,6 +157,7 @@ const Op kOneHot{{.name = "one_hot",
                         output.shape.push_back(attributes.depth);
                       },
                   .kernel = one_hot_kernel,
+                  .can_fail = true,
                   .samples =
                       [] {
                         const OneHotAttributes attributes{5, DType::float32};

@@ -308,6 +308,8 @@ Tensor slice(const Tensor& x, int axis, std::int64_t start, std::int64_t stop, s
   const auto clip = [&](std::int64_t i) { return std::clamp<std::int64_t>(i < 0 ? i + length : i, 0, length); };
   attributes.start = clip(start);
   attributes.stop = std::max(attributes.start, clip(stop));
+  attributes.step =
+      std::min(step, std::max<std::int64_t>(length, 1));  // a longer step takes the first element alone, too
   return apply_op(kSlice, &attributes, where, x);
 }
 

@@ -1,5 +1,5 @@
-// Dead code elimination: drops nodes, constants and captured inputs that no output or update needs. Arguments and
-// states stay: they are the graph's signature.
+// Dead code elimination: drops nodes and constants that no output or update needs. Inputs stay: they are the graph's
+// signature.
 //
 //   %3 = exp(%0)          (nobody reads %3)
 //   return %1       =>    return %1

@@ -1,6 +1,6 @@
-// Exact algebraic simplification. Every rule keeps all bits, for every input: zeros of both signs, infinities, NaN and
-// its sign and payload, subnormals. What is missing is missing on purpose: x + 0 (turns -0 into 0), x * 0 (NaN,
-// infinity, sign), x * -1 -> -x (the sign of NaN), reassociation. c is a constant whose elements are all equal.
+// Exact algebraic simplification. Every rule keeps all bits, for every input: zeros of both signs, infinities,
+// subnormals, and that NaN is NaN. What is missing is missing on purpose: x + 0 (turns -0 into 0), x * 0 (NaN,
+// infinity, sign), reassociation. c is a constant whose elements are all equal.
 //
 //   x * 1          -> x          a product with 1 is exact
 //   x / 1          -> x          so is a quotient
@@ -64,14 +64,16 @@ class Simplifier {
         input = replacement_[input];
       }
       producer_[node.output] = &node;
+      constexpr int kMostSteps = 8;  // one rewrite may enable another
+      for (int step = 0; step < kMostSteps && !same_as(node) && rewrite(node); ++step) {
+        changed_ = true;
+      }
       if (const std::optional<ValueId> same = same_as(node)) {
         replacement_[node.output] = *same;
         changed_ = true;
         if (Node* survivor = producer_[*same]) {
           merge_provenance(survivor->provenance, node.provenance);
         }
-      } else {
-        changed_ = rewrite(node) || changed_;
       }
     }
     replace_uses(graph_, replacement_);
@@ -183,9 +185,6 @@ class Simplifier {
       }
       node.attributes.type()->parse_field(node.attributes.get(), "axes", to_string(combined));
       node.inputs[0] = producer(node, 0)->inputs[0];
-      if (is_identity(combined)) {
-        replacement_[node.output] = node.inputs[0];
-      }
       return true;
     }
     return false;

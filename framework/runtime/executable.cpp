@@ -262,6 +262,11 @@ void Executable::run(std::span<const Tensor> arguments, std::vector<Tensor>& out
     }
   } catch (...) {
     outputs.resize(first);
+    if (!planned_) {
+      for (BoundBuffer& buffer : buffers_) {
+        buffer.storage = StorageRef();
+      }
+    }
     throw;
   }
 }

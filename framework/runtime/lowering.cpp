@@ -178,6 +178,8 @@ class Lowering {
       const std::uint32_t writer = buffer_of(source).first;
       bool safe = true;
       for (std::size_t i = writer; safe && i < result_.nodes.size(); ++i) {
+        // A state isn't written before something that may throw: it would have changed although the call failed.
+        safe = i == writer || !result_.nodes[i].op->can_fail;
         for (const Place& input : result_.nodes[i].inputs) {
           const bool reads_old = input.buffer == target.buffer;
           safe = safe && (!reads_old || (i == writer && can_overwrite(result_.nodes[i], target.buffer)));

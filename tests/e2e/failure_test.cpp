@@ -105,7 +105,7 @@ TEST(FullDisk, WhatFittedIsWhole) {
 }
 
 // The limit's signal ends the program in the middle of a write, with its temporary file left.
-TEST(FileSizeLimit, DISABLED_IsAMessageToo) {
+TEST(FileSizeLimit, IsAMessageToo) {
   TemporaryFolder folder;
   Command command = diptych_command({"run", "micro/dispatch"}, folder.path());
   command.file_size_limit = 4096;
@@ -189,7 +189,7 @@ TEST(Report, GivesTheSameViewsAgain) {
 }
 
 // The pictures of the graphs are in graphs/, but don't come back into the page.
-TEST(Report, DISABLED_KeepsThePictures) {
+TEST(Report, KeepsThePictures) {
   TemporaryFolder folder;
   const fs::path copy = folder.path() / "copy";
   fs::copy(good_run(), copy, fs::copy_options::recursive);

@@ -122,7 +122,7 @@ TEST(DeadWorker, AllDeadIsAnErrorWithoutAFolder) {
 }
 
 // The first process alone checks every step and takes the metrics: if it dies, another one has to.
-TEST(DeadWorker, DISABLED_TheFirstOnesCheckIsMadeUpFor) {
+TEST(DeadWorker, TheFirstOnesCheckIsMadeUpFor) {
   TemporaryFolder folder;
   Process process(diptych_command({"run", "mlp/digits"}, folder.path()));
   ASSERT_TRUE(process.wait_until([&] { return !process.children().empty(); }));

@@ -284,7 +284,7 @@ TEST(Run, BenchmarkFlagsGoThrough) {
 }
 
 // The names that the expression meets end in "/iterations:1/manual_time" today.
-TEST(Run, DISABLED_FilterSeesTheWorkloadsNames) {
+TEST(Run, FilterSeesTheWorkloadsNames) {
   TemporaryFolder folder;
   const Outcome outcome = diptych({"run", "micro", "--filter", "^micro/dispatch$", "--arms", "eager"}, folder.path());
   EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
@@ -293,7 +293,7 @@ TEST(Run, DISABLED_FilterSeesTheWorkloadsNames) {
 }
 
 // The worker's repetitions come as processes of their own, with the same seed: six where three were promised.
-TEST(Run, DISABLED_BenchmarkRepetitionsDontInventProcesses) {
+TEST(Run, BenchmarkRepetitionsDontInventProcesses) {
   TemporaryFolder folder;
   const Outcome outcome =
       diptych({"run", "micro/dispatch", "--arms", "eager", "--", "--benchmark_repetitions=2"}, folder.path());
@@ -304,7 +304,7 @@ TEST(Run, DISABLED_BenchmarkRepetitionsDontInventProcesses) {
 }
 
 // Without the arm between, its cause belongs to the step too.
-TEST(Run, DISABLED_ASkippedArmsCauseIsNotGivenToAnother) {
+TEST(Run, ASkippedArmsCauseIsNotGivenToAnother) {
   TemporaryFolder folder;
   const Outcome outcome = diptych({"run", "micro/dispatch", "--arms", "eager,graph"}, folder.path());
   ASSERT_EQ(outcome.exit_code, 0) << outcome.error;

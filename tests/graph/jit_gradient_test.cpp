@@ -36,6 +36,97 @@ void expect_same_gradients(const Make& make) {
   }
 }
 
+TEST(JitGradient, OfAFormula) {
+  // d/dx sum(x^3) = 3 x^2, through a graph call.
+  auto cube = jit([](const Tensor& x) { return x * x * x; });
+  auto gradient = grad([&](const Tensor& x) { return sum(cube(x)); });
+  EXPECT_THAT(gradient(f32({1, 2, -3}, {3})).to_vector<float>(), ElementsAre(3, 12, 27));
+  auto second = grad([&](const Tensor& x) { return sum(grad([&](const Tensor& y) { return sum(cube(y)); })(x)); });
+  EXPECT_THAT(second(f32({1, 2, -3}, {3})).to_vector<float>(), ElementsAre(6, 12, -18));
+}
+
+TEST(JitGradient, FlowsToArgumentsAndVariables) {
+  expect_same_gradients([](auto wrap) {
+    GradientCase c;
+    auto inner = wrap([&](const Tensor& x) { return loss_of(x, c.w, c.b); });
+    auto transform =
+        value_and_grad([&](const Tensor& x) { return inner(x * 2) + 1; }, {.arguments = {0}, .weights = {c.w, c.b}});
+    std::vector<Tensor> all;
+    for (float phase : {1.0F, 2.0F}) {
+      for (const Tensor& tensor : flat(transform(wave({5, 3}, phase)))) {
+        all.push_back(tensor);
+      }
+    }
+    return all;
+  });
+}
+
+TEST(JitGradient, FlowsThroughSeveralOutputsSomeUnusedSomeIntegers) {
+  expect_same_gradients([](auto wrap) {
+    auto inner = wrap([](const Tensor& x, const Tensor& y) {
+      return std::vector<Tensor>{exp(x), argmax(y), x * y, y + 1};
+    });
+    auto transform = value_and_grad(
+        [&](const Tensor& x, const Tensor& y) {
+          const std::vector<Tensor> parts = inner(x, y);
+          return sum(parts[2] * parts[0]);
+        },
+        {.arguments = {0, 1}, .weights = {}});
+    return flat(transform(wave({3}, 1), wave({3}, 2)));
+  });
+}
+
+TEST(JitGradient, OfAnIntegerArgumentIsNotAskedFor) {
+  expect_same_gradients([](auto wrap) {
+    auto inner = wrap([](const Tensor& x, const Tensor& labels) { return cross_entropy(x, labels); });
+    const Tensor labels = diptych::testing::i64({0, 2}, {2});
+    auto transform = value_and_grad([&](const Tensor& x) { return inner(x, labels); });
+    return flat(transform(wave({2, 3}, 1)));
+  });
+}
+
+TEST(JitGradient, OfTwoCallsOfOneFunctionAddUp) {
+  expect_same_gradients([](auto wrap) {
+    Variable w(wave({4, 4}, 1), "w");
+    auto layer = wrap([&](const Tensor& x) { return tanh(matmul(x, transpose(w.value()))); });
+    auto both =
+        value_and_grad([&](const Tensor& x) { return sum(layer(layer(x) * 2)); }, {.arguments = {0}, .weights = {w}});
+    return flat(both(wave({2, 4}, 5)));
+  });
+}
+
+TEST(JitGradient, ReachesWhatTheVariableWasAtTheCall) {
+  // The function updates the state that it reads: the gradient belongs to the
+  // value that was read.
+  expect_same_gradients([](auto wrap) {
+    Variable statistics(wave({3}, 1), "statistics");
+    Variable w(wave({3}, 2), "w");
+    auto inner = wrap([&](const Tensor& x) {
+      const Tensor out = x * w.value() + statistics.value();
+      statistics.assign(statistics.value() * 0.5F + x);
+      return out;
+    });
+    auto transform =
+        value_and_grad([&](const Tensor& x) { return sum(square(inner(x))); }, {.arguments = {0}, .weights = {w}});
+    std::vector<Tensor> all;
+    for (int i = 0; i < 3; ++i) {
+      for (const Tensor& tensor : flat(transform(wave({3}, static_cast<float>(i))))) {
+        all.push_back(tensor);
+      }
+      all.push_back(copy(statistics.value()));
+    }
+    return all;
+  });
+}
+
+TEST(JitGradient, OfTheSecondOrder) {
+  expect_same_gradients([](auto wrap) {
+    auto inner = wrap([](const Tensor& x) { return sum(tanh(x) * x); });
+    auto first = [&](const Tensor& x) { return sum(square(grad([&](const Tensor& y) { return inner(y); })(x))); };
+    return flat(value_and_grad(first)(wave({4}, 1)));
+  });
+}
+
 TEST(JitGradient, ValueAndGradWithinAGraph) {
   expect_same_gradients([](auto wrap) {
     GradientCase c;
@@ -66,6 +157,22 @@ TEST(JitGradient, OfAGraphThatTakesAGradientItself) {
   });
 }
 
+TEST(JitGradient, StopsWhereItIsTold) {
+  expect_same_gradients([](auto wrap) {
+    auto inner = wrap([](const Tensor& x) { return x * stop_gradient(exp(x)); });
+    return flat(value_and_grad([&](const Tensor& x) { return sum(inner(x)); })(wave({4}, 1)));
+  });
+}
+
+TEST(JitGradient, AnArgumentThatDoesNotMatterGetsZeros) {
+  auto inner = jit([](const Tensor& x, const Tensor& y) { return sum(x) + 0.0F * sum(stop_gradient(y)); });
+  auto transform = value_and_grad([&](const Tensor& x, const Tensor& y) { return inner(x, y); },
+                                  {.arguments = {0, 1}, .weights = {}});
+  const auto result = transform(ramp({2}), ramp({3}));
+  EXPECT_THAT(result.arguments[0].to_vector<float>(), ElementsAre(1, 1));
+  EXPECT_THAT(result.arguments[1].to_vector<float>(), ElementsAre(0, 0, 0));
+}
+
 TEST(JitGradient, InGraphModeTheWholeTransformIsOneGraph) {
   GradientCase c;
   auto make = [&] {
@@ -93,6 +200,23 @@ TEST(JitGradient, ACallWithoutGradientHasNone) {
     return sum(without + x);
   });
   EXPECT_THAT(transform(ramp({2})).arguments[0].to_vector<float>(), ElementsAre(1, 1));
+}
+
+TEST(JitGradient, WeightsArePlainAgainAfterAFailedCall) {
+  Variable w(ramp({3}), "w");
+  bool fail = true;
+  auto inner = jit([&](const Tensor& x) {
+    const Tensor y = x * w.value();
+    if (fail) {
+      static_cast<void>(y.item());
+    }
+    return y;
+  });
+  auto transform = value_and_grad([&](const Tensor& x) { return sum(inner(x)); }, {.weights = {w}});
+  EXPECT_THROW(transform(ramp({3})), Error);
+  EXPECT_FALSE(w.value().requires_grad());
+  fail = false;
+  EXPECT_THAT(transform(ramp({3})).weights[0].to_vector<float>(), ElementsAre(1, 2, 3));
 }
 
 TEST(JitGradient, ALongTrainingRunIsTheSameToTheBit) {

@@ -48,8 +48,8 @@ class Cell {
              {"processes", json::array()}};
     const double steal_before = profiler::steal_seconds();
     check();
-    if (cell_["validity"]["agree"] == true) {
-      describe_arms();
+    describe_arms();
+    if (is_valid()) {
       time_rounds();
       const double steal = profiler::steal_seconds() - steal_before;
       process_["control_drift"] = control_drift();
@@ -64,6 +64,7 @@ class Cell {
     cell_["validity"]["agree"] = false;
     cell_["validity"]["reason"] = reason;
   }
+  bool is_valid() const { return cell_["validity"]["agree"] == true; }
   void note(std::string text) { cell_["validity"]["checks"].push_back(std::move(text)); }
 
   /// Runs the arms side by side, step by step, and compares what they give, bit by bit. The first call is timed: it is
@@ -90,6 +91,10 @@ class Cell {
           reference = std::move(outputs);
           continue;
         }
+        if (outputs.size() != reference.size()) {
+          return fail(fmt::format("{} gives {} outputs, {} gives {}", plan_.arms[0]->name, reference.size(),
+                                  plan_.arms[i]->name, outputs.size()));
+        }
         for (std::size_t k = 0; k < reference.size(); ++k) {
           if (!bitwise_equal(reference[k], outputs[k])) {
             return fail(fmt::format("output {} of {} and {} differ in step {}", k, plan_.arms[0]->name,
@@ -102,7 +107,7 @@ class Cell {
     note(fmt::format("{} outputs of {} steps bitwise equal between {} arms", outputs_compared, steps,
                      instances_.size()));
     compare_states(steps);
-    if (plan_.full_check && cell_["validity"]["agree"] == true) {
+    if (plan_.full_check && is_valid()) {
       take_metrics();
     }
   }
@@ -111,6 +116,10 @@ class Cell {
     const Variables reference = instances_[0]->program().state();
     for (std::size_t i = 1; i < instances_.size(); ++i) {
       const Variables state = instances_[i]->program().state();
+      if (state.size() != reference.size()) {
+        return fail(fmt::format("{} has {} state variables, {} has {}", plan_.arms[0]->name, reference.size(),
+                                plan_.arms[i]->name, state.size()));
+      }
       for (std::size_t k = 0; k < reference.size(); ++k) {
         if (!bitwise_equal(reference[k].value(), state[k].value())) {
           return fail(fmt::format("'{}' of {} and {} differ after {} steps", reference[k].name(), plan_.arms[0]->name,
@@ -125,14 +134,20 @@ class Cell {
 
   void take_metrics() {
     for (const auto& instance : instances_) {
-      for (const Metric& metric : instance->program().metrics()) {
+      const std::vector<Metric> metrics = instance->program().metrics();
+      for (const Metric& metric : metrics) {
         cell_["metrics"].push_back(
             {{"name", metric.name}, {"arm", instance->arm().name}, {"value", metric.value}, {"unit", metric.unit}});
-        for (const Workload::Target& target : plan_.workload->targets) {
-          if (target.metric == metric.name && !(metric.value >= target.at_least)) {
-            fail(fmt::format("{} of {} is {:.4g}, below {:.4g}", metric.name, instance->arm().name, metric.value,
-                             target.at_least));
-          }
+      }
+      for (const Workload::Target& target : plan_.workload->targets) {
+        const auto metric = std::find_if(metrics.begin(), metrics.end(),
+                                         [&](const Metric& candidate) { return candidate.name == target.metric; });
+        if (metric == metrics.end()) {
+          fail(fmt::format("{} reports no {}, which has to be at least {:.4g}", instance->arm().name, target.metric,
+                           target.at_least));
+        } else if (!(metric->value >= target.at_least)) {
+          fail(fmt::format("{} of {} is {:.4g}, below {:.4g}", metric->name, instance->arm().name, metric->value,
+                           target.at_least));
         }
       }
     }
@@ -149,32 +164,58 @@ class Cell {
     return moves.empty() ? 0 : moves[moves.size() / 2];
   }
 
+  /// What is between the arm before (of those that were chosen) and this one: the causes of all arms in between.
+  static std::string cause_of(const Arm& arm, const Arm* before) {
+    std::string causes;
+    bool between = before == nullptr;
+    for (const Arm& candidate : all_arms()) {
+      if (between && before != nullptr && !candidate.cause.empty()) {
+        causes += fmt::format("{}{}", causes.empty() ? "" : ", ", candidate.cause);
+      }
+      if (candidate.name == arm.name) {
+        break;
+      }
+      between = between || candidate.name == before->name;
+    }
+    return causes;
+  }
+
   void describe_arms() {
     const auto optional = [](const std::optional<std::int64_t>& value) { return value ? json(*value) : json(nullptr); };
+    const Arm* before = nullptr;
     for (const auto& instance : instances_) {
-      const double start = now_seconds();
-      const ExactMetrics exact = instance->count(0);
-      steady_call_.push_back(now_seconds() - start);
       json arm = {{"name", instance->arm().name},
                   {"description", instance->arm().description},
                   {"exact",
-                   {{"nodes", optional(exact.nodes)},
-                    {"dispatches", exact.dispatches},
-                    {"allocations", exact.allocations},
-                    {"peak_bytes", exact.peak_bytes},
-                    {"planned_peak_bytes", optional(exact.planned_peak_bytes)},
-                    {"lower_bound_bytes", optional(exact.lower_bound_bytes)}}},
+                   {{"nodes", nullptr},
+                    {"dispatches", nullptr},
+                    {"allocations", nullptr},
+                    {"peak_bytes", nullptr},
+                    {"planned_peak_bytes", nullptr},
+                    {"lower_bound_bytes", nullptr}}},
                   {"passes", json::array()}};
-      if (!instance->arm().cause.empty()) {
-        arm["cause"] = instance->arm().cause;
+      if (const std::string cause = cause_of(instance->arm(), before); !cause.empty()) {
+        arm["cause"] = cause;
       }
-      if (const graph::JitFunction* compiled = instance->compiled()) {
-        for (const passes::PassRecord& pass : compiled->ledger().front().passes) {
-          arm["passes"].push_back({{"name", pass.name},
-                                   {"nodes_before", pass.nodes_before},
-                                   {"nodes_after", pass.nodes_after},
-                                   {"seconds", pass.seconds},
-                                   {"changed", pass.changed}});
+      before = &instance->arm();
+      if (is_valid()) {
+        const double start = now_seconds();
+        const ExactMetrics exact = instance->count(0);
+        steady_call_.push_back(now_seconds() - start);
+        arm["exact"] = {{"nodes", optional(exact.nodes)},
+                        {"dispatches", exact.dispatches},
+                        {"allocations", exact.allocations},
+                        {"peak_bytes", exact.peak_bytes},
+                        {"planned_peak_bytes", optional(exact.planned_peak_bytes)},
+                        {"lower_bound_bytes", optional(exact.lower_bound_bytes)}};
+        if (const graph::JitFunction* compiled = instance->compiled()) {
+          for (const passes::PassRecord& pass : compiled->ledger().front().passes) {
+            arm["passes"].push_back({{"name", pass.name},
+                                     {"nodes_before", pass.nodes_before},
+                                     {"nodes_after", pass.nodes_after},
+                                     {"seconds", pass.seconds},
+                                     {"changed", pass.changed}});
+          }
         }
       }
       cell_["arms"].push_back(std::move(arm));

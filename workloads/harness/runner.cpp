@@ -63,7 +63,8 @@ class Child {
   ~Child() {
     if (pid_ > 0) {
       kill(pid_, SIGKILL);
-      wait();
+      while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+      }
     }
     close(output_);
   }
@@ -94,16 +95,20 @@ class Child {
     }
   }
 
-  /// How the process ended: "" if well.
-  std::string wait() {
+  /// Whether the process has ended, and how: "" if well. Doesn't wait.
+  bool has_ended(std::string& how) {
     int status = 0;
-    while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+    const pid_t ended = waitpid(pid_, &status, WNOHANG);
+    if (ended == 0 || (ended < 0 && errno == EINTR)) {
+      return false;
     }
     pid_ = -1;
     if (WIFSIGNALED(status)) {
-      return fmt::format("was ended by signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)));
+      how = fmt::format("was ended by signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)));
+    } else if (WEXITSTATUS(status) != 0) {
+      how = fmt::format("ended with exit code {}", WEXITSTATUS(status));
     }
-    return WEXITSTATUS(status) != 0 ? fmt::format("ended with exit code {}", WEXITSTATUS(status)) : "";
+    return true;
   }
 
  private:
@@ -140,11 +145,8 @@ class Runner {
     option("--process-seed", std::to_string(process_seed));
     option("--rounds", std::to_string(plan_.size.rounds));
     option("--block-seconds", fmt::format("{}", plan_.size.block_seconds));
-    if (process > 0) {
+    if (full_check_done_) {
       command.emplace_back("--first-call-check");
-    }
-    if (!plan_.filter.empty()) {
-      option("--filter", plan_.filter);
     }
     if (!plan_.benchmark_options.empty()) {
       command.emplace_back("--");
@@ -173,7 +175,15 @@ class Runner {
         done = handle(line, progress) || done;
       }
     }
-    const std::string end = child.wait();
+    full_check_done_ = full_check_done_ || done;
+    std::string end;
+    while (!child.has_ended(end)) {  // it may have closed its output and live on
+      if (hooks_.stop != nullptr && hooks_.stop->load()) {
+        result_.interrupted = true;
+        return;
+      }
+      poll(nullptr, 0, 20);
+    }
     if (!end.empty() || !done) {
       result_.problems.push_back(fmt::format("measuring process {} {}{}", process + 1,
                                              end.empty() ? "ended before it was done" : end,
@@ -215,8 +225,13 @@ class Runner {
         for (const json& process : part["processes"]) {
           cell["processes"].push_back(process);
         }
-        if (part["validity"]["agree"] == false && cell["validity"]["agree"] == true) {
+        const bool was_valid = cell["validity"]["agree"] == true;
+        if (was_valid && part["validity"]["agree"] == false) {
           cell["validity"] = part["validity"];
+        } else if (was_valid && !full_check_done_) {
+          // An earlier process died before its end: this one made the whole check again.
+          cell["validity"] = part["validity"];
+          cell["metrics"] = part["metrics"];
         }
         return;
       }
@@ -236,6 +251,7 @@ class Runner {
   const std::vector<std::string>& worker_command_;
   const RunHooks& hooks_;
   RunResult result_;
+  bool full_check_done_ = false;  ///< by a process that came to its end
 };
 
 }  // namespace

@@ -18,7 +18,6 @@ struct RunPlan {
   std::vector<std::string> workloads;
   std::vector<std::string> arms;
   std::uint64_t seed = 1;
-  std::string filter;
   std::vector<std::string> benchmark_options;
 };
 

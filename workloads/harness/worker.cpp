@@ -74,6 +74,7 @@ int run_worker(const WorkerPlan& plan) {
     benchmark::RegisterBenchmark(name.c_str(),
                                  [&plan, workload](benchmark::State& state) { run_cell(state, plan, *workload); })
         ->Iterations(1)
+        ->Repetitions(1)  // replication is by processes and rounds
         ->UseManualTime();
   }
   std::vector<std::string> arguments = {"diptych"};
@@ -88,11 +89,7 @@ int run_worker(const WorkerPlan& plan) {
     return 1;
   }
   ContextReporter reporter;
-  if (plan.filter.empty()) {
-    benchmark::RunSpecifiedBenchmarks(&reporter);
-  } else {
-    benchmark::RunSpecifiedBenchmarks(&reporter, plan.filter);
-  }
+  benchmark::RunSpecifiedBenchmarks(&reporter);
   emit({{"event", "done"}});
   return 0;
 }

@@ -20,7 +20,6 @@ struct WorkerPlan {
   int rounds = 1;
   double block_seconds = 0.02;
   bool full_check = true;
-  std::string filter;                          ///< a regular expression over the workloads' names; empty: all
   std::vector<std::string> benchmark_options;  ///< passed on to Google Benchmark, "--benchmark_..."
 };
 
