@@ -142,11 +142,18 @@ Json cause_of(const Json& arm) {
   return name == "graph" ? Json("passes") : Json();
 }
 
-// Savings are differences of process medians, averaged over processes, so the rungs add up to the whole gap exactly.
-std::vector<double> savings(const std::vector<RawProcess>& processes, const std::string& from, const std::string& to) {
+// Savings are differences of process medians as fractions of the same process's first arm, in units of that arm's mean
+// time: the rungs add up to the whole gap exactly, and a machine that is faster in one process than in the next
+// cancels.
+std::vector<double> savings(const std::vector<RawProcess>& processes, const std::string& base, const std::string& from,
+                            const std::string& to) {
+  double unit = 0;
+  for (const RawProcess& process : processes) {
+    unit += process.medians.at(base) / static_cast<double>(processes.size());
+  }
   std::vector<double> saved;
   for (const RawProcess& process : processes) {
-    saved.push_back(process.medians.at(from) - process.medians.at(to));
+    saved.push_back((process.medians.at(from) - process.medians.at(to)) / process.medians.at(base) * unit);
   }
   return saved;
 }
@@ -162,12 +169,13 @@ Json ladder(const Json& cell, const std::vector<RawProcess>& processes) {
   if (processes.empty() || steps.size() < 2) {
     return rungs;
   }
-  const Estimate gap = mean_interval(savings(processes, text(*steps.front(), "name"), text(*steps.back(), "name")));
+  const std::string base = text(*steps.front(), "name");
+  const Estimate gap = mean_interval(savings(processes, base, base, text(*steps.back(), "name")));
   const bool known_gap = gap.value != 0 && (!gap.has_interval() || gap.excludes(0));
   for (std::size_t i = 1; i < steps.size(); ++i) {
     const std::string from = text(*steps[i - 1], "name");
     const std::string to = text(*steps[i], "name");
-    const Estimate saved = mean_interval(savings(processes, from, to));
+    const Estimate saved = mean_interval(savings(processes, base, from, to));
     rungs.push_back({{"from", from},
                      {"to", to},
                      {"cause", cause_of(*steps[i])},

@@ -283,7 +283,7 @@ TEST(Run, BenchmarkFlagsGoThrough) {
   EXPECT_EQ(run["cells"][0]["workload"], "micro/dispatch-tape");
 }
 
-// The names that the expression meets end in "/iterations:1/manual_time" today.
+// Google Benchmark adds "/iterations:1/manual_time" to its names; the filter is about ours.
 TEST(Run, FilterSeesTheWorkloadsNames) {
   TemporaryFolder folder;
   const Outcome outcome = diptych({"run", "micro", "--filter", "^micro/dispatch$", "--arms", "eager"}, folder.path());

@@ -178,7 +178,7 @@ TEST(Cell, StatesCountToo) {
   expect_refused(measure(adding(behaviour)), "'counter' of eager and graph differ after 3 steps");
 }
 
-// Reads behind the end of the shorter list today.
+// The longer list must not be cut to the shorter one.
 TEST(Cell, NumbersOfOutputsCountToo) {
   Adding::Behaviour behaviour;
   behaviour.outputs = [](int instance) { return instance == 2 ? std::size_t{2} : std::size_t{1}; };

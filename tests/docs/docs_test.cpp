@@ -1,0 +1,52 @@
+// Documents that are made from the code are current, and links lead somewhere.
+
+#include <filesystem>
+#include <fstream>
+#include <regex>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "reports/ops_page.h"
+
+namespace diptych {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string text_of(const fs::path& path) {
+  std::ifstream file(path);
+  EXPECT_TRUE(file) << path;
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST(Documents, TheOpsPageIsCurrent) {
+  EXPECT_EQ(text_of(fs::path(DIPTYCH_SOURCE) / "docs/ops.md"), reports::ops_page())
+      << "renew it: build/release/diptych list --ops --markdown > docs/ops.md";
+}
+
+TEST(Documents, LinksLeadSomewhere) {
+  const std::regex link(R"(\]\(([^)#:]+)\))");
+  std::vector<fs::path> pages = {fs::path(DIPTYCH_SOURCE) / "README.md", fs::path(DIPTYCH_SOURCE) / "CONTRIBUTING.md"};
+  for (const auto& entry : fs::directory_iterator(fs::path(DIPTYCH_SOURCE) / "docs")) {
+    if (entry.path().extension() == ".md") {
+      pages.push_back(entry.path());
+    }
+  }
+  for (const fs::path& page : pages) {
+    const std::string text = text_of(page);
+    for (std::sregex_iterator match(text.begin(), text.end(), link), end; match != end; ++match) {
+      EXPECT_TRUE(fs::exists(page.parent_path() / (*match)[1].str())) << page << " links to " << (*match)[1];
+    }
+  }
+}
+
+TEST(Documents, TheReadmeOpensWithTheTwoCommandsAndARealOutput) {
+  const std::string readme = text_of(fs::path(DIPTYCH_SOURCE) / "README.md");
+  EXPECT_THAT(readme, ::testing::HasSubstr("\nscripts/run "));
+  EXPECT_THAT(readme, ::testing::HasSubstr("\nscripts/test "));
+  EXPECT_THAT(readme, ::testing::HasSubstr("mlp/digits  "));
+}
+
+}  // namespace
+}  // namespace diptych
