@@ -36,6 +36,13 @@ std::vector<std::string> in_order(const std::vector<std::string>& all, const std
   return result;
 }
 
+std::vector<std::string> with_prefix(const std::vector<std::string>& all, const std::string& prefix) {
+  std::vector<std::string> result;
+  std::copy_if(all.begin(), all.end(), std::back_inserter(result),
+               [&](const std::string& name) { return name.starts_with(prefix); });
+  return result;
+}
+
 }  // namespace
 
 std::vector<std::string> resolve_workloads(const std::vector<std::string>& arguments) {
@@ -54,6 +61,8 @@ std::vector<std::string> resolve_workloads(const std::vector<std::string>& argum
       }
     } else if (std::find(all.begin(), all.end(), argument) != all.end()) {
       chosen.push_back(argument);
+    } else if (const auto sizes = with_prefix(all, argument + "-"); !sizes.empty()) {
+      chosen.insert(chosen.end(), sizes.begin(), sizes.end());
     } else {
       std::vector<std::string> candidates = all;
       candidates.insert(candidates.end(), suites.begin(), suites.end());

@@ -7,7 +7,8 @@
 
 namespace diptych::cli {
 
-/// The workloads that the arguments mean: names of workloads or suites, none for all. In the suites' order, each once.
+/// The workloads that the arguments mean: names of workloads, suites, or workloads without their size
+/// ("reference/rigid"), none for all. In the suites' order, each once.
 /// Throws Error with the nearest name.
 std::vector<std::string> resolve_workloads(const std::vector<std::string>& arguments);
 /// One workload. Throws Error with the nearest name.

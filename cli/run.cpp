@@ -89,11 +89,7 @@ class Run {
     };
     hooks.cell_done = [&](const json& cells) { save(cells, "partial"); };
     hooks.stop = &InterruptGuard::stop();
-    workloads::RunResult result;
-    {
-      const InterruptGuard guard;
-      result = workloads::run_processes(plan_, {own_path(), "worker"}, hooks);
-    }
+    const workloads::RunResult result = workloads::run_processes(plan_, {own_path(), "worker"}, hooks);
     status_.clear();
     if (result.cells.empty()) {
       fs::remove(folder_);  // only if nothing was written
@@ -155,6 +151,9 @@ class Run {
       if (cell["validity"]["agree"] != true) {
         continue;
       }
+      if (InterruptGuard::stop()) {
+        return;  // what was measured still gets its views
+      }
       const workloads::Workload& workload = *workloads::find_workload(cell["workload"].get<std::string>());
       const std::string base = file_name(workload.name);
       status_.show(fmt::format("traces and pictures: {}", workload.name));
@@ -204,6 +203,7 @@ class Run {
   std::string path(const std::string& name) const { return folder_ + "/" + name; }
 
   const RunOptions& options_;
+  InterruptGuard guard_;  // before the folder is made: Ctrl-C never leaves one without its files
   workloads::RunPlan plan_;
   std::string name_;
   std::string folder_;

@@ -38,9 +38,6 @@ void connect(TapeInput& input, const Tensor& tensor) {
   input.type = body.type;
 }
 
-/// A saved tensor must not keep its own node alive (a cycle), so the tape is taken off it.
-Tensor without_tape(const Tensor& tensor) { return tensor.body()->tape ? detached_alias(tensor) : tensor; }
-
 void attach(Tensor& tensor, Reference<TapeNode> node, std::uint32_t output) {
   tensor.body()->tape = std::move(node);
   tensor.body()->tape_output = output;
@@ -96,7 +93,7 @@ void record(const OpDef& op, std::span<const Tensor* const> inputs, std::uint32_
     }
   }
   if (op.saves.output) {
-    node->saved_output = without_tape(result);
+    node->saved_output = detached_alias(result);  // the result itself will hold this node: that would be a cycle
   }
   attach(result, Reference<TapeNode>::adopt(node), 0);
 }

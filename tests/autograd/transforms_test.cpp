@@ -239,5 +239,17 @@ TEST(Tape, LeavesNothingBehind) {
   EXPECT_EQ(allocator::stats().bytes_in_use, before) << "a cycle keeps the tape alive";
 }
 
+TEST(Tape, DiesWithItsLastTensorWithoutABackward) {
+  const Tensor x = ones({64});
+  const auto record = [&] {
+    const Tensor watched = autograd::watch(x);
+    const Tensor unused = exp(tanh(watched)) * 2.0;
+  };
+  record();
+  const std::int64_t before = allocator::stats().bytes_in_use;
+  record();
+  EXPECT_EQ(allocator::stats().bytes_in_use, before) << "a cycle keeps the tape alive";
+}
+
 }  // namespace
 }  // namespace diptych

@@ -26,7 +26,7 @@ TEST(Documents, TheOpsPageIsCurrent) {
 }
 
 TEST(Documents, LinksLeadSomewhere) {
-  const std::regex link(R"(\]\(([^)#:]+)\))");
+  const std::regex link(R"(\]\(([^)#: ]+)\))");
   std::vector<fs::path> pages = {fs::path(DIPTYCH_SOURCE) / "README.md", fs::path(DIPTYCH_SOURCE) / "CONTRIBUTING.md"};
   for (const auto& entry : fs::directory_iterator(fs::path(DIPTYCH_SOURCE) / "docs")) {
     if (entry.path().extension() == ".md") {

@@ -231,7 +231,7 @@ class Runner {
         } else if (was_valid && !full_check_done_) {
           // An earlier process died before its end: this one made the whole check again.
           cell["validity"] = part["validity"];
-          cell["metrics"] = part["metrics"];
+          cell["metrics"] = part.value("metrics", json::array());
         }
         return;
       }
