@@ -1,8 +1,8 @@
 // Draws the pictures of docs/architecture.md with reports/diagram.h.
 
-#include <fmt/format.h>
-
 #include <filesystem>
+
+#include <fmt/format.h>
 
 #include "reports/diagram.h"
 #include "reports/run_file.h"
@@ -29,7 +29,7 @@ Diagram dependencies() {
   part("profiler", NodeClass::normalisation, {"profiler/", "clock, tracer, counters, fingerprint"});
   part("framework", NodeClass::matmul, {"framework/", "tensors, ops, tape, graphs"});
   part("hooks", NodeClass::memory, {"framework/core/trace_points.h", "all that the two know of each other"});
-  d.edges = {{"cli", "reports", ""},        {"cli", "workloads", ""},       {"workloads", "profiler", ""},
+  d.edges = {{"cli", "reports", ""},         {"cli", "workloads", ""},           {"workloads", "profiler", ""},
              {"workloads", "framework", ""}, {"reports", "framework", "graphs"}, {"profiler", "hooks", ""},
              {"framework", "hooks", ""}};
   return d;
@@ -60,9 +60,10 @@ Diagram data_flow() {
   part("table", NodeClass::output, {"terminal table"}, {});
   part("html", NodeClass::output, {"report.html"}, {});
   part("markdown", NodeClass::output, {"summary.md"}, {});
-  d.edges = {{"suite", "eager", ""},  {"suite", "replay", ""}, {"suite", "graph", ""},    {"eager", "check", ""},
-             {"replay", "check", ""}, {"graph", "check", ""},  {"check", "rounds", "yes"}, {"check", "json", "no: INVALID"},
-             {"rounds", "json", ""},  {"json", "table", ""},   {"json", "html", ""},      {"json", "markdown", ""}};
+  d.edges = {
+      {"suite", "eager", ""},  {"suite", "replay", ""}, {"suite", "graph", ""},     {"eager", "check", ""},
+      {"replay", "check", ""}, {"graph", "check", ""},  {"check", "rounds", "yes"}, {"check", "json", "no: INVALID"},
+      {"rounds", "json", ""},  {"json", "table", ""},   {"json", "html", ""},       {"json", "markdown", ""}};
   return d;
 }
 

@@ -185,8 +185,8 @@ std::string render_svg(const Diagram& diagram, const DiagramOptions& options) {
   const std::string prefix = safe_prefix(options.id_prefix);
   constexpr double margin = 16;
   const double head = (title.empty() ? 0.0 : 26.0) + (layout.note.empty() ? 0.0 : 18.0);
-  const double text_width =
-      std::max({diagram.legend ? legend_width(prepared) : 0.0, display_width(title) * 8.6, static_cast<double>(layout.note.size()) * 6.2});
+  const double text_width = std::max({diagram.legend ? legend_width(prepared) : 0.0, display_width(title) * 8.6,
+                                      static_cast<double>(layout.note.size()) * 6.2});
   const double width = std::max(layout.width, text_width) + 2 * margin;
   const double height = layout.height + head + (diagram.legend ? 30 : 0) + 2 * margin;
   std::string out = fmt::format(
@@ -217,7 +217,8 @@ std::string render_svg(const Diagram& diagram, const DiagramOptions& options) {
   for (const PlacedEdge& edge : layout.edges) {
     out += draw_edge_label(edge);
   }
-  out += "</g>\n" + (diagram.legend ? draw_legend(prepared, head + layout.height + 28) : std::string()) + "</g></svg>\n";
+  out +=
+      "</g>\n" + (diagram.legend ? draw_legend(prepared, head + layout.height + 28) : std::string()) + "</g></svg>\n";
   return out;
 }
 

@@ -1,9 +1,9 @@
 #include "reports/ops_page.h"
 
-#include <fmt/format.h>
-
 #include <map>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "framework/ops/op.h"
 
@@ -36,9 +36,10 @@ std::string ops_page() {
       "# Ops\n\nMade from the registry by `diptych list --ops --markdown`; don't edit. An op's entry is its `OpDef`\n"
       "(`framework/ops/op.h`); [adding an op](adding-an-op.md) shows how one is made.\n";
   for (const auto& [family, ops] : families) {
-    text += fmt::format("\n## {}\n\n| op | what it does | inputs | attributes (defaults) | tested on | gradient |\n"
-                        "|---|---|---|---|---|---|\n",
-                        family);
+    text += fmt::format(
+        "\n## {}\n\n| op | what it does | inputs | attributes (defaults) | tested on | gradient |\n"
+        "|---|---|---|---|---|---|\n",
+        family);
     for (const OpDef* op : ops) {
       const std::string attributes = AttributeValue(op->attributes, nullptr).print();
       text += fmt::format("| `{}` | {} | {} | {} | {} | {} |\n", op->name, op->doc, op->inputs,

@@ -49,9 +49,9 @@ class Fusion final : public Program {
   /// Ten ops, two of them exponentials.
   std::vector<Tensor> body(std::span<const Tensor> inputs) override {
     const Tensor& x = inputs[0];
-    const Tensor bell = exp(neg(square(x)));     // 3
-    const Tensor gate = sigmoid(x * 1.5);        // 5, one exponential inside
-    return {relu(bell * gate - x) * bell + x};   // 10
+    const Tensor bell = exp(neg(square(x)));    // 3
+    const Tensor gate = sigmoid(x * 1.5);       // 5, one exponential inside
+    return {relu(bell * gate - x) * bell + x};  // 10
   }
 
  private:

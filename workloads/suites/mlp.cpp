@@ -54,9 +54,8 @@ class Digits final : public Training {
     auto model = std::make_shared<nn::Sequential>(
         std::vector<nn::ModulePtr>{linear(64, 128), relu(), linear(128, 64), relu(), linear(64, 10)});
     auto optimizer = std::make_unique<optim::Adam>(model->parameters(), 2e-3);
-    start(model, std::move(optimizer), [](const Tensor& logits, const Tensor& labels) {
-      return nn::cross_entropy_loss(logits, labels);
-    });
+    start(model, std::move(optimizer),
+          [](const Tensor& logits, const Tensor& labels) { return nn::cross_entropy_loss(logits, labels); });
     data::Batches batches(split_.train, kBatch, seed);
     for (std::int64_t step = 0; step < kEpochs * batches.per_epoch(); ++step) {
       const data::Dataset batch = batches[step];

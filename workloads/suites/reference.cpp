@@ -1,5 +1,6 @@
-// The classic demonstration of graph mode: z = tanh(z @ y), a hundred times, on unit normal inputs. With these inputs it is
-// chaotic: a difference in one bit is a different result after a few rounds, so only a bitwise contract passes its check.
+// The classic demonstration of graph mode: z = tanh(z @ y), a hundred times, on unit normal inputs. With these inputs
+// it is chaotic: a difference in one bit is a different result after a few rounds, so only a bitwise contract passes
+// its check.
 
 #include <fmt/format.h>
 
