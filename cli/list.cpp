@@ -14,7 +14,7 @@ void print_passes() {
     fmt::print("  {:<18} {}\n", pass.name, pass.doc);
   }
   fmt::print("Steps of the lowering, with names of the same kind:\n");
-  fmt::print("  {:<18} elementwise ops write over inputs that die, updates over their state\n", passes::kInPlace);
+  fmt::print("  {:<18} elementwise ops write over inputs that die\n", passes::kInPlace);
   fmt::print("  {:<18} temporaries at fixed offsets of one arena\n", passes::kMemoryPlan);
 }
 

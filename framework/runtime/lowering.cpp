@@ -26,8 +26,8 @@ class Lowering {
     lower_outputs();
     lower_updates();
     find_lifetimes();
+    write_states_in_place();  // always: eager doesn't copy a new state either
     if (options_.in_place) {
-      write_states_in_place();
       reuse_dying_inputs();
       find_lifetimes();
     }

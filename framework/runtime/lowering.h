@@ -40,7 +40,7 @@ struct Lowered {
 };
 
 struct LoweringOptions {
-  bool in_place = true;  ///< let elementwise ops write over an input that dies, and updates over their state
+  bool in_place = true;  ///< let elementwise ops write over an input that dies
 };
 
 /// `argument_strides`: one for each argument. States are dense; captured tensors have their own strides.
