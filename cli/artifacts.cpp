@@ -61,7 +61,7 @@ Profile trace_calls(workloads::ArmInstance& instance, int warm_up, int steps) {
   static std::deque<trace::Label> labels;
   const std::size_t first = labels.size();
   for (int step = 0; step < steps; ++step) {
-    labels.push_back({graph::intern(fmt::format("ProfilerStep#{}", step)), trace::Category::user});
+    labels.push_back({intern(fmt::format("ProfilerStep#{}", step)), trace::Category::user});
   }
   profiler::Tracer tracer;
   tracer.start();

@@ -42,7 +42,7 @@ std::string ops_page() {
         family);
     for (const OpDef* op : ops) {
       const std::string attributes = AttributeValue(op->attributes, nullptr).print();
-      text += fmt::format("| `{}` | {} | {} | {} | {} | {} |\n", op->name, op->doc, op->inputs,
+      text += fmt::format("| `{}` | {} | {} | {} | {} | {} |\n", op->name, op->doc, op->arity(),
                           attributes.empty() ? "" : fmt::format("`{}`", attributes), types_of(*op),
                           op->vjp != nullptr ? "yes" : "no");
     }

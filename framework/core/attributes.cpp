@@ -1,10 +1,70 @@
 #include "framework/core/attributes.h"
 
 #include <charconv>
+#include <mutex>
+#include <set>
 
 #include <fmt/format.h>
 
-namespace diptych::detail {
+namespace diptych {
+
+const char* intern(std::string_view text) {
+  static std::mutex mutex;
+  static std::set<std::string, std::less<>> strings;
+  const std::lock_guard lock(mutex);
+  const auto found = strings.find(text);
+  return (found != strings.end() ? found : strings.emplace(text).first)->c_str();
+}
+
+std::string quote(std::string_view text) {
+  std::string result = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') {
+      result += fmt::format("\\{}", c);
+    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
+      result += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    } else {
+      result += c;
+    }
+  }
+  return result + "\"";
+}
+
+bool unquote(std::string_view literal, std::string& text) {
+  text.clear();
+  if (literal.size() < 2 || literal.front() != '"' || literal.back() != '"') {
+    return false;
+  }
+  literal = literal.substr(1, literal.size() - 2);
+  while (!literal.empty()) {
+    char c = literal[0];
+    literal.remove_prefix(1);
+    if (c == '"') {
+      return false;
+    }
+    if (c == '\\') {
+      if (literal.empty()) {
+        return false;  // the closing quote was escaped
+      }
+      c = literal[0];
+      literal.remove_prefix(1);
+      if (c == 'x') {
+        unsigned code = 0;
+        const std::string_view digits = literal.substr(0, 2);
+        const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), code, 16);
+        if (error != std::errc() || end != digits.data() + 2) {
+          return false;
+        }
+        literal.remove_prefix(2);
+        c = static_cast<char>(code);
+      }
+    }
+    text += c;
+  }
+  return true;
+}
+
+namespace detail {
 
 std::string print_field(bool value) { return value ? "true" : "false"; }
 std::string print_field(std::int64_t value) { return fmt::format("{}", value); }
@@ -12,6 +72,7 @@ std::string print_field(std::int64_t value) { return fmt::format("{}", value); }
 std::string print_field(double value) { return fmt::format("{}", value); }
 std::string print_field(DType value) { return std::string(name_of(value)); }
 std::string print_field(const Dims& value) { return to_string(value); }
+std::string print_field(InternedText value) { return quote(value.c_str()); }
 
 bool parse_field(std::string_view text, bool& value) {
   value = text == "true";
@@ -58,6 +119,15 @@ bool parse_field(std::string_view text, Dims& value) {
   return true;
 }
 
+bool parse_field(std::string_view text, InternedText& value) {
+  std::string content;
+  if (!unquote(text, content)) {
+    return false;
+  }
+  value = InternedText(content);
+  return true;
+}
+
 bool equal_field(double a, double b) { return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b); }
 
 std::size_t hash_field(std::int64_t value) { return static_cast<std::size_t>(value) * 0xBF58476D1CE4E5B9ULL; }
@@ -70,4 +140,7 @@ std::size_t hash_field(const Dims& value) {
   return result;
 }
 
-}  // namespace diptych::detail
+std::size_t hash_field(InternedText value) { return std::hash<std::string_view>()(value.c_str()); }
+
+}  // namespace detail
+}  // namespace diptych

@@ -13,6 +13,26 @@
 
 namespace diptych {
 
+/// A string with static storage; equal strings give equal pointers.
+const char* intern(std::string_view text);
+
+/// Text with static storage; equal texts have equal pointers. For names inside attributes, which have no destructor.
+class InternedText {
+ public:
+  constexpr InternedText() = default;
+  explicit InternedText(std::string_view text) : text_(intern(text)) {}
+  const char* c_str() const { return text_; }
+  friend bool operator==(InternedText a, InternedText b) { return std::string_view(a.text_) == b.text_; }
+
+ private:
+  const char* text_ = "";
+};
+
+/// A literal with quotes and escapes; unquote() reads it back.
+std::string quote(std::string_view text);
+/// False if `literal` is none.
+bool unquote(std::string_view literal, std::string& text);
+
 /// Attributes of an op are a small struct without a destructor that describes itself:
 ///   struct ReduceAttributes {
 ///     Axes axes;
@@ -21,7 +41,8 @@ namespace diptych {
 ///       return std::tuple(field("axes", &ReduceAttributes::axes), field("keepdims", &ReduceAttributes::keepdims));
 ///     }
 ///   };
-/// Field types: bool, int64, double, DType, Dims. From that come printing, parsing, hashing and comparing.
+/// Field types: bool, int64, double, DType, Dims, InternedText. From that come printing, parsing, hashing and
+/// comparing.
 template <class Owner, class Value>
 struct Field {
   const char* name;
@@ -52,11 +73,13 @@ std::string print_field(std::int64_t value);
 std::string print_field(double value);
 std::string print_field(DType value);
 std::string print_field(const Dims& value);
+std::string print_field(InternedText value);
 bool parse_field(std::string_view text, bool& value);
 bool parse_field(std::string_view text, std::int64_t& value);
 bool parse_field(std::string_view text, double& value);
 bool parse_field(std::string_view text, DType& value);
 bool parse_field(std::string_view text, Dims& value);
+bool parse_field(std::string_view text, InternedText& value);
 /// Bits, not values: 0 and -0 are different constants, and NaN equals itself.
 bool equal_field(double a, double b);
 template <class T>
@@ -66,6 +89,7 @@ bool equal_field(const T& a, const T& b) {
 std::size_t hash_field(std::int64_t value);
 std::size_t hash_field(double value);
 std::size_t hash_field(const Dims& value);
+std::size_t hash_field(InternedText value);
 inline std::size_t hash_field(bool value) { return hash_field(static_cast<std::int64_t>(value)); }
 inline std::size_t hash_field(DType value) { return hash_field(static_cast<std::int64_t>(value)); }
 

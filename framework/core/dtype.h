@@ -5,23 +5,25 @@
 #include <optional>
 #include <string_view>
 
+#include "framework/core/bfloat16.h"
+
 namespace diptych {
 
 /// Element types. The order is the promotion order: a mix of two types gives the later one, except that an integer with
 /// a floating type gives the floating type (so i64 with f32 is f32). docs/numerics.md has the table.
-enum class DType : std::uint8_t { boolean, int32, int64, float32, float64 };
+enum class DType : std::uint8_t { boolean, uint8, int32, int64, bfloat16, float32, float64 };
 
-inline constexpr int kDTypeCount = 5;
+inline constexpr int kDTypeCount = 7;
 
 /// Bytes of one element.
 constexpr std::size_t size_of(DType dtype) {
-  constexpr std::size_t sizes[kDTypeCount] = {1, 4, 8, 4, 8};
+  constexpr std::size_t sizes[kDTypeCount] = {1, 1, 4, 8, 2, 4, 8};
   return sizes[static_cast<int>(dtype)];
 }
 
-/// "bool", "i32", "i64", "f32", "f64"
+/// "bool", "u8", "i32", "i64", "bf16", "f32", "f64"
 constexpr std::string_view name_of(DType dtype) {
-  constexpr std::string_view names[kDTypeCount] = {"bool", "i32", "i64", "f32", "f64"};
+  constexpr std::string_view names[kDTypeCount] = {"bool", "u8", "i32", "i64", "bf16", "f32", "f64"};
   return names[static_cast<int>(dtype)];
 }
 
@@ -34,8 +36,8 @@ constexpr std::optional<DType> parse_dtype(std::string_view name) {
   return std::nullopt;
 }
 
-constexpr bool is_floating(DType dtype) { return dtype >= DType::float32; }
-constexpr bool is_integral(DType dtype) { return dtype == DType::int32 || dtype == DType::int64; }
+constexpr bool is_floating(DType dtype) { return dtype >= DType::bfloat16; }
+constexpr bool is_integral(DType dtype) { return dtype >= DType::uint8 && dtype <= DType::int64; }
 
 /// The type of an op's result on two types. Commutative and associative.
 constexpr DType promote(DType a, DType b) { return a > b ? a : b; }
@@ -47,12 +49,20 @@ struct DTypeOf<bool> {
   static constexpr DType value = DType::boolean;
 };
 template <>
+struct DTypeOf<std::uint8_t> {
+  static constexpr DType value = DType::uint8;
+};
+template <>
 struct DTypeOf<std::int32_t> {
   static constexpr DType value = DType::int32;
 };
 template <>
 struct DTypeOf<std::int64_t> {
   static constexpr DType value = DType::int64;
+};
+template <>
+struct DTypeOf<bfloat16> {
+  static constexpr DType value = DType::bfloat16;
 };
 template <>
 struct DTypeOf<float> {
@@ -71,10 +81,14 @@ decltype(auto) visit(DType dtype, Fn&& fn) {
   switch (dtype) {
     case DType::boolean:
       return fn.template operator()<bool>();
+    case DType::uint8:
+      return fn.template operator()<std::uint8_t>();
     case DType::int32:
       return fn.template operator()<std::int32_t>();
     case DType::int64:
       return fn.template operator()<std::int64_t>();
+    case DType::bfloat16:
+      return fn.template operator()<bfloat16>();
     case DType::float32:
       return fn.template operator()<float>();
     default:

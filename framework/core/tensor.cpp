@@ -174,8 +174,10 @@ std::vector<T> Tensor::to_vector(Location where) const {
   template T* Tensor::mutable_data<T>(Location);                               \
   template std::vector<T> Tensor::to_vector<T>(Location) const;
 DIPTYCH_INSTANTIATE(bool)
+DIPTYCH_INSTANTIATE(std::uint8_t)
 DIPTYCH_INSTANTIATE(std::int32_t)
 DIPTYCH_INSTANTIATE(std::int64_t)
+DIPTYCH_INSTANTIATE(bfloat16)
 DIPTYCH_INSTANTIATE(float)
 DIPTYCH_INSTANTIATE(double)
 #undef DIPTYCH_INSTANTIATE
@@ -217,8 +219,9 @@ std::string to_string(const Tensor& tensor) {
   text += " {";
   for (std::size_t i = 0; i < std::min(values.size(), kShown); ++i) {
     text += fmt::format("{}{}", i == 0 ? "" : ", ",
-                        tensor.dtype() == DType::float32 ? fmt::format("{}", static_cast<float>(values[i]))
-                                                         : fmt::format("{}", values[i]));
+                        is_floating(tensor.dtype()) && tensor.dtype() != DType::float64
+                            ? fmt::format("{}", static_cast<float>(values[i]))
+                            : fmt::format("{}", values[i]));
   }
   return text + (values.size() > kShown ? ", ...}" : "}");
 }

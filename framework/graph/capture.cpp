@@ -95,8 +95,8 @@ ValueId Capture::value_of(const Tensor& tensor, const char* op, Location where) 
 }
 
 Tensor Capture::record(const OpDef& op, std::span<const Tensor* const> inputs, const void* attributes, Location where) {
-  if (static_cast<int>(inputs.size()) != op.inputs) {
-    throw Error(fmt::format("{}: takes {} inputs, got {}", op.name, op.inputs, inputs.size()), where, "");
+  if (!op.takes(inputs.size())) {
+    throw Error(fmt::format("{}: takes {} inputs, got {}", op.name, op.arity(), inputs.size()), where, "");
   }
   Node node{&op, AttributeValue(op.attributes, attributes), {}, 0, {{source_ops_++}, module_scope, where}};
   std::array<const TensorType*, kMaxInputs> types{};

@@ -70,15 +70,9 @@ struct Graph {
   std::vector<const TensorType*> input_types(const Node& node) const;
 };
 
-/// A string with static storage; equal strings give equal pointers.
-const char* intern(std::string_view text);
-
 /// "graph mlp(%0: f32[64,64] argument "x", ...) { ... }": `parse` gives the same graph back, constants to the bit. The
 /// elements of captured tensors are not part of it.
 std::string print(const Graph& graph);
-
-/// A literal with quotes and escapes; `parse` reads it back.
-std::string quote(std::string_view text);
 
 /// One line of `print`, without the provenance: "%3: f32[64,128] = matmul(%0, %2) {transpose_b=true}".
 std::string print_node(const Graph& graph, const Node& node);

@@ -95,34 +95,29 @@ class Parser {
     rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
     return result;
   }
-  std::string quoted() {
-    expect("\"");
-    std::string result;
-    for (;;) {
-      if (rest_.empty()) {
-        fail("a string has no end");
-      }
-      char c = rest_[0];
-      rest_.remove_prefix(1);
-      if (c == '"') {
-        return result;
-      }
-      if (c == '\\' && !rest_.empty()) {
-        c = rest_[0];
-        rest_.remove_prefix(1);
-        if (c == 'x') {
-          unsigned code = 0;
-          const std::string_view digits = rest_.substr(0, 2);
-          const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), code, 16);
-          if (error != std::errc() || end != digits.data() + 2) {
-            fail("a \\x escape takes two hexadecimal digits");
-          }
-          rest_.remove_prefix(2);
-          c = static_cast<char>(code);
-        }
-      }
-      result += c;
+  /// A string literal with its quotes.
+  std::string_view literal() {
+    if (peek() != '"') {
+      fail("expected '\"'");
     }
+    std::size_t end = 1;
+    while (end < rest_.size() && rest_[end] != '"') {
+      end += rest_[end] == '\\' ? 2 : 1;
+    }
+    if (end >= rest_.size()) {
+      fail("a string has no end");
+    }
+    const std::string_view token = rest_.substr(0, end + 1);
+    rest_.remove_prefix(end + 1);
+    return token;
+  }
+  std::string quoted() {
+    const std::string_view token = literal();
+    std::string result;
+    if (!unquote(token, result)) {
+      fail("a \\x escape takes two hexadecimal digits");
+    }
+    return result;
   }
 
   ValueId value() {
@@ -225,7 +220,7 @@ class Parser {
       do {
         const std::string_view field = until("=");
         expect("=");
-        const std::string_view text = until(",}");
+        const std::string_view text = peek() == '"' ? literal() : until(",}");
         if (op->attributes == nullptr || !op->attributes->parse_field(node.attributes.get(), field, text)) {
           fail(fmt::format("{} has no attribute {}={}", name, field, text));
         }
@@ -273,6 +268,15 @@ class Parser {
     return result;
   }
 
+  template <class T>
+  T one_element() {
+    if constexpr (std::is_same_v<T, bfloat16>) {
+      return bfloat16(element<float>());
+    } else {
+      return element<T>();
+    }
+  }
+
   Tensor elements(const TensorType& type) {
     return visit(type.dtype, [&]<class T>() {
       const auto count = static_cast<std::size_t>(type.shape.product());
@@ -280,7 +284,7 @@ class Parser {
         if (count > (std::size_t{1} << 22U)) {  // far beyond what constant folding makes
           fail("a constant is too large");
         }
-        const T value = element<T>();
+        const T value = one_element<T>();
         Tensor tensor = Tensor::empty(type.dtype, type.shape);
         std::fill_n(tensor.mutable_data<T>(), count, value);
         return tensor;
@@ -289,7 +293,7 @@ class Parser {
       expect("{");
       if (!accept("}")) {
         do {
-          values.push_back(element<T>());
+          values.push_back(one_element<T>());
         } while (accept(","));
         expect("}");
       }

@@ -11,6 +11,9 @@ namespace {
 
 template <class T>
 std::string print_element(T value) {
+  if constexpr (std::is_same_v<T, bfloat16>) {
+    return print_element(static_cast<float>(value));
+  }
   if constexpr (std::is_floating_point_v<T>) {
     if (std::isnan(value)) {  // its payload counts: equal means bitwise equal
       if constexpr (sizeof(T) == 4) {
@@ -51,20 +54,6 @@ std::string print_provenance(const Provenance& provenance) {
 }
 
 }  // namespace
-
-std::string quote(std::string_view text) {
-  std::string result = "\"";
-  for (char c : text) {
-    if (c == '"' || c == '\\') {
-      result += fmt::format("\\{}", c);
-    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
-      result += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-    } else {
-      result += c;
-    }
-  }
-  return result + "\"";
-}
 
 std::string print_node(const Graph& graph, const Node& node) {
   std::string inputs;

@@ -56,8 +56,8 @@ class Verifier {
             value);
   }
   void check(const Node& node) {
-    require(static_cast<int>(node.inputs.size()) == node.op->inputs,
-            fmt::format("{} has {} inputs", node.op->name, node.op->inputs), node.output);
+    require(node.op->takes(node.inputs.size()), fmt::format("{} has {} inputs", node.op->name, node.op->arity()),
+            node.output);
     for (ValueId input : node.inputs) {
       use(input, node.op->name);
     }

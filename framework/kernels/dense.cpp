@@ -1,17 +1,91 @@
 #include "framework/kernels/dense.h"
 
+#include <cstring>
+
 #include "framework/kernels/elementwise.h"
 
 namespace diptych::kernels {
+namespace {
+
+std::size_t bytes_of(const TensorType& type) {
+  return static_cast<std::size_t>(type.shape.product()) * size_of(type.dtype);
+}
+
+/// An elementwise op of one input and no attributes of its own, by its loop alone.
+void convert(LoopFn loop, const Operand& from, const Operand& to) {
+  static const OpDef* const copy_op = find_op("copy");  // for walking the operands; the loop is the caller's
+  const KernelCall call{copy_op, &from, 1, nullptr, to};
+  void* data[] = {from.data, to.data};
+  run_elementwise(plan_elementwise(call), loop, data, 2, nullptr);
+}
+
+struct Widen {
+  DIPTYCH_INLINE static float apply(bfloat16 x) { return x; }
+};
+struct Narrow {
+  DIPTYCH_INLINE static bfloat16 apply(float x) { return bfloat16(x); }
+};
+
+}  // namespace
+
+void copy_dense(const Operand& operand, void* destination) {
+  if (operand.contiguous) {
+    if (const std::size_t bytes = bytes_of(*operand.type); bytes > 0) {
+      std::memcpy(destination, operand.data, bytes);
+    }
+    return;
+  }
+  static const OpDef* const copy_op = find_op("copy");
+  const Strides strides = contiguous_strides(operand.type->shape);
+  elementwise({copy_op, &operand, 1, nullptr, {destination, operand.type, &strides, true}});
+}
+
+void through_float(const KernelCall& call, Kernel kernel) {
+  bool narrow = call.output.type->dtype == DType::bfloat16;
+  for (int i = 0; i < call.input_count; ++i) {
+    narrow = narrow || call.inputs[i].type->dtype == DType::bfloat16;
+  }
+  if (!narrow) {
+    kernel(call);
+    return;
+  }
+  static const LoopSet widen = loop_set<Widen, void, bfloat16>();
+  static const LoopSet round = loop_set<Narrow, void, float>();
+  const auto isa = static_cast<std::size_t>(active_isa());
+  Operand operands[kMaxInputs];
+  TensorType types[kMaxInputs + 1];
+  Strides strides[kMaxInputs];
+  StorageRef copies[kMaxInputs + 1];
+  for (int i = 0; i < call.input_count; ++i) {
+    operands[i] = call.inputs[i];
+    if (operands[i].type->dtype == DType::bfloat16) {
+      types[i] = {DType::float32, operands[i].type->shape};
+      strides[i] = contiguous_strides(types[i].shape);
+      copies[i] = allocate_storage(bytes_of(types[i]));
+      operands[i] = {copies[i]->data(), &types[i], &strides[i], true};
+      convert(widen[isa], call.inputs[i], operands[i]);
+    }
+  }
+  KernelCall wide = call;
+  wide.inputs = operands;
+  if (call.output.type->dtype == DType::bfloat16) {
+    TensorType& type = types[kMaxInputs];
+    type = {DType::float32, call.output.type->shape};
+    copies[kMaxInputs] = allocate_storage(bytes_of(type));
+    wide.output = {copies[kMaxInputs]->data(), &type, call.output.strides, true};
+  }
+  kernel(wide);
+  if (call.output.type->dtype == DType::bfloat16) {
+    convert(round[isa], wide.output, call.output);
+  }
+}
 
 Dense::Dense(const Operand& operand) : data_(operand.data) {
   if (operand.contiguous) {
     return;
   }
-  static const OpDef* const copy_op = find_op("copy");
-  const Strides strides = contiguous_strides(operand.type->shape);
-  copy_ = allocate_storage(static_cast<std::size_t>(operand.type->shape.product()) * size_of(operand.type->dtype));
-  elementwise({copy_op, &operand, 1, nullptr, {copy_->data(), operand.type, &strides, true}});
+  copy_ = allocate_storage(bytes_of(*operand.type));
+  copy_dense(operand, copy_->data());
   data_ = copy_->data();
 }
 

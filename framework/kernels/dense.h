@@ -5,6 +5,17 @@
 
 namespace diptych::kernels {
 
+/// Writes the elements of `operand` densely, in row-major order.
+void copy_dense(const Operand& operand, void* destination);
+
+/// A kernel on bfloat16 operands as `kernel` on float32 ones: inputs are widened, the output is rounded. Calls without
+/// bfloat16 go straight through.
+void through_float(const KernelCall& call, Kernel kernel);
+template <Kernel kernel>
+void through_float(const KernelCall& call) {
+  through_float(call, kernel);
+}
+
 /// The elements of an operand densely in row-major order: its own, or a temporary copy.
 class Dense {
  public:

@@ -24,7 +24,7 @@ ElementwisePlan plan_elementwise(const KernelCall& call) {
   const int operands = call.input_count + 1;
 
   // Byte strides of every operand, broadcast to the output's shape.
-  std::int64_t strides[kMaxRank][kMaxInputs + 1] = {};
+  std::int64_t strides[kMaxRank][kMaxElementwiseInputs + 1] = {};
   for (int k = 0; k < operands; ++k) {
     const Operand& operand = k < call.input_count ? call.inputs[k] : call.output;
     const int offset = rank - operand.type->shape.rank();
@@ -37,7 +37,7 @@ ElementwisePlan plan_elementwise(const KernelCall& call) {
 
   // Merge neighbouring axes that every operand walks as one; drop axes of length 1.
   std::int64_t lengths[kMaxRank];
-  std::int64_t merged[kMaxRank][kMaxInputs + 1];
+  std::int64_t merged[kMaxRank][kMaxElementwiseInputs + 1];
   int count = 0;
   for (int axis = 0; axis < rank; ++axis) {
     if (shape[axis] == 1) {
@@ -90,7 +90,7 @@ void run_elementwise(const ElementwisePlan& plan, LoopFn loop, void* const* data
       return;
     }
   }
-  void* pointers[kMaxInputs + 1];
+  void* pointers[kMaxElementwiseInputs + 1];
   for (int k = 0; k < operands; ++k) {
     pointers[k] = data[k];
   }
@@ -116,15 +116,15 @@ void run_elementwise(const ElementwisePlan& plan, LoopFn loop, void* const* data
 }
 
 void elementwise(const KernelCall& call) {
-  const TensorType* types[kMaxInputs];
-  void* data[kMaxInputs + 1];
+  const TensorType* types[kMaxElementwiseInputs];
+  void* data[kMaxElementwiseInputs + 1];
   for (int i = 0; i < call.input_count; ++i) {
     types[i] = call.inputs[i].type;
     data[i] = call.inputs[i].data;
   }
   data[call.input_count] = call.output.data;
   const LoopFn loop = call.op->loop({types, static_cast<std::size_t>(call.input_count)}, *call.output.type);
-  std::int64_t strides[kMaxInputs + 1];
+  std::int64_t strides[kMaxElementwiseInputs + 1];
   if (linear_strides(call, strides)) [[likely]] {
     loop(call.output.type->shape.product(), data, strides, call.attributes);
     return;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <tuple>
 #include <type_traits>
@@ -97,6 +98,31 @@ struct LoopBody {
 
 }  // namespace detail
 
+/// A function of floats as one of bfloat16: computed in float, rounded at the end.
+template <class Fn>
+struct Rounded {
+  template <class R>
+  DIPTYCH_INLINE static auto round(R value) {
+    if constexpr (std::is_same_v<R, float>) {
+      return bfloat16(value);
+    } else {
+      return value;
+    }
+  }
+  template <std::same_as<bfloat16>... T>
+  DIPTYCH_INLINE static auto apply(T... values) {
+    return round(Fn::apply(static_cast<float>(values)...));
+  }
+  template <class Attributes, std::same_as<bfloat16>... T>
+  requires(!std::same_as<Attributes, bfloat16>) DIPTYCH_INLINE
+      static auto apply(const Attributes& attributes, T... values) {
+    return round(Fn::apply(attributes, static_cast<float>(values)...));
+  }
+};
+/// `Fn` itself, or for bfloat16 by way of float.
+template <class Fn, class T>
+using ForType = std::conditional_t<std::is_same_v<T, bfloat16>, Rounded<Fn>, Fn>;
+
 /// The loops of `Fn` on inputs of types In... for every instruction set.
 template <class Fn, class Attributes, class... In>
 constexpr LoopSet loop_set() {
@@ -105,11 +131,11 @@ constexpr LoopSet loop_set() {
 
 /// How an elementwise call walks its operands: the inner loop and the outer axes after merging what can be merged.
 struct ElementwisePlan {
-  std::int64_t inner = 0;                                     ///< elements of one inner loop
-  int outer_rank = 0;                                         ///< axes outside it
-  std::int64_t outer[kMaxRank] = {};                          ///< their lengths, outermost first
-  std::int64_t inner_strides[kMaxInputs + 1] = {};            ///< bytes; inputs, then output
-  std::int64_t outer_strides[kMaxRank][kMaxInputs + 1] = {};  ///< bytes
+  std::int64_t inner = 0;                                                ///< elements of one inner loop
+  int outer_rank = 0;                                                    ///< axes outside it
+  std::int64_t outer[kMaxRank] = {};                                     ///< their lengths, outermost first
+  std::int64_t inner_strides[kMaxElementwiseInputs + 1] = {};            ///< bytes; inputs, then output
+  std::int64_t outer_strides[kMaxRank][kMaxElementwiseInputs + 1] = {};  ///< bytes
 };
 
 ElementwisePlan plan_elementwise(const KernelCall& call);

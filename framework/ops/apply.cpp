@@ -12,8 +12,8 @@ namespace {
 
 [[noreturn, gnu::noinline, gnu::cold]] void fail_inputs(const OpDef& op, std::span<const Tensor* const> inputs,
                                                         Location where) {
-  if (static_cast<int>(inputs.size()) != op.inputs) {
-    throw Error(fmt::format("{}: takes {} inputs, got {}", op.name, op.inputs, inputs.size()), where, "");
+  if (!op.takes(inputs.size())) {
+    throw Error(fmt::format("{}: takes {} inputs, got {}", op.name, op.arity(), inputs.size()), where, "");
   }
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs[i]->defined()) {
@@ -32,7 +32,7 @@ Tensor compute(const OpDef& op, std::span<const Tensor* const> inputs, const voi
   const TensorType* types[kMaxInputs];
   Operand operands[kMaxInputs];
   const auto count = inputs.size();
-  if (static_cast<int>(count) != op.inputs) [[unlikely]] {
+  if (!op.takes(count)) [[unlikely]] {
     fail_inputs(op, inputs, where);
   }
   for (std::size_t i = 0; i < count; ++i) {

@@ -11,10 +11,6 @@ namespace {
 
 using namespace ops;
 
-constexpr std::initializer_list<DType> kFloats = {DType::float32, DType::float64};
-constexpr std::initializer_list<DType> kNumbers = {DType::float32, DType::float64, DType::int32, DType::int64};
-constexpr std::initializer_list<DType> kAll = {DType::float32, DType::float64, DType::int32, DType::int64,
-                                               DType::boolean};
 constexpr Saves kBoth{.inputs = 3};
 
 /// Integers wrap around, as two's complement does.

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+
 #include "framework/kernels/elementwise.h"
 #include "framework/kernels/scalar_math.h"
 #include "framework/ops/apply.h"
@@ -9,27 +11,48 @@ namespace diptych::ops {
 
 enum class Domain : std::uint8_t { floating, numeric, any };
 
-/// The loops of a unary or binary function of equal types, over the types of `domain`.
-template <class Fn, Domain domain, int inputs>
+inline constexpr std::initializer_list<DType> kFloats = {DType::float32, DType::float64, DType::bfloat16};
+inline constexpr std::initializer_list<DType> kNumbers = {DType::float32, DType::float64, DType::bfloat16,
+                                                          DType::int32,   DType::int64,   DType::uint8};
+inline constexpr std::initializer_list<DType> kAll = {DType::float32, DType::float64, DType::bfloat16, DType::int32,
+                                                      DType::int64,   DType::uint8,   DType::boolean};
+
+/// Calls `fn.template operator()<T>()` for every element type of `domain`.
+template <class Fn>
+constexpr void for_each_type(Domain domain, const Fn& fn) {
+  fn.template operator()<float>();
+  fn.template operator()<double>();
+  fn.template operator()<bfloat16>();
+  if (domain != Domain::floating) {
+    fn.template operator()<std::uint8_t>();
+    fn.template operator()<std::int32_t>();
+    fn.template operator()<std::int64_t>();
+  }
+  if (domain == Domain::any) {
+    fn.template operator()<bool>();
+  }
+}
+
+/// The loops of a function of 1 to 3 inputs of one type, over the types of `domain`; `Attributes` void: it takes none.
+template <class Fn, Domain domain, int inputs, class Attributes = void>
 constexpr std::array<LoopSet, kDTypeCount> loops() {
   std::array<LoopSet, kDTypeCount> table{};
   const auto fill = [&]<class T>() {
-    constexpr auto index = static_cast<std::size_t>(dtype_of<T>);
-    if constexpr (inputs == 1) {
-      table[index] = kernels::loop_set<Fn, void, T>();
-    } else {
-      table[index] = kernels::loop_set<Fn, void, T, T>();
+    // The types outside the domain must not even compile.
+    if constexpr (domain == Domain::any || (domain == Domain::numeric && !std::is_same_v<T, bool>) ||
+                  !std::is_integral_v<T>) {
+      using F = kernels::ForType<Fn, T>;
+      constexpr auto index = static_cast<std::size_t>(dtype_of<T>);
+      if constexpr (inputs == 1) {
+        table[index] = kernels::loop_set<F, Attributes, T>();
+      } else if constexpr (inputs == 2) {
+        table[index] = kernels::loop_set<F, Attributes, T, T>();
+      } else {
+        table[index] = kernels::loop_set<F, Attributes, T, T, T>();
+      }
     }
   };
-  fill.template operator()<float>();
-  fill.template operator()<double>();
-  if constexpr (domain != Domain::floating) {
-    fill.template operator()<std::int32_t>();
-    fill.template operator()<std::int64_t>();
-  }
-  if constexpr (domain == Domain::any) {
-    fill.template operator()<bool>();
-  }
+  for_each_type(domain, fill);
   return table;
 }
 
@@ -82,6 +105,12 @@ double flops_per_element(const InferCall& /*call*/, const TensorType& output) {
   return Flops * static_cast<double>(output.shape.product());
 }
 
+/// A sample with attributes.
+template <class A>
+Sample with(std::vector<SampleInput> inputs, const A& attributes) {
+  return {std::move(inputs), AttributeValue(&attribute_type<A>, &attributes)};
+}
+
 inline SampleInput sample(DType dtype, Shape shape, double low = -2, double high = 2) {
   return {{dtype, shape}, low, high, false};
 }
@@ -94,10 +123,11 @@ inline SampleInput transposed(SampleInput input) {
 inline std::vector<Sample> unary_samples(std::initializer_list<DType> dtypes, double low, double high) {
   std::vector<Sample> samples;
   for (DType dtype : dtypes) {
+    const double least = dtype == DType::uint8 ? std::max(low, 0.0) : low;
     for (const Shape& shape : {Shape{}, Shape{3, 37}, Shape{2, 0, 3}, Shape{5}}) {
-      samples.push_back({{sample(dtype, shape, low, high)}, {}});
+      samples.push_back({{sample(dtype, shape, least, high)}, {}});
     }
-    samples.push_back({{transposed(sample(dtype, {7, 19}, low, high))}, {}});
+    samples.push_back({{transposed(sample(dtype, {7, 19}, least, high))}, {}});
   }
   return samples;
 }
@@ -107,7 +137,8 @@ inline std::vector<Sample> binary_samples(std::initializer_list<DType> dtypes, d
   std::vector<Sample> samples;
   const auto pair = [&](SampleInput a, SampleInput b) { samples.push_back({{std::move(a), std::move(b)}, {}}); };
   for (DType dtype : dtypes) {
-    const auto in = [&](const Shape& shape) { return sample(dtype, shape, low, high); };
+    const double least = dtype == DType::uint8 ? std::max(low, 0.0) : low;
+    const auto in = [&](const Shape& shape) { return sample(dtype, shape, least, high); };
     pair(in({4, 33}), in({4, 33}));
     pair(in({4, 33}), in({33}));
     pair(in({4, 1}), in({1, 5}));

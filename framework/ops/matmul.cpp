@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "framework/kernels/dense.h"
 #include "framework/kernels/gemm.h"
 #include "framework/ops/define.h"
 #include "framework/ops/view.h"
@@ -35,12 +36,15 @@ const Op kMatmul{{.name = "matmul",
                   .doc = "The matrix product",
                   .inputs = 2,
                   .infer = infer_matmul,
-                  .kernel = [](const KernelCall& call) { kernels::gemm(call.inputs[0], call.inputs[1], call.output); },
+                  .kernel = kernels::through_float<[](const KernelCall& call) {
+                    kernels::gemm(call.inputs[0], call.inputs[1], call.output);
+                  }>,
                   .vjp = [](const VjpCall& v) -> Gradients {
                     return {v.needs(0) ? matmul(v.cotangent, transpose(v.input(1))) : Tensor(),
                             v.needs(1) ? matmul(transpose(v.input(0)), v.cotangent) : Tensor()};
                   },
                   .saves = {.inputs = 3},
+                  .linear = 3,
                   .layout_sensitive = true,
                   .flops =
                       [](const InferCall& call, const TensorType& output) {
@@ -50,7 +54,7 @@ const Op kMatmul{{.name = "matmul",
                   .samples =
                       [] {
                         std::vector<Sample> samples;
-                        for (DType dtype : {DType::float32, DType::float64}) {
+                        for (DType dtype : kFloats) {
                           const auto pair = [&](SampleInput a, SampleInput b) {
                             samples.push_back({{std::move(a), std::move(b)}, {}});
                           };

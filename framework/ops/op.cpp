@@ -27,6 +27,10 @@ std::string describe(const InferCall& call, std::string_view what) {
 
 }  // namespace
 
+std::string OpDef::arity() const {
+  return least_inputs < 0 ? fmt::format("{}", inputs) : fmt::format("{} to {}", least_inputs, inputs);
+}
+
 void InferCall::fail_shape(std::string_view what, std::string_view hint) const {
   throw ShapeError(describe(*this, what), where, hint);
 }

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -15,7 +16,8 @@ namespace diptych {
 
 struct OpDef;
 
-inline constexpr int kMaxInputs = 4;
+inline constexpr int kMaxInputs = 8;
+inline constexpr int kMaxElementwiseInputs = 4;
 
 /// Shape and dtype inference. Works on types alone, so eager and capture share it.
 struct InferCall {
@@ -87,6 +89,25 @@ struct VjpCall {
     return *static_cast<const A*>(attributes);
   }
 };
+/// What a forward-mode rule may see: everything.
+struct JvpCall {
+  const OpDef& op;
+  const Tensor* inputs;
+  const Tensor& output;
+  const Tensor* tangents;  ///< one per input; undefined: zero
+  int input_count;
+  const void* attributes;
+
+  const Tensor& input(int i) const { return inputs[i]; }
+  const Tensor& tangent(int i) const { return tangents[i]; }
+  template <class A>
+  const A& as() const {
+    return *static_cast<const A*>(attributes);
+  }
+};
+/// The tangent of the output, written with public ops only; undefined: zero. It may have a broadcast shape.
+using Jvp = Tensor (*)(const JvpCall& call);
+
 using Gradients = std::array<Tensor, kMaxInputs>;
 /// Written with public ops only. A gradient may have a broadcast shape: the engine sums it to the input's.
 using Vjp = Gradients (*)(const VjpCall& call);
@@ -122,7 +143,8 @@ using Samples = std::vector<Sample> (*)();
 struct OpDef {
   const char* name;
   const char* doc;
-  int inputs;
+  int inputs;             ///< at most, where `least_inputs` says less
+  int least_inputs = -1;  ///< of an op with optional or variadic inputs
   const AttributeType* attributes = nullptr;
   Infer infer;
   View view = nullptr;
@@ -134,8 +156,14 @@ struct OpDef {
   LoopSet (*select_loop)(std::span<const TensorType* const> inputs, const TensorType& output) = nullptr;
   Vjp vjp = nullptr;
   Saves saves{};
+  /// Forward mode. Null: the tangent follows from `linear`, or, for elementwise ops, from `vjp` (their Jacobians are
+  /// diagonal).
+  Jvp jvp = nullptr;
+  /// Bit i: the op is linear in input i while the others stay: its tangent is the op of the tangent.
+  std::uint32_t linear = 0;
   bool layout_sensitive = false;  ///< the result's bits depend on the strides of the inputs
   bool can_fail = false;          ///< the kernel may throw, depending on elements
+  bool effect = false;            ///< does something besides computing: never dropped, merged, folded or moved
   CostFn flops = nullptr;         ///< null: none (it only moves data)
   Samples samples;
   /// For grouping in documents and colours in diagrams: "reduction", "matmul", ...; null: what the kind of op says.
@@ -145,6 +173,12 @@ struct OpDef {
   std::string_view family_name() const {
     return family != nullptr ? family : elementwise() ? "elementwise" : view != nullptr ? "shape" : "other";
   }
+  bool takes(std::size_t count) const {
+    const int n = static_cast<int>(count);
+    return n == inputs || (least_inputs >= 0 && n >= least_inputs && n < inputs);
+  }
+  /// "2", "2 to 8"
+  std::string arity() const;
   bool elementwise() const { return select_loop != nullptr || any_loop(); }
   LoopFn loop(std::span<const TensorType* const> input_types, const TensorType& output) const {
     const auto isa = static_cast<std::size_t>(active_isa());

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "framework/kernels/dense.h"
 #include "framework/kernels/reduction.h"
 #include "framework/ops/creation.h"
 #include "framework/ops/define.h"
@@ -56,7 +57,7 @@ void reduce_kernel(const KernelCall& call) {
   const auto& attributes = *static_cast<const ReduceAttributes*>(call.attributes);
   const kernels::ReductionPlan plan = kernels::plan_reduction(call.inputs[0], attributes.axes);
   visit(call.inputs[0].type->dtype, [&]<class T>() {
-    if constexpr (!std::is_same_v<T, bool>) {
+    if constexpr (!std::is_same_v<T, bool> && !std::is_same_v<T, bfloat16>) {
       PerIsa<kernels::Reduction<Combine, T>>::active()(&plan, static_cast<const T*>(call.inputs[0].data),
                                                        static_cast<T*>(call.output.data));
     }
@@ -86,7 +87,7 @@ std::vector<Sample> reduction_samples(bool with_empty) {
     const ReduceAttributes attributes{axes, keepdims};
     samples.push_back({{std::move(input)}, AttributeValue(&attribute_type<ReduceAttributes>, &attributes)});
   };
-  for (DType dtype : {DType::float32, DType::float64}) {
+  for (DType dtype : kFloats) {
     add_sample(sample(dtype, {5, 37}), {0}, false);
     add_sample(sample(dtype, {5, 37}), {1}, true);
     add_sample(sample(dtype, {37, 35}), {0, 1}, false);
@@ -109,10 +110,11 @@ const Op kSum{{.name = "sum",
                .inputs = 1,
                .attributes = &attribute_type<ReduceAttributes>,
                .infer = infer_reduction<false>,
-               .kernel = reduce_kernel<kernels::SumCombine>,
+               .kernel = kernels::through_float<reduce_kernel<kernels::SumCombine>>,
                .vjp = [](const VjpCall& v) -> Gradients {
                  return {expand(with_kept_axes(v.cotangent, v), v.input_type(0).shape)};
                },
+               .linear = 1,
                .flops = reduce_flops,
                .samples = [] { return reduction_samples(true); },
                .family = "reduction"}};
@@ -152,7 +154,7 @@ const Op kMax{{.name = "max",
                .inputs = 1,
                .attributes = &attribute_type<ReduceAttributes>,
                .infer = infer_reduction<true>,
-               .kernel = reduce_kernel<MaxCombine>,
+               .kernel = kernels::through_float<reduce_kernel<MaxCombine>>,
                .vjp = extreme_gradient,
                .saves = {.inputs = 1, .output = true},
                .flops = reduce_flops,
@@ -164,7 +166,7 @@ const Op kMin{{.name = "min",
                .inputs = 1,
                .attributes = &attribute_type<ReduceAttributes>,
                .infer = infer_reduction<true>,
-               .kernel = reduce_kernel<MinCombine>,
+               .kernel = kernels::through_float<reduce_kernel<MinCombine>>,
                .vjp = extreme_gradient,
                .saves = {.inputs = 1, .output = true},
                .flops = reduce_flops,

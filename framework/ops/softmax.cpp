@@ -76,7 +76,7 @@ void softmax_kernel(const KernelCall& call) {
 
 std::vector<Sample> row_samples() {
   std::vector<Sample> samples;
-  for (DType dtype : {DType::float32, DType::float64}) {
+  for (DType dtype : kFloats) {
     samples.push_back({{sample(dtype, {4, 10})}, {}});
     samples.push_back({{sample(dtype, {2, 3, 33})}, {}});
     samples.push_back({{transposed(sample(dtype, {4, 10}))}, {}});
@@ -90,7 +90,7 @@ const Op kSoftmax{{.name = "softmax",
                    .doc = "exp(x) / sum(exp(x)) along the last axis",
                    .inputs = 1,
                    .infer = infer_rows,
-                   .kernel = softmax_kernel<false>,
+                   .kernel = kernels::through_float<softmax_kernel<false>>,
                    .vjp = [](const VjpCall& v) -> Gradients {
                      const Tensor weighted = mul(v.cotangent, v.output);
                      return {sub(weighted, mul(v.output, sum(weighted, {-1}, true)))};
@@ -104,7 +104,7 @@ const Op kLogSoftmax{{.name = "log_softmax",
                       .doc = "log(softmax(x)) along the last axis, without its overflow",
                       .inputs = 1,
                       .infer = infer_rows,
-                      .kernel = softmax_kernel<true>,
+                      .kernel = kernels::through_float<softmax_kernel<true>>,
                       .vjp = [](const VjpCall& v) -> Gradients {
                         return {sub(v.cotangent, mul(exp(v.output), sum(v.cotangent, {-1}, true)))};
                       },

@@ -9,8 +9,6 @@ namespace {
 
 using namespace ops;
 
-constexpr std::initializer_list<DType> kFloats = {DType::float32, DType::float64};
-constexpr std::initializer_list<DType> kNumbers = {DType::float32, DType::float64, DType::int32, DType::int64};
 constexpr Saves kInput{.inputs = 1};
 constexpr Saves kOutput{.output = true};
 
@@ -281,18 +279,14 @@ struct Copy {
     return x;
   }
 };
-const Op kCopy{
-    {.name = "copy",
-     .doc = "A dense copy",
-     .inputs = 1,
-     .infer = infer_unary<Domain::any>,
-     .kernel = kernels::elementwise,
-     .loops = loops<Copy, Domain::any, 1>(),
-     .vjp = [](const VjpCall& v) -> Gradients { return {v.cotangent}; },
-     .samples =
-         [] {
-           return unary_samples({DType::boolean, DType::int32, DType::int64, DType::float32, DType::float64}, -9, 9);
-         }}};
+const Op kCopy{{.name = "copy",
+                .doc = "A dense copy",
+                .inputs = 1,
+                .infer = infer_unary<Domain::any>,
+                .kernel = kernels::elementwise,
+                .loops = loops<Copy, Domain::any, 1>(),
+                .vjp = [](const VjpCall& v) -> Gradients { return {v.cotangent}; },
+                .samples = [] { return unary_samples(kAll, -9, 9); }}};
 
 const Op kStopGradient{
     {.name = "stop_gradient",
@@ -306,6 +300,7 @@ const Op kStopGradient{
          },
      .kernel = kernels::elementwise,
      .vjp = [](const VjpCall&) -> Gradients { return {}; },
+     .jvp = [](const JvpCall&) { return Tensor(); },
      .samples = [] { return unary_samples(kFloats, -2, 2); }}};
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "framework/kernels/dense.h"
 #include "framework/ops/creation.h"
 #include "framework/ops/define.h"
 #include "framework/ops/elementwise.h"
@@ -32,19 +33,8 @@ struct SliceAttributes {
   }
 };
 
-template <class A>
-Sample with(SampleInput input, const A& attributes) {
-  return {{std::move(input)}, AttributeValue(&attribute_type<A>, &attributes)};
-}
-
 /// A row-major copy of the input, seen through the output's shape.
-void copy_kernel(const KernelCall& call) {
-  KernelCall copy_call = call;
-  copy_call.op = find_op("copy");
-  const Strides strides = contiguous_strides(call.inputs[0].type->shape);
-  copy_call.output = {call.output.data, call.inputs[0].type, &strides, true};
-  kernels::elementwise(copy_call);
-}
+void copy_kernel(const KernelCall& call) { kernels::copy_dense(call.inputs[0], call.output.data); }
 
 /// New strides for the same elements in the same order, if there are any: each group of output axes must lie in a run
 /// of input axes that is itself dense.
@@ -100,15 +90,16 @@ const Op kReshape{{.name = "reshape",
                    .view = reshape_view,
                    .kernel = copy_kernel,
                    .vjp = [](const VjpCall& v) -> Gradients { return {reshape(v.cotangent, v.input_type(0).shape)}; },
+                   .linear = 1,
                    .samples =
                        [] {
                          using A = ShapeAttributes;
-                         return std::vector<Sample>{with(sample(DType::float32, {4, 6}), A{{3, 8}}),
-                                                    with(sample(DType::float64, {4, 6}), A{{24}}),
-                                                    with(sample(DType::float64, {}), A{{1, 1}}),
-                                                    with(sample(DType::int64, {2, 0}), A{{0, 7}}),
-                                                    with(transposed(sample(DType::float32, {4, 6})), A{{2, 2, 6}}),
-                                                    with(transposed(sample(DType::float64, {4, 6})), A{{8, 3}})};
+                         return std::vector<Sample>{with({sample(DType::float32, {4, 6})}, A{{3, 8}}),
+                                                    with({sample(DType::float64, {4, 6})}, A{{24}}),
+                                                    with({sample(DType::float64, {})}, A{{1, 1}}),
+                                                    with({sample(DType::int64, {2, 0})}, A{{0, 7}}),
+                                                    with({transposed(sample(DType::float32, {4, 6}))}, A{{2, 2, 6}}),
+                                                    with({transposed(sample(DType::float64, {4, 6}))}, A{{8, 3}})};
                        }}};
 
 const Op kPermute{
@@ -152,12 +143,13 @@ const Op kPermute{
        }
        return {permute(v.cotangent, inverse)};
      },
+     .linear = 1,
      .samples =
          [] {
            using A = AxesAttributes;
-           return std::vector<Sample>{with(sample(DType::float32, {4, 6}), A{{1, 0}}),
-                                      with(sample(DType::float64, {2, 3, 4}), A{{2, 0, 1}}),
-                                      with(sample(DType::boolean, {2, 0}), A{{1, 0}})};
+           return std::vector<Sample>{with({sample(DType::float32, {4, 6})}, A{{1, 0}}),
+                                      with({sample(DType::float64, {2, 3, 4})}, A{{2, 0, 1}}),
+                                      with({sample(DType::boolean, {2, 0})}, A{{1, 0}})};
          }}};
 
 const Op kExpand{
@@ -186,12 +178,13 @@ const Op kExpand{
      .kernel = copy_kernel,
      // The engine sums a gradient to its input's shape.
      .vjp = [](const VjpCall& v) -> Gradients { return {v.cotangent}; },
+     .linear = 1,
      .samples =
          [] {
            using A = ShapeAttributes;
            return std::vector<Sample>{
-               with(sample(DType::float32, {4, 1}), A{{4, 6}}), with(sample(DType::float64, {3}), A{{2, 3}}),
-               with(sample(DType::float64, {}), A{{2, 2}}), with(sample(DType::float64, {1, 3}), A{{0, 3}})};
+               with({sample(DType::float32, {4, 1})}, A{{4, 6}}), with({sample(DType::float64, {3})}, A{{2, 3}}),
+               with({sample(DType::float64, {})}, A{{2, 2}}), with({sample(DType::float64, {1, 3})}, A{{0, 3}})};
          }}};
 
 const Op kSlice{
@@ -222,13 +215,13 @@ const Op kSlice{
            return true;
          },
      .kernel = copy_kernel,
-     .vjp = nullptr,
+     .linear = 1,
      .samples =
          [] {
            using A = SliceAttributes;
-           return std::vector<Sample>{with(sample(DType::float32, {4, 6}), A{0, 1, 3, 1}),
-                                      with(sample(DType::float32, {4, 6}), A{1, 0, 6, 4}),
-                                      with(sample(DType::int64, {4, 6}), A{1, 5, 5, 1})};
+           return std::vector<Sample>{with({sample(DType::float32, {4, 6})}, A{0, 1, 3, 1}),
+                                      with({sample(DType::float32, {4, 6})}, A{1, 0, 6, 4}),
+                                      with({sample(DType::int64, {4, 6})}, A{1, 5, 5, 1})};
          }}};
 
 }  // namespace

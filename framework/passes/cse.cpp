@@ -33,6 +33,10 @@ bool eliminate_common_subexpressions(graph::Graph& graph) {
     }
     const std::size_t hash = hash_of(node);
     graph::Node* twin = nullptr;
+    if (node.op->effect) {
+      kept.push_back(std::move(node));
+      continue;
+    }
     const auto [begin, end] = seen.equal_range(hash);
     for (auto candidate = begin; candidate != end && twin == nullptr; ++candidate) {
       graph::Node& other = kept[candidate->second];

@@ -1,5 +1,5 @@
 // Dead code elimination: drops nodes and constants that no output or update needs. Inputs stay: they are the graph's
-// signature.
+// signature. Nodes with effects stay, too.
 //
 //   %3 = exp(%0)          (nobody reads %3)
 //   return %1       =>    return %1
@@ -17,13 +17,14 @@ bool eliminate_dead_code(graph::Graph& graph) {
     needed[update.value] = true;
   }
   for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
-    if (needed[node->output]) {
+    if (needed[node->output] || node->op->effect) {
       for (graph::ValueId input : node->inputs) {
         needed[input] = true;
       }
     }
   }
-  std::size_t dropped = std::erase_if(graph.nodes, [&](const graph::Node& node) { return !needed[node.output]; });
+  std::size_t dropped =
+      std::erase_if(graph.nodes, [&](const graph::Node& node) { return !needed[node.output] && !node.op->effect; });
   dropped += std::erase_if(graph.constants, [&](const auto& constant) { return !needed[constant.first]; });
   return dropped > 0;
 }

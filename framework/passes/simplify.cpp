@@ -9,7 +9,7 @@
 //   x / 2^k        -> x * 2^-k   both round the same real number once; 2^-k must be a normal number
 //   x * 2          -> x + x      the same real number, rounded once
 //   neg(neg(x))    -> x          two flips of one bit
-//   abs(neg(x)), abs(abs(x)) -> abs(x)
+//   abs(neg(x)), abs(abs(x)) -> abs(x)        not abs(neg(x)) of u8, whose neg wraps around
 //   relu(relu(x))  -> relu(x)    a fixed point
 //   where(p, x, x) -> x
 //   maximum(x, x), minimum(x, x) -> x
@@ -169,7 +169,7 @@ class Simplifier {
       node.inputs[1] = node.inputs[0];
       return true;
     }
-    if (op == "abs" && is(producer(node, 0), "neg")) {
+    if (op == "abs" && is(producer(node, 0), "neg") && type(node.output).dtype != DType::uint8) {
       node.inputs[0] = producer(node, 0)->inputs[0];
       return true;
     }

@@ -11,8 +11,8 @@ namespace diptych::runtime {
 struct Executable::LinearTask {
   LoopFn loop;
   std::int64_t count;
-  void* data[kMaxInputs + 1];
-  std::int64_t strides[kMaxInputs + 1];
+  void* data[kMaxElementwiseInputs + 1];
+  std::int64_t strides[kMaxElementwiseInputs + 1];
   AttributeValue attributes;
 
   static void run(const void* task) {
@@ -25,7 +25,7 @@ struct Executable::StridedTask {
   LoopFn loop;
   kernels::ElementwisePlan plan;
   int operands;
-  void* data[kMaxInputs + 1];
+  void* data[kMaxElementwiseInputs + 1];
   AttributeValue attributes;
 
   static void run(const void* task) {
@@ -147,7 +147,7 @@ void Executable::build(const LoweredNode& node) {
       }
       slot(node.output, elementwise_task.data[count]);
     };
-    std::int64_t strides[kMaxInputs + 1];
+    std::int64_t strides[kMaxElementwiseInputs + 1];
     if (kernels::linear_strides(task->call, strides)) {
       auto linear = std::make_unique<LinearTask>();
       linear->loop = loop;

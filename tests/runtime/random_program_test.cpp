@@ -118,8 +118,10 @@ Tensor random_tensor(Random& random, DType dtype, const Shape& shape) {
                                             -Limits::infinity(),
                                             Limits::quiet_NaN()};
         values.push_back(random.one_in(8) ? random.pick(special) : static_cast<T>(random.below(2001)) / T(250) - T(4));
+      } else if constexpr (std::is_same_v<T, bfloat16>) {
+        values.push_back(bfloat16(static_cast<float>(random.below(2001)) / 250 - 4));
       } else {
-        values.push_back(static_cast<T>(random.below(9)) - static_cast<T>(std::is_same_v<T, bool> ? 0 : 4));
+        values.push_back(static_cast<T>(static_cast<int>(random.below(9)) - (std::is_same_v<T, bool> ? 0 : 4)));
       }
     }
     return Tensor::from(values, shape);
@@ -127,8 +129,8 @@ Tensor random_tensor(Random& random, DType dtype, const Shape& shape) {
 }
 
 Tensor random_argument(Random& random) {
-  static const std::vector<DType> dtypes{DType::float32, DType::float32, DType::float32, DType::float64,
-                                         DType::int64,   DType::int32,   DType::boolean};
+  static const std::vector<DType> dtypes{DType::float32, DType::float32, DType::float32, DType::float64, DType::int64,
+                                         DType::int32,   DType::boolean, DType::uint8,   DType::bfloat16};
   const Shape shape = random_shape(random);
   const Tensor dense = random_tensor(random, random.pick(dtypes), shape);
   if (shape.rank() >= 2 && random.one_in(3)) {
