@@ -17,3 +17,4 @@
 #include "framework/ops/softmax.h"
 #include "framework/ops/view.h"
 #include "framework/optim/optimizer.h"
+#include "framework/runtime/pipeline.h"

@@ -7,6 +7,9 @@ namespace diptych {
 namespace graph {
 class Capture;
 }
+namespace runtime {
+class LaunchQueue;
+}
 
 /// How programs run that don't say it themselves: modules, gradient transforms and optimizer steps are run op by op, or
 /// each as a graph.
@@ -18,7 +21,8 @@ struct ThreadContext {
   graph::Capture* capture = nullptr;  ///< the graph under capture, or null: eager
   bool grad_enabled = true;
   Mode mode = Mode::eager;
-  std::uint64_t dispatches = 0;  ///< ops that this thread has applied
+  std::uint64_t dispatches = 0;                  ///< ops that this thread has applied
+  runtime::LaunchQueue* launch_queue = nullptr;  ///< eager kernels go there, or null: they run on the spot
 };
 
 inline constinit thread_local ThreadContext thread_context{};
