@@ -2,6 +2,9 @@
 
 /// Everything that programs on Diptych's engine need.
 
+#include "framework/autograd/custom.h"
+#include "framework/autograd/functional.h"
+#include "framework/autograd/hooks.h"
 #include "framework/autograd/transforms.h"
 #include "framework/core/context.h"
 #include "framework/core/rng.h"
