@@ -15,6 +15,7 @@
 #include "framework/nn/module.h"
 #include "framework/ops/creation.h"
 #include "framework/ops/elementwise.h"
+#include "framework/ops/inplace.h"
 #include "framework/ops/matmul.h"
 #include "framework/ops/reduction.h"
 #include "framework/ops/softmax.h"

@@ -15,6 +15,7 @@ struct alignas(allocator::kAlignment) Storage {
   ReferenceCount references;
   std::uint32_t size_class;
   std::uint32_t version = 0;  ///< raised by each update in place
+  bool viewed = false;        ///< some tensor is or was a view of it
   std::size_t bytes;
   Location written;  ///< of the last update in place
 

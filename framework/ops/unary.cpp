@@ -298,6 +298,7 @@ const Op kStopGradient{
            layout.strides = strides;
            return true;
          },
+     .write_back = [](const Tensor&, const Tensor& value, const void*) { return value; },
      .kernel = kernels::elementwise,
      .vjp = [](const VjpCall&) -> Gradients { return {}; },
      .jvp = [](const JvpCall&) { return Tensor(); },
