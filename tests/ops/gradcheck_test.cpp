@@ -15,7 +15,7 @@ using Function = std::function<Tensor(const std::vector<Tensor>&)>;
 /// Chosen so that no kink (of abs, relu, max, min, ...) lies within the differences.
 constexpr std::uint64_t kSeed = 6;
 
-double dot(const Tensor& a, const Tensor& b) { return sum(mul(a, b)).item(); }
+double inner_product(const Tensor& a, const Tensor& b) { return sum(mul(a, b)).item(); }
 
 /// Gradients of a scalar function by all its arguments.
 std::vector<Tensor> gradients_of(const Function& f, const std::vector<Tensor>& x) {
@@ -52,7 +52,7 @@ void expect_gradient(const Function& f, const std::vector<Tensor>& x, const char
     for (std::size_t i = 0; i < x.size(); ++i) {
       direction.push_back(rng.normal(x[i].shape(), 0, 1, DType::float64));
       EXPECT_EQ(gradients[i].type(), x[i].type()) << order;
-      expected += dot(gradients[i], direction[i]);
+      expected += inner_product(gradients[i], direction[i]);
     }
     const double actual = directional_difference(f, x, direction);
     EXPECT_NEAR(actual, expected, 1e-7 * (1 + std::fabs(expected))) << order << " order, direction " << seed;
