@@ -70,9 +70,11 @@ void save_checkpoint(const std::filesystem::path& path, const Checkpoint& checkp
 }
 
 std::int64_t load_checkpoint(const std::filesystem::path& path, const Checkpoint& checkpoint) {
+  return restore_checkpoint(load_safetensors(path), path.string(), checkpoint);
+}
+
+std::int64_t restore_checkpoint(const TensorFile& file, const std::string& origin, const Checkpoint& checkpoint) {
   refuse_capture("load_checkpoint");
-  const std::string origin = path.string();
-  const TensorFile file = load_safetensors(path);
   if (const std::string format = metadata_of(file, "format", origin); format != kFormat) {
     throw FileError(fmt::format("{}: its format is {}, not {}", origin, quote(format), kFormat));
   }

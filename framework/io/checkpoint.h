@@ -22,5 +22,7 @@ void save_checkpoint(const std::filesystem::path& path, const Checkpoint& checkp
 /// variables, with their types. Anything else throws FileError, which names the tensor and what to do, before any
 /// variable has changed.
 std::int64_t load_checkpoint(const std::filesystem::path& path, const Checkpoint& checkpoint);
+/// The same from a file that has been read; `origin` names it in messages.
+std::int64_t restore_checkpoint(const TensorFile& file, const std::string& origin, const Checkpoint& checkpoint);
 
 }  // namespace diptych::io

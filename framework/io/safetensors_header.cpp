@@ -248,6 +248,9 @@ Header parse_header(std::string_view json, std::uint64_t data_bytes, const std::
   if (json.empty() || json.front() != '{') {
     throw FileError(fmt::format("{}: the header doesn't begin with '{{': this is no safetensors file", origin));
   }
+  if (json.find('\0') != std::string_view::npos) {  // nlohmann's parser takes it for the end
+    throw FileError(fmt::format("{}: the header has a zero byte; the file is damaged: get it again", origin));
+  }
   HeaderReader reader(data_bytes, origin);
   nlohmann::json::sax_parse(json, &reader);
   return reader.finish();

@@ -210,6 +210,7 @@ TEST(HostileSafetensors, HeadersThatAreNone) {
   EXPECT_THAT(header_refusal("[1]"), HasSubstr("begin with '{'"));
   EXPECT_THAT(header_refusal("{" + x), HasSubstr("no JSON"));
   EXPECT_THAT(header_refusal("{" + x + "} x"), HasSubstr("no JSON"));
+  EXPECT_THAT(header_refusal("{" + x + "}" + std::string("\0x", 2)), HasSubstr("zero byte"));
   EXPECT_THAT(header_refusal("{" + x + R"(,"__metadata__":{"k":1}})"), HasSubstr("metadata \"k\" is not a text"));
   EXPECT_THAT(header_refusal("{" + x + R"(,"__metadata__":{"k":"1","k":"2"}})"),
               HasSubstr("metadata \"k\" appears twice"));
