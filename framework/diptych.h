@@ -14,6 +14,7 @@
 #include "framework/ops/elementwise.h"
 #include "framework/ops/matmul.h"
 #include "framework/ops/reduction.h"
+#include "framework/ops/shape.h"
 #include "framework/ops/softmax.h"
 #include "framework/ops/view.h"
 #include "framework/optim/optimizer.h"
