@@ -10,6 +10,7 @@
 #include "framework/data/dataset.h"
 #include "framework/graph/jit.h"
 #include "framework/nn/module.h"
+#include "framework/ops/convolution.h"
 #include "framework/ops/creation.h"
 #include "framework/ops/elementwise.h"
 #include "framework/ops/matmul.h"
