@@ -13,11 +13,8 @@
 #include "framework/data/dataset.h"
 #include "framework/graph/jit.h"
 #include "framework/nn/module.h"
-<<<<<<< HEAD
 #include "framework/ops/attention.h"
-=======
 #include "framework/ops/convolution.h"
->>>>>>> 3c3a6a42beed0230fbf839ba9bac26d91d862bd6
 #include "framework/ops/creation.h"
 #include "framework/ops/elementwise.h"
 #include "framework/ops/inplace.h"
@@ -27,3 +24,4 @@
 #include "framework/ops/softmax.h"
 #include "framework/ops/view.h"
 #include "framework/optim/optimizer.h"
+#include "framework/runtime/pipeline.h"
