@@ -111,6 +111,7 @@ std::vector<Workload> mlp_suite() {
        .suite = "mlp",
        .title = "Digits classifier 64-128-64-10, training step, batch 64, Adam",
        .unit = "training step",
+       .in_default_set = true,
        .check_steps = Digits::kEpochs * Digits::kStepsPerEpoch,
        .targets = {{"held-out accuracy", 0.95}},
        .make = [](std::uint64_t seed) { return std::make_unique<Digits>(seed); }},
@@ -118,6 +119,7 @@ std::vector<Workload> mlp_suite() {
        .suite = "mlp",
        .title = "Dense 1024 -> 1024 + ReLU, MSE, training step, batch 32, momentum 0.9",
        .unit = "training step",
+       .in_default_set = true,
        .check_steps = 3,
        .make = [](std::uint64_t seed) { return std::make_unique<SimpleNet>(seed); }},
   };
