@@ -2,6 +2,9 @@
 
 /// Everything that programs on Diptych's engine need.
 
+#include "framework/autograd/custom.h"
+#include "framework/autograd/functional.h"
+#include "framework/autograd/hooks.h"
 #include "framework/autograd/transforms.h"
 #include "framework/core/context.h"
 #include "framework/core/rng.h"
@@ -13,6 +16,7 @@
 #include "framework/nn/module.h"
 #include "framework/ops/creation.h"
 #include "framework/ops/elementwise.h"
+#include "framework/ops/inplace.h"
 #include "framework/ops/matmul.h"
 #include "framework/ops/reduction.h"
 #include "framework/ops/softmax.h"

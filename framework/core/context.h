@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 namespace diptych {
 
 namespace graph {
 class Capture;
 }
+struct VariableRead;
 
 /// How programs run that don't say it themselves: modules, gradient transforms and optimizer steps are run op by op, or
 /// each as a graph.
@@ -17,8 +19,10 @@ enum class Mode : std::uint8_t { eager, graph };
 struct ThreadContext {
   graph::Capture* capture = nullptr;  ///< the graph under capture, or null: eager
   bool grad_enabled = true;
+  bool save_all = false;  ///< the tape keeps every input and output: forward mode will read them
   Mode mode = Mode::eager;
-  std::uint64_t dispatches = 0;  ///< ops that this thread has applied
+  std::vector<VariableRead>* variable_reads = nullptr;  ///< if set, notes the variables that are used
+  std::uint64_t dispatches = 0;                         ///< ops that this thread has applied
 };
 
 inline constinit thread_local ThreadContext thread_context{};

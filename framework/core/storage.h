@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "framework/core/allocator.h"
+#include "framework/core/error.h"
 #include "framework/core/reference.h"
 
 namespace diptych {
@@ -13,7 +14,10 @@ namespace diptych {
 struct alignas(allocator::kAlignment) Storage {
   ReferenceCount references;
   std::uint32_t size_class;
+  std::uint32_t version = 0;  ///< raised by each update in place
+  bool viewed = false;        ///< some tensor is or was a view of it
   std::size_t bytes;
+  Location written;  ///< of the last update in place
 
   void* data() noexcept { return this + 1; }
 };

@@ -12,27 +12,6 @@
 namespace diptych::graph {
 namespace {
 
-/// Reads variables as given tensors for a while.
-class Rebind {
- public:
-  explicit Rebind(std::span<const Variable> variables) : variables_(variables) {
-    for (const Variable& variable : variables_) {
-      previous_.push_back(variable.value());
-    }
-  }
-  ~Rebind() {
-    for (std::size_t i = 0; i < variables_.size(); ++i) {
-      variables_[i].exchange(previous_[i]);
-    }
-  }
-  Rebind(const Rebind&) = delete;
-  Rebind& operator=(const Rebind&) = delete;
-
- private:
-  std::span<const Variable> variables_;
-  std::vector<Tensor> previous_;
-};
-
 class Stopwatch {
  public:
   /// Seconds since the last call.
@@ -229,10 +208,11 @@ void JitFunction::State::record_tape(Entry& entry, std::span<const Tensor> argum
               targets.push_back(watched.back());
             }
           }
-          const Rebind rebind(variables);
+          std::vector<VariableRead> reads;
           for (std::size_t i = 0; i < variables.size(); ++i) {
-            variables[i].exchange(watched[argument_count + i]);
+            reads.push_back({variables[i], watched[argument_count + i]});
           }
+          const Rebind rebind(reads);
           std::shared_ptr<void> ignored;
           std::vector<Tensor> results;
           for (const Tensor& result : forward(std::span(watched).first(argument_count), ignored)) {
@@ -277,6 +257,11 @@ JitFunction::Result JitFunction::call(std::span<const Tensor> arguments, Locatio
   Entry& entry = state_->find_or_compile(arguments, where);
   ++state_->ledger[entry.ledger_line].calls;
 
+  if (thread_context.variable_reads != nullptr) {
+    for (const Variable& variable : entry.states) {
+      variable.value();  // so that it is noted
+    }
+  }
   bool differentiable = false;
   if (thread_context.grad_enabled) {
     const auto requires_grad = [](const auto& x) { return static_cast<bool>(x.body()->tape); };

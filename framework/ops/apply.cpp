@@ -55,6 +55,7 @@ Tensor compute(const OpDef& op, std::span<const Tensor* const> inputs, const voi
       output->strides = layout.strides;
       output->numel = output->type.shape.product();
       output->storage = input.storage;
+      output->storage->viewed = true;
       output->data = input.bytes() + layout.offset * static_cast<std::int64_t>(size_of(input.type.dtype));
       output->contiguous = is_contiguous(output->type.shape, output->strides);
       return result;

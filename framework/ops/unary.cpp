@@ -1,5 +1,6 @@
 // Unary elementwise ops: one entry each, the scalar function first.
 
+#include "framework/kernels/strided_copy.h"
 #include "framework/ops/creation.h"
 #include "framework/ops/define.h"
 #include "framework/ops/elementwise.h"
@@ -279,11 +280,20 @@ struct Copy {
     return x;
   }
 };
+/// By runs and tiles instead of a loop a row. In place there is nothing to do.
+void copy_kernel(const KernelCall& call) {
+  const Operand& from = call.inputs[0];
+  if (from.data != call.output.data) {
+    kernels::strided_copy(from.type->shape, size_of(from.type->dtype), from.data, *from.strides, call.output.data,
+                          *call.output.strides);
+  }
+}
+
 const Op kCopy{{.name = "copy",
                 .doc = "A dense copy",
                 .inputs = 1,
                 .infer = infer_unary<Domain::any>,
-                .kernel = kernels::elementwise,
+                .kernel = copy_kernel,
                 .loops = loops<Copy, Domain::any, 1>(),
                 .vjp = [](const VjpCall& v) -> Gradients { return {v.cotangent}; },
                 .samples = [] { return unary_samples(kAll, -9, 9); }}};
@@ -298,6 +308,7 @@ const Op kStopGradient{
            layout.strides = strides;
            return true;
          },
+     .write_back = [](const Tensor&, const Tensor& value, const void*) { return value; },
      .kernel = kernels::elementwise,
      .vjp = [](const VjpCall&) -> Gradients { return {}; },
      .jvp = [](const JvpCall&) { return Tensor(); },

@@ -135,7 +135,10 @@ void Executable::build(const LoweredNode& node) {
 
   labels_.push_back(&node.op->label);
   source_ops_.push_back(node.source_op);
-  if (node.op->elementwise()) {
+  std::int64_t strides[kMaxElementwiseInputs + 1];
+  const bool linear_loop = node.op->elementwise() && kernels::linear_strides(task->call, strides);
+  // Of the elementwise ops only those with the common kernel are walked by its plan.
+  if (linear_loop || (node.op->elementwise() && node.op->kernel == kernels::elementwise)) {
     const TensorType* types[kMaxInputs];
     for (std::size_t i = 0; i < count; ++i) {
       types[i] = &node.inputs[i].type;
@@ -147,8 +150,7 @@ void Executable::build(const LoweredNode& node) {
       }
       slot(node.output, elementwise_task.data[count]);
     };
-    std::int64_t strides[kMaxElementwiseInputs + 1];
-    if (kernels::linear_strides(task->call, strides)) {
+    if (linear_loop) {
       auto linear = std::make_unique<LinearTask>();
       linear->loop = loop;
       linear->count = node.output.type.shape.product();
