@@ -18,11 +18,17 @@
 #include "framework/nn/layers.h"
 #include "framework/nn/loss.h"
 #include "framework/nn/module.h"
+<<<<<<< HEAD
+#include "framework/ops/attention.h"
+=======
+#include "framework/ops/convolution.h"
+>>>>>>> 3c3a6a42beed0230fbf839ba9bac26d91d862bd6
 #include "framework/ops/creation.h"
 #include "framework/ops/elementwise.h"
 #include "framework/ops/inplace.h"
 #include "framework/ops/matmul.h"
 #include "framework/ops/reduction.h"
+#include "framework/ops/shape.h"
 #include "framework/ops/softmax.h"
 #include "framework/ops/update.h"
 #include "framework/ops/view.h"

@@ -128,8 +128,8 @@ TEST_P(GradCheck, ForwardModeAgreesWithReverseMode) {
   double expected = 0;
   double scale = 1;
   for (std::size_t i = 0; i < x_.size(); ++i) {
-    expected += dot(gradients[i], direction[i]);
-    scale += dot(abs(gradients[i]), abs(direction[i]));
+    expected += inner_product(gradients[i], direction[i]);
+    scale += inner_product(abs(gradients[i]), abs(direction[i]));
   }
   const double actual = jvp(scalar(), std::tuple(x_), std::tuple(direction)).second.item();
   EXPECT_NEAR(actual, expected, 1e-12 * scale);
