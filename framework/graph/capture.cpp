@@ -61,8 +61,11 @@ Tensor Capture::traced(ValueId value) {
   return Tensor::adopt(body);
 }
 
-Tensor Capture::argument(const TensorType& type, std::string name) {
+Tensor Capture::argument(const TensorType& type, std::string name, const Strides* strides) {
   const ValueId value = graph_.new_value(type);
+  if (strides != nullptr && !is_contiguous(type.shape, *strides)) {
+    strides_.emplace(value, *strides);
+  }
   graph_.inputs.push_back({value, InputKind::argument, std::move(name), {}, {}});
   return traced(value);
 }
@@ -77,7 +80,7 @@ ValueId Capture::value_of(const Tensor& tensor, const char* op, Location where) 
       throw CaptureError(fmt::format("{}: an input belongs to a graph whose capture has ended", op), where,
                          "return it from the captured function instead of keeping it");
     }
-    return body->trace_value;
+    return replaced_.empty() ? body->trace_value : current(body->trace_value);
   }
   if (thread_context.grad_enabled && body->tape) {
     throw CaptureError(

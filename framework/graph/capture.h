@@ -12,8 +12,8 @@ class Capture {
  public:
   explicit Capture(std::string name);
 
-  /// A traced tensor that stands for an argument of each call.
-  Tensor argument(const TensorType& type, std::string name);
+  /// A traced tensor that stands for an argument of each call; `strides` where it isn't dense.
+  Tensor argument(const TensorType& type, std::string name, const Strides* strides = nullptr);
   Tensor record(const OpDef& op, std::span<const Tensor* const> inputs, const void* attributes, Location where);
   Tensor read(const Variable& variable);
   /// Reads give `value` from now on.
@@ -21,8 +21,10 @@ class Capture {
   /// As write(), but a view is copied first: variables are dense in both modes.
   void assign(const Variable& variable, const Tensor& value, Location where);
 
-  /// An update in place: what shares x's storage reads as `value` (of x's type) there from now on. Throws CaptureError for
-  /// tensors that the function doesn't make itself.
+  /// Whether x is a view or has views.
+  bool has_views(const Tensor& x) const;
+  /// An update in place: what shares x's storage reads as `value` (of x's type) there from now on. Throws CaptureError
+  /// for tensors that the function doesn't make itself.
   void update(const char* name, const Tensor& x, const Tensor& value, Location where);
 
   /// Ends the capture; each output and each variable that has a new value becomes a result of the graph.
@@ -38,6 +40,14 @@ class Capture {
     Tensor current;
   };
   Tensor traced(ValueId value);
+  // See capture_inplace.cpp.
+  const Node* producer(ValueId value) const;
+  Strides strides_of(ValueId value) const;
+  bool is_view_in_eager(const Node& node, Layout& layout) const;
+  ValueId last_of(ValueId value) const;
+  /// What a tensor that was captured as `value` reads as now.
+  ValueId current(ValueId value);
+  void replace(const char* name, ValueId value, ValueId with, Location where);
   /// The value of a tensor of this capture, or of a captured one.
   ValueId value_of(const Tensor& tensor, const char* op, Location where);
 
@@ -46,6 +56,8 @@ class Capture {
   std::uint32_t source_ops_ = 0;
   std::unordered_map<VariableState*, VariableEntry> variables_;
   std::unordered_map<TensorBody*, ValueId> captured_;
+  std::unordered_map<ValueId, ValueId> replaced_;  ///< by updates in place
+  std::unordered_map<ValueId, Strides> strides_;   ///< of arguments that aren't dense
 };
 
 /// Makes `capture` (null: none, eager) the thread's active one.

@@ -154,7 +154,7 @@ JitFunction::Entry& JitFunction::State::find_or_compile(std::span<const Tensor> 
     for (std::size_t i = 0; i < arguments.size(); ++i) {
       entry.types.push_back(arguments[i].type());
       entry.strides.push_back(arguments[i].strides());
-      traced.push_back(capture.argument(arguments[i].type(), fmt::format("argument{}", i)));
+      traced.push_back(capture.argument(arguments[i].type(), fmt::format("argument{}", i), &entry.strides.back()));
     }
     const CaptureScope scope(&capture);
     const Guards::Recorder recorder(entry.guards);
