@@ -16,6 +16,8 @@ Tensor row_of(const Tensor& rows, std::int64_t index) {
   TensorBody* body = new_body();
   const Tensor row = Tensor::adopt(body);
   const TensorBody& source = *rows.body();
+  make_ready(source);
+  source.storage->viewed = true;
   body->type = row_type(source.type);
   body->strides = contiguous_strides(body->type.shape);
   body->numel = body->type.shape.product();
@@ -38,6 +40,7 @@ class Stack {
   }
   void set(std::int64_t index, const Tensor& row, Location where) {
     const Tensor source = dense(row, where);
+    make_ready(*source.body());
     if (row_bytes_ > 0) {
       std::memcpy(at(index), source.body()->data, row_bytes_);
     }

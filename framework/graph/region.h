@@ -20,6 +20,11 @@ class RegionTrace {
   void extend(const Function& function) {
     const NoGrad no_tape;  // what the node makes of the region is recorded, not the region
     const CaptureScope scope(&capture);
+    // Reads are noted where the node is made, by what they are there.
+    struct Unnoted {
+      std::vector<VariableRead>* previous = std::exchange(thread_context.variable_reads, nullptr);
+      ~Unnoted() { thread_context.variable_reads = previous; }
+    } unnoted;
     function();
   }
 

@@ -6,6 +6,7 @@
 #include "framework/kernels/elementwise.h"
 #include "framework/runtime/control_runner.h"
 #include "framework/runtime/memory_plan.h"
+#include "framework/runtime/pipeline.h"
 
 namespace diptych::runtime {
 
@@ -175,7 +176,10 @@ void Executable::build(const LoweredNode& node) {
 
   labels_.push_back(&node.op->label);
   source_ops_.push_back(node.source_op);
-  if (node.op->elementwise()) {
+  std::int64_t strides[kMaxElementwiseInputs + 1];
+  const bool linear_loop = node.op->elementwise() && kernels::linear_strides(task->call, strides);
+  // Of the elementwise ops only those with the common kernel are walked by its plan.
+  if (linear_loop || (node.op->elementwise() && node.op->kernel == kernels::elementwise)) {
     const TensorType* types[kMaxInputs];
     for (std::size_t i = 0; i < count; ++i) {
       types[i] = &node.inputs[i].type;
@@ -187,8 +191,7 @@ void Executable::build(const LoweredNode& node) {
       }
       slot(node.output, elementwise_task.data[count]);
     };
-    std::int64_t strides[kMaxElementwiseInputs + 1];
-    if (kernels::linear_strides(task->call, strides)) {
+    if (linear_loop) {
       auto linear = std::make_unique<LinearTask>();
       linear->loop = loop;
       linear->count = node.output.type.shape.product();
@@ -233,15 +236,19 @@ void Executable::bind_inputs(std::span<const Tensor> arguments) {
     const graph::Input& input = inputs_[i];
     BoundBuffer& buffer = buffers_[input_buffers_[i]];
     if (input.kind == graph::InputKind::argument) {
-      bind(buffer, arguments[next_argument++].body()->data);
+      const TensorBody& argument = *arguments[next_argument++].body();
+      make_ready(argument);
+      bind(buffer, argument.data);
       continue;
     }
     if (input.kind == graph::InputKind::captured) {
+      make_ready(*input.tensor.body());
       bind(buffer, input.tensor.body()->data);
       continue;
     }
     Tensor& value = input.variable.state()->value;
     TensorBody* body = value.body();
+    make_ready(*body);
     // Somebody else who holds this tensor, or a view of it, must not see it change.
     if (state_is_written_[i] && !(body->references.unique() && body->storage->references.unique())) {
       Tensor own = Tensor::empty(body->type.dtype, body->type.shape);
@@ -286,6 +293,7 @@ void Executable::run(std::span<const Tensor> arguments, std::vector<Tensor>& out
     ~Release() { flag.clear(std::memory_order_release); }
   } release{busy_};
 
+  synchronize();  // so that launches hold no state: it is written in place only where nobody else does
   bind_inputs(arguments);
   const std::size_t first = outputs.size();
   for (std::size_t i = 0; i < output_types_.size(); ++i) {
