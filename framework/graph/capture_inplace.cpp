@@ -88,6 +88,9 @@ void Capture::replace(const char* name, ValueId value, ValueId with, Location wh
 }
 
 bool Capture::has_views(const Tensor& x) const {
+  if (!x.is_traced() || x.body()->trace_serial != serial_) {
+    return false;
+  }
   const ValueId value = last_of(x.body()->trace_value);
   Layout layout;
   return std::any_of(graph_.nodes.begin(), graph_.nodes.end(), [&](const Node& node) {

@@ -161,13 +161,13 @@ JitFunction::Entry& JitFunction::State::find_or_compile(std::span<const Tensor> 
     entry.graph = capture.finish(function(traced, entry.structure), where);
   }
   line.capture_seconds = watch.lap();
-  line.captured_nodes = entry.graph.nodes.size();
+  line.captured_nodes = count_nodes(entry.graph);
   {
     const trace::Zone zone(&kPasses);
     line.passes = passes::run_pipeline(entry.graph, options.pipeline);
   }
   line.passes_seconds = watch.lap();
-  line.nodes = entry.graph.nodes.size();
+  line.nodes = count_nodes(entry.graph);
   {
     const trace::Zone zone(&kLower);
     const auto enabled = [&](const char* step) { return !options.pipeline.disabled.contains(step); };
