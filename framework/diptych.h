@@ -13,6 +13,7 @@
 #include "framework/ops/creation.h"
 #include "framework/ops/elementwise.h"
 #include "framework/ops/matmul.h"
+#include "framework/ops/random.h"
 #include "framework/ops/reduction.h"
 #include "framework/ops/softmax.h"
 #include "framework/ops/view.h"
