@@ -26,6 +26,7 @@
 #include "framework/ops/elementwise.h"
 #include "framework/ops/inplace.h"
 #include "framework/ops/matmul.h"
+#include "framework/ops/random.h"
 #include "framework/ops/reduction.h"
 #include "framework/ops/shape.h"
 #include "framework/ops/softmax.h"
