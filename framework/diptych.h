@@ -14,6 +14,8 @@
 #include "framework/ops/creation.h"
 #include "framework/ops/elementwise.h"
 #include "framework/ops/matmul.h"
+#include "framework/ops/normalisation.h"
+#include "framework/ops/pooling.h"
 #include "framework/ops/reduction.h"
 #include "framework/ops/softmax.h"
 #include "framework/ops/view.h"
