@@ -128,7 +128,9 @@ class Program {
           ->disable_flag_override();
     }
     sizes->require_option(0, 1);
-    verb->add_option("--arms", run_.arms, "Arms, separated by commas (all)")->delimiter(',')->allow_extra_args(false);
+    verb->add_option("--arms", run_.arms, "Arms, separated by commas (those of the ladder)")
+        ->delimiter(',')
+        ->allow_extra_args(false);
     add_seed(verb, run_.seed, "Of inputs, models and schedule");
     verb->add_option("--filter", run_.filter, "Only workloads that match this regular expression (without names: of all)");
     verb->add_option("--out", run_.out, "Where run folders are made")->capture_default_str();

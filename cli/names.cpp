@@ -95,7 +95,16 @@ std::vector<std::string> resolve_arms(const std::vector<std::string>& arguments)
   for (const std::string& argument : arguments) {
     resolve_arm(argument);
   }
-  return arguments.empty() ? arm_names() : in_order(arm_names(), arguments);
+  if (!arguments.empty()) {
+    return in_order(arm_names(), arguments);
+  }
+  std::vector<std::string> ladder;
+  for (const workloads::Arm& arm : workloads::all_arms()) {
+    if (arm.in_ladder) {
+      ladder.push_back(arm.name);
+    }
+  }
+  return ladder;
 }
 
 const workloads::Arm& resolve_arm(const std::string& name) {

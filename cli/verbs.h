@@ -13,7 +13,7 @@ inline constexpr int kInterrupted = 130;  ///< Ctrl-C; what was measured is kept
 
 struct RunOptions {
   std::vector<std::string> workloads;  ///< workloads, suites or "all"; empty: the default set
-  std::vector<std::string> arms;       ///< empty: all
+  std::vector<std::string> arms;       ///< empty: those of the ladder
   std::string size = "quick";
   std::uint64_t seed = 1;
   std::string filter;

@@ -4,24 +4,10 @@
 
 #include "framework/core/tensor_body.h"
 #include "framework/ops/creation.h"
-#include "framework/ops/elementwise.h"
+#include "framework/ops/shape.h"
 #include "framework/ops/view.h"
 
 namespace diptych::detail {
-
-static Tensor stack(const std::vector<Tensor>& rows, int axis, Location where) {
-  const auto n = static_cast<std::int64_t>(rows.size());
-  Shape shape = Shape::filled(rows[0].rank() + 1, 1);
-  shape[axis < 0 ? rows[0].rank() : 0] = n;
-  Tensor total;
-  const Tensor like = zeros({n}, rows[0].dtype(), where);
-  for (std::int64_t k = 0; k < n; ++k) {
-    const Tensor part = mul(unsqueeze(rows[static_cast<std::size_t>(k)], axis, where),
-                            reshape(basis(like, k, where), shape, where), where);
-    total = total.defined() ? add(total, part, where) : part;
-  }
-  return total;
-}
 
 void check_like(const char* transform, std::span<const Tensor> given, std::span<const Tensor> expected,
                 Location where) {

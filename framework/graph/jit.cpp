@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "framework/autograd/tape.h"
+#include "framework/core/guarded.h"
 #include "framework/core/tensor_body.h"
 #include "framework/ops/creation.h"
 
@@ -42,6 +43,7 @@ constexpr trace::Label kReplay{"replay", trace::Category::graph};
 struct JitFunction::Entry {
   std::vector<TensorType> types;
   std::vector<Strides> strides;
+  Guards guards;
   std::size_t ledger_line = 0;
   Graph graph;
   std::unique_ptr<runtime::Executable> executable;
@@ -50,7 +52,7 @@ struct JitFunction::Entry {
   std::shared_ptr<JitFunction> backward;
 
   bool matches(std::span<const Tensor> arguments) const {
-    if (arguments.size() != types.size()) {
+    if (arguments.size() != types.size() || !guards.hold()) {
       return false;
     }
     for (std::size_t i = 0; i < arguments.size(); ++i) {
@@ -131,7 +133,8 @@ std::string JitFunction::State::cause_of(std::span<const Tensor> arguments) cons
       return fmt::format("argument {}: {} -> {}", i, before, now);
     }
   }
-  return "strides of axes of length 1";
+  const std::string change = last.guards.describe_change();
+  return change.empty() ? "strides of axes of length 1" : change;
 }
 
 JitFunction::Entry& JitFunction::State::find_or_compile(std::span<const Tensor> arguments, Location where) {
@@ -154,6 +157,7 @@ JitFunction::Entry& JitFunction::State::find_or_compile(std::span<const Tensor> 
       traced.push_back(capture.argument(arguments[i].type(), fmt::format("argument{}", i)));
     }
     const CaptureScope scope(&capture);
+    const Guards::Recorder recorder(entry.guards);
     entry.graph = capture.finish(function(traced, entry.structure), where);
   }
   line.capture_seconds = watch.lap();

@@ -89,7 +89,8 @@ void save_safetensors(const std::filesystem::path& path, const TensorFile& file)
   for (const NamedTensor* tensor : order) {
     const NoGrad no_tape;
     const Tensor dense = contiguous(tensor->tensor);
-    out.write(dense.body()->data, static_cast<std::size_t>(dense.numel()) * size_of(dense.dtype()));
+    visit(dense.dtype(),
+          [&]<class T>() { out.write(dense.data<T>(), static_cast<std::size_t>(dense.numel()) * sizeof(T)); });
   }
   out.commit();
 }

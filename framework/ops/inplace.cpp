@@ -10,6 +10,7 @@
 #include "framework/ops/creation.h"
 #include "framework/ops/elementwise.h"
 #include "framework/ops/view.h"
+#include "framework/runtime/pipeline.h"
 
 namespace diptych {
 namespace {
@@ -45,6 +46,7 @@ void check(const char* name, const Tensor& x, const Tensor& value, Location wher
 /// The elements of `value` (of x's type, or broadcast to it) into x's storage.
 void write(const Tensor& x, Tensor value, Location where) {
   TensorBody& body = *x.body();
+  synchronize();  // launches that read the old elements come first
   if (value.body()->storage == body.storage) {
     const NoGrad guard;
     value = copy(value, where);  // it may read what was written a moment ago
