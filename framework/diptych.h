@@ -24,6 +24,8 @@
 #include "framework/ops/elementwise.h"
 #include "framework/ops/inplace.h"
 #include "framework/ops/matmul.h"
+#include "framework/ops/normalisation.h"
+#include "framework/ops/pooling.h"
 #include "framework/ops/reduction.h"
 #include "framework/ops/shape.h"
 #include "framework/ops/softmax.h"
