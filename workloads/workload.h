@@ -63,6 +63,7 @@ std::vector<std::string> names_of_default_set();
 // The suites, one file each.
 std::vector<Workload> mlp_suite();
 std::vector<Workload> reference_suite();
+std::vector<Workload> attention_suite();
 std::vector<Workload> micro_suite();
 
 }  // namespace diptych::workloads

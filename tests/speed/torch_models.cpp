@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <c10/core/CPUAllocator.h>
+#include <cmath>
 #include <malloc.h>
 #include <torch/torch.h>
 
