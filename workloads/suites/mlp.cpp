@@ -55,7 +55,7 @@ class Digits final : public Training {
         std::vector<nn::ModulePtr>{linear(64, 128), relu(), linear(128, 64), relu(), linear(64, 10)});
     auto optimizer = std::make_unique<optim::Adam>(model->parameters(), 2e-3);
     start(model, std::move(optimizer),
-          [](const Tensor& logits, const Tensor& labels) { return nn::cross_entropy_loss(logits, labels); });
+          [](const Tensor& logits, const Tensor& labels) { return cross_entropy(logits, labels); });
     data::Batches batches(split_.train, kBatch, seed);
     for (std::int64_t step = 0; step < kEpochs * batches.per_epoch(); ++step) {
       const data::Dataset batch = batches[step];
@@ -69,7 +69,7 @@ class Digits final : public Training {
 
   std::vector<Metric> metrics() override {
     const NoGrad guard;
-    const Tensor hits = equal(argmax((*model_)(split_.test.inputs)), split_.test.labels);
+    const Tensor hits = equal(argmax((*model_)(split_.test.inputs), -1), split_.test.labels);
     return {{"held-out accuracy", mean(hits).item(), "fraction"}};
   }
 
@@ -93,7 +93,7 @@ class SimpleNet final : public Training {
         std::vector<nn::ModulePtr>{std::make_shared<nn::Linear>(kWidth, kWidth, rng), std::make_shared<nn::ReLU>()});
     auto optimizer = std::make_unique<optim::SGD>(model->parameters(), 0.1, 0.9);
     start(model, std::move(optimizer),
-          [](const Tensor& output, const Tensor& target) { return nn::mse_loss(output, target); });
+          [](const Tensor& output, const Tensor& target) { return mse_loss(output, target); });
     batch_ = {rng.normal({kBatch, kWidth}), rng.normal({kBatch, kWidth})};
   }
 
