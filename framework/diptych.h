@@ -12,6 +12,7 @@
 #include "framework/nn/module.h"
 #include "framework/ops/attention.h"
 #include "framework/ops/creation.h"
+#include "framework/ops/einsum.h"
 #include "framework/ops/elementwise.h"
 #include "framework/ops/matmul.h"
 #include "framework/ops/reduction.h"
