@@ -21,6 +21,10 @@ class Capture {
   /// As write(), but a view is copied first: variables are dense in both modes.
   void assign(const Variable& variable, const Tensor& value, Location where);
 
+  /// An update in place: what shares x's storage reads as `value` (of x's type) there from now on. Throws CaptureError for
+  /// tensors that the function doesn't make itself.
+  void update(const char* name, const Tensor& x, const Tensor& value, Location where);
+
   /// Ends the capture; each output and each variable that has a new value becomes a result of the graph.
   Graph finish(std::span<const Tensor> outputs, Location where);
 

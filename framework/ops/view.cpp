@@ -64,33 +64,42 @@ bool reshape_view(const TensorType& input, const Strides& strides, const TensorT
   return true;
 }
 
-const Op kReshape{{.name = "reshape",
-                   .doc = "The same elements in row-major order, in another shape",
-                   .inputs = 1,
-                   .attributes = &attribute_type<ShapeAttributes>,
-                   .infer =
-                       [](const InferCall& call, TensorType& output) {
-                         output.dtype = call.input(0).dtype;
-                         output.shape = call.as<ShapeAttributes>().shape;
-                         if (element_count(output.shape) != call.shape(0).product()) {
-                           call.fail_shape("the number of elements differs",
-                                           "use -1 for one length to have it inferred");
-                         }
-                       },
-                   .view = reshape_view,
-                   .kernel = copy_kernel,
-                   .vjp = [](const VjpCall& v) -> Gradients { return {reshape(v.cotangent, v.input_type(0).shape)}; },
-                   .linear = 1,
-                   .samples =
-                       [] {
-                         using A = ShapeAttributes;
-                         return std::vector<Sample>{with({sample(DType::float32, {4, 6})}, A{{3, 8}}),
-                                                    with({sample(DType::float64, {4, 6})}, A{{24}}),
-                                                    with({sample(DType::float64, {})}, A{{1, 1}}),
-                                                    with({sample(DType::int64, {2, 0})}, A{{0, 7}}),
-                                                    with({transposed(sample(DType::float32, {4, 6}))}, A{{2, 2, 6}}),
-                                                    with({transposed(sample(DType::float64, {4, 6}))}, A{{8, 3}})};
-                       }}};
+const Op kReshape{
+    {.name = "reshape",
+     .doc = "The same elements in row-major order, in another shape",
+     .inputs = 1,
+     .attributes = &attribute_type<ShapeAttributes>,
+     .infer =
+         [](const InferCall& call, TensorType& output) {
+           output.dtype = call.input(0).dtype;
+           output.shape = call.as<ShapeAttributes>().shape;
+           if (element_count(output.shape) != call.shape(0).product()) {
+             call.fail_shape("the number of elements differs", "use -1 for one length to have it inferred");
+           }
+         },
+     .view = reshape_view,
+     .write_back = [](const Tensor& base, const Tensor& value, const void*) { return reshape(value, base.shape()); },
+     .kernel = copy_kernel,
+     .vjp = [](const VjpCall& v) -> Gradients { return {reshape(v.cotangent, v.input_type(0).shape)}; },
+     .linear = 1,
+     .samples =
+         [] {
+           using A = ShapeAttributes;
+           return std::vector<Sample>{with({sample(DType::float32, {4, 6})}, A{{3, 8}}),
+                                      with({sample(DType::float64, {4, 6})}, A{{24}}),
+                                      with({sample(DType::float64, {})}, A{{1, 1}}),
+                                      with({sample(DType::int64, {2, 0})}, A{{0, 7}}),
+                                      with({transposed(sample(DType::float32, {4, 6}))}, A{{2, 2, 6}}),
+                                      with({transposed(sample(DType::float64, {4, 6}))}, A{{8, 3}})};
+         }}};
+
+Axes inverse_of(const Axes& axes) {
+  Axes inverse = axes;
+  for (int i = 0; i < axes.rank(); ++i) {
+    inverse[static_cast<int>(axes[i])] = i;
+  }
+  return inverse;
+}
 
 const Op kPermute{
     {.name = "permute",
@@ -124,14 +133,13 @@ const Op kPermute{
            }
            return true;
          },
+     .write_back =
+         [](const Tensor&, const Tensor& value, const void* attributes) {
+           return permute(value, inverse_of(static_cast<const AxesAttributes*>(attributes)->axes));
+         },
      .kernel = copy_kernel,
      .vjp = [](const VjpCall& v) -> Gradients {
-       const Axes& axes = v.as<AxesAttributes>().axes;
-       Axes inverse = axes;
-       for (int i = 0; i < axes.rank(); ++i) {
-         inverse[static_cast<int>(axes[i])] = i;
-       }
-       return {permute(v.cotangent, inverse)};
+       return {permute(v.cotangent, inverse_of(v.as<AxesAttributes>().axes))};
      },
      .linear = 1,
      .samples =

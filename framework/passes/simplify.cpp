@@ -100,6 +100,7 @@ class Simplifier {
       return std::nullopt;
     }
     const TensorBody& body = *tensor->body();
+    make_ready(body);
     const std::size_t size = size_of(body.type.dtype);
     for (std::int64_t i = 1; i < body.numel; ++i) {
       if (std::memcmp(body.bytes(), body.bytes() + static_cast<std::size_t>(i) * size, size) != 0) {

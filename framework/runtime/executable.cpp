@@ -5,6 +5,7 @@
 #include "framework/core/tensor_body.h"
 #include "framework/kernels/elementwise.h"
 #include "framework/runtime/memory_plan.h"
+#include "framework/runtime/pipeline.h"
 
 namespace diptych::runtime {
 
@@ -195,15 +196,19 @@ void Executable::bind_inputs(std::span<const Tensor> arguments) {
     const graph::Input& input = inputs_[i];
     BoundBuffer& buffer = buffers_[input_buffers_[i]];
     if (input.kind == graph::InputKind::argument) {
-      bind(buffer, arguments[next_argument++].body()->data);
+      const TensorBody& argument = *arguments[next_argument++].body();
+      make_ready(argument);
+      bind(buffer, argument.data);
       continue;
     }
     if (input.kind == graph::InputKind::captured) {
+      make_ready(*input.tensor.body());
       bind(buffer, input.tensor.body()->data);
       continue;
     }
     Tensor& value = input.variable.state()->value;
     TensorBody* body = value.body();
+    make_ready(*body);
     // Somebody else who holds this tensor, or a view of it, must not see it change.
     if (state_is_written_[i] && !(body->references.unique() && body->storage->references.unique())) {
       Tensor own = Tensor::empty(body->type.dtype, body->type.shape);
@@ -248,6 +253,7 @@ void Executable::run(std::span<const Tensor> arguments, std::vector<Tensor>& out
     ~Release() { flag.clear(std::memory_order_release); }
   } release{busy_};
 
+  synchronize();  // so that launches hold no state: it is written in place only where nobody else does
   bind_inputs(arguments);
   const std::size_t first = outputs.size();
   for (std::size_t i = 0; i < output_types_.size(); ++i) {
