@@ -7,6 +7,7 @@
 
 #include "framework/kernels/dense.h"
 #include "framework/kernels/reduction.h"
+#include "framework/kernels/row_max.h"
 #include "framework/ops/define.h"
 #include "framework/ops/elementwise.h"
 #include "framework/ops/matmul.h"
@@ -24,17 +25,6 @@ struct SoftmaxAttributes {
   bool is_causal = false;
   static constexpr auto fields() {
     return std::tuple(field("scale", &SoftmaxAttributes::scale), field("is_causal", &SoftmaxAttributes::is_causal));
-  }
-};
-
-struct RowMax {
-  template <class T>
-  DIPTYCH_INLINE static T identity() {
-    return -std::numeric_limits<T>::infinity();
-  }
-  template <class T>
-  DIPTYCH_INLINE static T apply(T a, T b) {
-    return math::maximum(a, b);
   }
 };
 
@@ -122,7 +112,7 @@ struct MaskedSoftmax {
         out[i] = masked(in[i] * scale, mask, i * mask_stride);
       }
     }
-    const T largest = kernels::reduce_dense<RowMax>(static_cast<const T*>(out), n);
+    const T largest = kernels::row_max(static_cast<const T*>(out), n);
 #pragma GCC ivdep
     for (std::int64_t i = 0; i < n; ++i) {
       out[i] = math::exp(out[i] - largest);

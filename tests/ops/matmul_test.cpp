@@ -143,6 +143,16 @@ TEST(Matmul, ErrorsSayWhatDoesNotFit) {
   EXPECT_THAT(message_of<ShapeError>([] { linear(zeros({2, 3}), zeros({1, 3, 4})); }), HasSubstr("[in, out]"));
   const Tensor wide = expand(zeros({1, 1}), {1, std::int64_t{1} << 32});
   EXPECT_THAT(message_of<ShapeError>([&] { matmul(wide, transpose(wide)); }), HasSubstr("32 bits"));
+  const Tensor tall = expand(zeros({1, 1}), {std::int64_t{1} << 30, 1});
+  const Tensor many = zeros({1, 1, 1});
+  EXPECT_THAT(message_of<ShapeError>([&] {
+                matmul(expand(many, {1 << 29, 1 << 29, 1}), transpose(tall));
+              }),
+              HasSubstr("too many elements"));
+  EXPECT_THAT(message_of<ShapeError>([&] {
+                linear(expand(many, {1 << 29, 1 << 29, 1}), transpose(tall));
+              }),
+              HasSubstr("too many elements"));
 }
 
 TEST(Linear, IsTheProductPlusTheBias) {
