@@ -23,6 +23,7 @@
 #include "framework/ops/convolution.h"
 #include "framework/ops/creation.h"
 #include "framework/ops/debug.h"
+#include "framework/ops/einsum.h"
 #include "framework/ops/elementwise.h"
 #include "framework/ops/indexing.h"
 #include "framework/ops/inplace.h"

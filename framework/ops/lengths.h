@@ -12,16 +12,14 @@ namespace diptych::ops {
 inline std::optional<std::int64_t> element_count(const Shape& shape) {
   constexpr std::int64_t kMost = INT64_MAX / 16;  // leaves room for the size of an element
   std::int64_t count = 1;
-  bool overflow = false;
+  bool fits = true;
+  bool empty = false;
   for (const std::int64_t length : shape) {
-    if (length < 0) {
-      return std::nullopt;
-    }
-    // A zero later must not hide what overflowed before it: strides are products, too.
-    overflow = overflow || (length > 0 && count > kMost / length);
-    count = overflow ? kMost : length > 0 ? count * length : count;
+    // A zero must not hide what overflows beside it: strides are products, too.
+    fits = fits && length >= 0 && !__builtin_mul_overflow(count, length == 0 ? 1 : length, &count);
+    empty = empty || length == 0;
   }
-  return overflow ? std::nullopt : std::optional(shape.contains(0) ? 0 : count);
+  return fits && count <= kMost ? std::optional<std::int64_t>(empty ? 0 : count) : std::nullopt;
 }
 
 /// a + b, or nothing if either is negative or the sum too large.

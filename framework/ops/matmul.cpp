@@ -8,6 +8,7 @@
 #include "framework/kernels/gemm.h"
 #include "framework/ops/define.h"
 #include "framework/ops/elementwise.h"
+#include "framework/ops/lengths.h"
 #include "framework/ops/view.h"
 
 namespace diptych {
@@ -47,6 +48,12 @@ Shape batch_of(const Shape& shape) {
   return Shape(std::span(shape.begin(), static_cast<std::size_t>(shape.rank() - 2)));
 }
 
+void check_count(const InferCall& call, const TensorType& output) {
+  if (!element_count(output.shape)) [[unlikely]] {
+    call.fail_shape("the result has too many elements", "");
+  }
+}
+
 void infer_matmul(const InferCall& call, TensorType& output) {
   check_matrices(call);
   const Shape& a = call.shape(0);
@@ -59,6 +66,7 @@ void infer_matmul(const InferCall& call, TensorType& output) {
   }
   output.shape.push_back(a[a.rank() - 2]);
   output.shape.push_back(b.back());
+  check_count(call, output);
 }
 
 double matmul_flops(const InferCall& call, const TensorType& output) {
@@ -154,6 +162,7 @@ void infer_linear(const InferCall& call, TensorType& output) {
   }
   output = call.input(0);
   output.shape[output.shape.rank() - 1] = columns;
+  check_count(call, output);
 }
 
 std::vector<Sample> linear_samples() {

@@ -111,7 +111,6 @@ void slice_backward_kernel(const KernelCall& call) {
   write_slice(call.inputs[0], call.output, a.axis, a.start, a.step);
 }
 
-extern const Op kSliceBackward;
 extern const Op kSlice;
 extern const Op kSliceUpdate;
 
