@@ -28,8 +28,8 @@ class Capture {
   std::vector<Tensor> record_control(const OpDef& op, std::span<const Tensor> inputs, const void* attributes,
                                      std::vector<std::shared_ptr<const Graph>> regions, Location where);
 
-  /// An update in place: what shares x's storage reads as `value` (of x's type) there from now on. Throws CaptureError for
-  /// tensors that the function doesn't make itself.
+  /// An update in place: what shares x's storage reads as `value` (of x's type) there from now on. Throws CaptureError
+  /// for tensors that the function doesn't make itself.
   void update(const char* name, const Tensor& x, const Tensor& value, Location where);
 
   /// Ends the capture; each output and each variable that has a new value becomes a result of the graph.
