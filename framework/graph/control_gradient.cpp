@@ -1,7 +1,7 @@
 // Gradients of control flow are control flow: cond gives cond, scan gives a scan in the other direction over the
 // carries that the forward pass has stored, and while_loop, if it has a bound to store them, the same scan over as many
-// rows as there were iterations. Each computes its region again. Eager and graph use these same rules, so that sums of
-// cotangents have one order in both.
+// rows as there were iterations. Forward mode is the same control flow on values and tangents, and needs no bound. Each
+// computes its region again. Eager and graph use these same rules, so that sums of cotangents have one order in both.
 
 #include <algorithm>
 
@@ -18,6 +18,30 @@
 
 namespace diptych::graph {
 namespace {
+
+/// A region that only computes: the passes of a gradient compute it again, and what it shows was shown.
+std::shared_ptr<const Graph> without_effects(const std::shared_ptr<const Graph>& region) {
+  if (std::none_of(region->nodes.begin(), region->nodes.end(), has_effect)) {
+    return region;
+  }
+  auto pure = std::make_shared<Graph>(*region);
+  std::vector<bool> used(pure->types.size(), false);
+  for (const Node& node : pure->nodes) {
+    for (ValueId input : node.inputs) {
+      used[input] = true;
+    }
+  }
+  for (ValueId output : pure->outputs) {
+    used[output] = true;
+  }
+  std::erase_if(pure->nodes, [&](const Node& node) { return node.op->effect && !used[node.output]; });
+  for (Node& node : pure->nodes) {
+    for (auto& inner : node.regions) {
+      inner = without_effects(inner);
+    }
+  }
+  return pure;
+}
 
 using Indices = std::vector<std::size_t>;
 
@@ -47,10 +71,95 @@ Indices watched_indices(std::span<const Tensor> tensors) {
   return indices;
 }
 
+Indices defined_indices(std::span<const Tensor> tensors) {
+  Indices indices;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    if (tensors[i].defined()) {
+      indices.push_back(i);
+    }
+  }
+  return indices;
+}
+
+std::vector<Tensor> defined(std::vector<Tensor> tensors) {
+  std::erase_if(tensors, [](const Tensor& tensor) { return !tensor.defined(); });
+  return tensors;
+}
+
+/// `tensors`, one for each floating-point type, at its place among all.
+std::vector<Tensor> by_floating(std::span<const TensorType> types, std::span<const Tensor> tensors) {
+  std::vector<Tensor> result;
+  std::size_t next = 0;
+  for (const TensorType& type : types) {
+    result.push_back(is_floating(type.dtype) && next < tensors.size() ? tensors[next++] : Tensor());
+  }
+  return result;
+}
+
+/// The body of a loop on values and tangents. Carries: the values, then the tangents of floating-point ones; rows: xs,
+/// then the tangents of some of them.
+struct DualBody {
+  const Graph& body;
+  std::size_t carries;
+  std::size_t scanned;
+  std::vector<Tensor> closed;
+  Indices targets;  ///< inputs of the body with tangents: floating-point carries, then xs, then closed
+  std::size_t carry_tangents;
+  std::vector<Tensor> closed_tangents;
+  Location where;
+
+  /// New carries, then the tangents of ys.
+  std::vector<Tensor> operator()(std::span<const Tensor> arguments) const {
+    const auto values = arguments.first(carries);
+    const auto tangents = arguments.subspan(carries, carry_tangents);
+    const auto rows = arguments.subspan(carries + carry_tangents);
+    std::vector<Tensor> inputs(values.begin(), values.end());
+    inputs.insert(inputs.end(), rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(scanned));
+    inputs.insert(inputs.end(), closed.begin(), closed.end());
+    std::vector<Tensor> all(tangents.begin(), tangents.end());
+    all.insert(all.end(), rows.begin() + static_cast<std::ptrdiff_t>(scanned), rows.end());
+    all.insert(all.end(), closed_tangents.begin(), closed_tangents.end());
+    const RegionTangents dual = region_jvp(body, inputs, targets, all, where);
+    std::vector<Tensor> results(dual.values.begin(), dual.values.begin() + static_cast<std::ptrdiff_t>(carries));
+    const std::vector<Tensor> given = defined(dual.tangents);
+    results.insert(results.end(), given.begin(), given.end());
+    return results;
+  }
+};
+
+/// A loop's inputs on the way to its dual: carries with tangents, xs with tangents, and the body.
+struct DualLoop {
+  std::vector<Tensor> init;
+  std::vector<Tensor> xs;
+  DualBody body;
+
+  DualLoop(const Graph& region, std::size_t carries, std::size_t scanned, const std::vector<Tensor>& inputs,
+           std::span<const Tensor> tangents, Location where)
+      : body{region, carries, scanned, {}, {}, 0, {}, where} {
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      (i < carries ? init : i < carries + scanned ? xs : body.closed).push_back(inputs[i]);
+    }
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      const bool is_carry = i < carries && is_floating(inputs[i].dtype());
+      if (is_carry || tangents[i].defined()) {
+        body.targets.push_back(i);
+        (i < carries             ? init
+         : i < carries + scanned ? xs
+                                 : body.closed_tangents)
+            .push_back(or_zeros(tangents[i], inputs[i].type(), where));
+      }
+    }
+    body.carry_tangents = init.size() - carries;
+  }
+};
+
 class CondRule final : public autograd::CustomRule {
  public:
   CondRule(const Regions& regions, std::span<const Tensor> inputs, Location where)
-      : regions_(regions), predicate_(inputs[0]), inputs_(inputs.begin() + 1, inputs.end()), where_(where) {}
+      : regions_{without_effects(regions[0]), without_effects(regions[1])},
+        predicate_(inputs[0]),
+        inputs_(inputs.begin() + 1, inputs.end()),
+        where_(where) {}
 
   std::vector<Tensor> vjp(std::span<const Tensor> cotangents) override {
     const Indices targets = watched_indices(inputs_);
@@ -77,6 +186,22 @@ class CondRule final : public autograd::CustomRule {
     return gradients;
   }
 
+  std::vector<Tensor> jvp(std::span<const Tensor> tangents) override {
+    const Indices targets = defined_indices(tangents);
+    std::vector<Tensor> operands = saved(inputs_);
+    const std::size_t count = operands.size();
+    for (std::size_t target : targets) {
+      operands.push_back(tangents[target]);
+    }
+    const auto forward = [&](const Graph& branch) {
+      return [&](std::span<const Tensor> arguments) {
+        return defined(region_jvp(branch, arguments.first(count), targets, arguments.subspan(count), where_).tangents);
+      };
+    };
+    return by_floating(output_types(),
+                       cond_flat(predicate_, forward(*regions_[0]), forward(*regions_[1]), operands, where_));
+  }
+
  private:
   Regions regions_;
   Tensor predicate_;
@@ -88,12 +213,12 @@ class CondRule final : public autograd::CustomRule {
 class LoopRule final : public autograd::CustomRule {
  public:
   /// `body` gives, as its last outputs, the carries that it was given; `inputs`: carries, xs, closed.
-  LoopRule(const ScanAttributes& attributes, std::shared_ptr<const Graph> body, Tensor count,
+  LoopRule(const ScanAttributes& attributes, const std::shared_ptr<const Graph>& body, Tensor count,
            std::span<const Tensor> inputs, Location where)
       : attributes_(attributes),
         carries_(static_cast<std::size_t>(attributes.carries)),
         scanned_(static_cast<std::size_t>(attributes.scanned)),
-        body_(std::move(body)),
+        body_(without_effects(body)),
         count_(std::move(count)),
         inputs_(inputs.begin(), inputs.end()),
         where_(where) {}
@@ -168,6 +293,13 @@ class LoopRule final : public autograd::CustomRule {
     return gradients;
   }
 
+  std::vector<Tensor> jvp(std::span<const Tensor> tangents) override {
+    const DualLoop dual(*body_, carries_, scanned_, saved(inputs_), tangents, where_);
+    const std::vector<Tensor> flat =
+        scan_flat(dual.body, dual.init, dual.xs, {attributes_.length, attributes_.reverse}, count_, where_);
+    return by_floating(output_types(), std::span(flat).subspan(carries_));
+  }
+
  private:
   std::vector<Tensor> history() const {
     std::vector<Tensor> result;
@@ -193,16 +325,36 @@ class LoopRule final : public autograd::CustomRule {
   autograd::TapeNode* node_ = nullptr;
 };
 
-/// Of a while_loop without a bound.
+/// Of a while_loop without a bound: forward mode only.
 class UnboundedRule final : public autograd::CustomRule {
  public:
-  explicit UnboundedRule(Location where) : where_(where) {}
+  UnboundedRule(const WhileAttributes& attributes, const Regions& regions, std::span<const Tensor> inputs,
+                Location where)
+      : carries_(static_cast<std::size_t>(attributes.carries)),
+        regions_{without_effects(regions[0]), without_effects(regions[1])},
+        inputs_(inputs.begin(), inputs.end()),
+        where_(where) {}
+
   std::vector<Tensor> vjp(std::span<const Tensor> /*cotangents*/) override {
     throw Error("while_loop: the reverse mode has to store each iteration, and the loop has no bound", where_,
                 "give it one, WhileOptions{.max_iterations = ...}; or use scan, or forward mode");
   }
 
+  std::vector<Tensor> jvp(std::span<const Tensor> tangents) override {
+    const DualLoop dual(*regions_[1], carries_, 0, saved(inputs_), tangents, where_);
+    const auto condition = [&](std::span<const Tensor> arguments) {
+      std::vector<Tensor> values(arguments.begin(), arguments.begin() + static_cast<std::ptrdiff_t>(carries_));
+      values.insert(values.end(), dual.body.closed.begin(), dual.body.closed.end());
+      return evaluate(*regions_[0], values);
+    };
+    const std::vector<Tensor> flat = while_flat(condition, dual.body, dual.init, {}, where_);
+    return by_floating(output_types(), std::span(flat).subspan(carries_));
+  }
+
  private:
+  std::size_t carries_;
+  Regions regions_;
+  std::vector<Tensor> inputs_;
   Location where_;
 };
 
@@ -268,7 +420,7 @@ std::vector<Tensor> apply_control(const OpDef& op, const void* attributes, const
   WhileAttributes loop = *static_cast<const WhileAttributes*>(attributes);
   if (loop.limit == 0) {
     std::vector<Tensor> results = run(attributes, regions);
-    connect(std::make_unique<UnboundedRule>(where), inputs, results, where);
+    connect(std::make_unique<UnboundedRule>(loop, regions, inputs, where), inputs, results, where);
     return results;
   }
   const bool recorded = loop.record;  // already, inside a region that is differentiated once more

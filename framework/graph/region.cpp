@@ -9,6 +9,7 @@
 #include "framework/core/tensor_body.h"
 #include "framework/graph/control_apply.h"
 #include "framework/ops/apply.h"
+#include "framework/ops/creation.h"
 #include "framework/ops/elementwise.h"
 #include "framework/ops/view.h"
 
@@ -142,6 +143,31 @@ std::vector<Tensor> region_vjp(const Graph& region, std::span<const Tensor> inpu
     results.push_back(all[output]);
   }
   return autograd::gradients(results, watched, cotangents, {/*release=*/true, serial}, where).gradients;
+}
+
+RegionTangents region_jvp(const Graph& region, std::span<const Tensor> inputs, std::span<const std::size_t> targets,
+                          std::span<const Tensor> tangents, Location where) {
+  const EnableGrad enable;
+  const autograd::SaveAll save_all;
+  const std::uint64_t serial = autograd::next_serial();
+  std::vector<Tensor> arguments(inputs.begin(), inputs.end());
+  std::vector<Tensor> watched;
+  for (std::size_t target : targets) {
+    arguments[target] = autograd::watch(arguments[target], where);
+    watched.push_back(arguments[target]);
+  }
+  RegionTangents result{evaluate(region, arguments), {}};
+  result.tangents = autograd::push_forward(watched, tangents, result.values, serial, where).tangents;
+  for (std::size_t i = 0; i < result.values.size(); ++i) {
+    const TensorType& type = result.values[i].type();
+    if (!is_floating(type.dtype)) {
+      result.tangents[i] = Tensor();
+    } else if (!result.tangents[i].defined()) {
+      result.tangents[i] = full(type.shape, 0.0, type.dtype, where);
+    }
+    result.values[i] = detached_alias(result.values[i]);
+  }
+  return result;
 }
 
 }  // namespace diptych::graph

@@ -60,4 +60,12 @@ std::vector<Tensor> region_vjp(const Graph& region, std::span<const Tensor> inpu
                                std::span<const std::size_t> outputs, std::span<const Tensor> cotangents,
                                std::span<const std::size_t> targets, Location where);
 
+struct RegionTangents {
+  std::vector<Tensor> values;
+  std::vector<Tensor> tangents;  ///< one per output; undefined where it isn't floating-point
+};
+/// A region's outputs and their tangents, given those of the inputs `targets` (indices).
+RegionTangents region_jvp(const Graph& region, std::span<const Tensor> inputs, std::span<const std::size_t> targets,
+                          std::span<const Tensor> tangents, Location where);
+
 }  // namespace diptych::graph

@@ -204,7 +204,8 @@ struct OpDef {
   }
 };
 
-/// All ops by name, sorted.
+/// All ops without effects by name, sorted. Ops with effects (debug.h) are found by name only, and control flow
+/// (graph/control_ops.h) is no op: tests, fuzzers and pages that go through the registry need not know them.
 std::span<const OpDef* const> registry();
 /// Null if there is none.
 const OpDef* find_op(std::string_view name);

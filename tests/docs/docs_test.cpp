@@ -26,6 +26,22 @@ TEST(Documents, TheOpsPageIsCurrent) {
       << "renew it: build/release/diptych list --ops --markdown > docs/ops.md";
 }
 
+/// Any space or line break as one space.
+std::string reflowed(const std::string& text) { return std::regex_replace(text, std::regex("\\s+"), " "); }
+
+TEST(Documents, ExamplesOfControlFlowAreCompiled) {
+  const std::string examples =
+      reflowed(text_of(fs::path(DIPTYCH_SOURCE) / "tests/graph/control_flow_examples_test.cpp"));
+  const std::string page = reflowed(text_of(fs::path(DIPTYCH_SOURCE) / "docs/control-flow.md"));
+  int blocks = 0;
+  for (std::size_t at = page.find("```cpp "); at != std::string::npos; at = page.find("```cpp ", at + 1)) {
+    const std::string block = page.substr(at + 7, page.find("```", at + 7) - at - 7);
+    EXPECT_NE(examples.find(block), std::string::npos) << block;
+    ++blocks;
+  }
+  EXPECT_EQ(blocks, 4);
+}
+
 TEST(Documents, LinksLeadSomewhere) {
   const std::regex link(R"(\]\(([^)#: ]+)\))");
   std::vector<fs::path> pages = {fs::path(DIPTYCH_SOURCE) / "README.md", fs::path(DIPTYCH_SOURCE) / "CONTRIBUTING.md"};

@@ -18,16 +18,6 @@ Tensor f64(const std::vector<double>& values, const Shape& shape) { return Tenso
 Tensor above(const Tensor& x, double number) { return greater(x, full_like(x, number)); }
 Tensor below(const Tensor& x, double number) { return less(x, full_like(x, number)); }
 
-/// Elements [start, stop) of a vector.
-Tensor part(const Tensor& x, std::int64_t start, std::int64_t stop) {
-  std::vector<double> selector(static_cast<std::size_t>((stop - start) * x.numel()), 0.0);
-  for (std::int64_t i = start; i < stop; ++i) {
-    selector[static_cast<std::size_t>((i - start) * x.numel() + i)] = 1;
-  }
-  const Tensor column = reshape(x, {x.numel(), 1});
-  return reshape(matmul(f64(selector, {stop - start, x.numel()}), column), {stop - start});
-}
-
 using Scalar = std::function<Tensor(const Tensor&)>;
 
 /// Central differences of a scalar function, element by element.
@@ -74,6 +64,13 @@ void check_gradients(const Scalar& function, const Tensor& x) {
     expect_same_bits(jit(first, {.pipeline = variant.pipeline})(x), first(x), variant.name + ", first order");
     expect_same_bits(jit(second, {.pipeline = variant.pipeline})(x), second(x), variant.name + ", second order");
   }
+  // Forward mode: the directional derivative, and to the same bits in a graph.
+  const Tensor direction = full_like(x, 1.0) + x * 0.5;
+  const auto forward = [&](const Tensor& at) { return std::get<1>(jvp(function, at, direction)); };
+  const Tensor tangent = forward(x);
+  EXPECT_NEAR(tangent.item(), sum(first(x) * direction).item(), 1e-9 * std::max(1.0, std::abs(tangent.item())));
+  expect_same_bits(jit(forward)(x), tangent, "forward mode");
+  expect_near(grad(forward)(x), differences(forward, x), "reverse over forward");
   // A graph that is called with a tape around it.
   auto graph = jit(function);
   const Tensor through = grad([&](const Tensor& at) { return graph(at); })(x);
@@ -117,14 +114,14 @@ TEST(ControlFlowGradient, ABranchThatDoesNotReadGivesZeros) {
 TEST(ControlFlowGradient, OfScan) {
   // A recurrent cell: carries, rows and closed-over weights all matter.
   const auto program = [](const Tensor& x) {
-    const Tensor w = reshape(part(x, 0, 4), {2, 2});
-    const Tensor xs = reshape(part(x, 4, 10), {3, 2});
+    const Tensor w = reshape(slice(x, 0, 0, 4), {2, 2});
+    const Tensor xs = reshape(slice(x, 0, 4, 10), {3, 2});
     const auto [last, ys] = scan(
         [&](const Tensor& h, const Tensor& row) {
           const Tensor next = tanh(reshape(matmul(reshape(h, {1, 2}), w), {2}) + row);
           return std::pair(next, next * h);
         },
-        part(x, 0, 2), xs);
+        slice(x, 0, 0, 2), xs);
     return sum(last * last) + sum(ys);
   };
   check_gradients(program, f64({0.3, -0.7, 0.2, 0.5, 0.9, -0.4, 0.1, 0.6, -0.8, 0.25}, {10}));
@@ -136,7 +133,7 @@ TEST(ControlFlowGradient, OfReversedScanWithAStridedOperand) {
         [&](const Tensor& c, const Tensor& row) {
           return std::pair(c * row + 1, std::pair(sum(c * row), transpose(reshape(c, {1, 2}))));
         },
-        part(x, 0, 2), transpose(reshape(x, {2, 3})), {.reverse = true});
+        slice(x, 0, 0, 2), transpose(reshape(x, {2, 3})), {.reverse = true});
     return sum(last) + sum(ys.first * ys.first) + sum(ys.second);
   };
   check_gradients(program, f64({0.3, -0.7, 0.2, 0.5, 0.9, -0.4}, {6}));
@@ -170,7 +167,7 @@ TEST(ControlFlowGradient, OfNestedControlFlow) {
               above(sum(row), 0), [&] { return sigmoid(grown) * row; }, [&] { return grown * 0.1 + sum(x); });
           return std::pair(next, grown);
         },
-        part(x, 0, 1), reshape(x, {4, 1}));
+        slice(x, 0, 0, 1), reshape(x, {4, 1}));
     return sum(last) + sum(ys * ys);
   };
   check_gradients(program, f64({0.3, -0.7, 0.2, 0.5}, {4}));
@@ -272,6 +269,20 @@ TEST(ControlFlowGradient, OfALoopWithoutABoundSaysWhatToDo) {
     });
     EXPECT_THAT(message, AllOf(HasSubstr("max_iterations"), HasSubstr("forward mode"),
                                HasSubstr("control_flow_gradient_test.cpp")));
+  }
+}
+
+TEST(ControlFlowGradient, OfALoopWithoutABoundInForwardMode) {
+  const Tensor rate = Tensor::scalar(1.5);
+  const auto program = [&](const Tensor& x) {
+    return while_loop([](const Tensor& y) { return below(y, 4); }, [&](const Tensor& y) { return y * y * rate + x; },
+                      x);
+  };
+  const auto forward = [&](const Tensor& x) { return std::get<1>(jvp(program, x, Tensor::scalar(1.0))); };
+  for (const double at : {0.4, 0.9, 5.0}) {
+    const Tensor x = Tensor::scalar(at);
+    expect_near(forward(x), differences(program, x), "forward");
+    expect_same_bits(jit(forward)(x), forward(x), "graph");
   }
 }
 

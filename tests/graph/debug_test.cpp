@@ -95,6 +95,28 @@ TEST_F(Debug, PrintsTheForwardPassOfAGradientInOrder) {
   EXPECT_EQ(taken(), "loss: f32[] {5}\n");
 }
 
+TEST_F(Debug, GradientsShowNothingAgain) {
+  const auto loss = [](const Tensor& x) {
+    return scan(
+               [&](const Tensor& c, const Tensor& row) {
+                 const Tensor next = cond(
+                     greater(row, full({}, 1)), [&] { return debug::print("c", c) * row; }, [&] { return c; });
+                 return std::pair(next, std::tuple<>());
+               },
+               debug::print("sum", sum(x)), x)
+        .first;
+  };
+  const auto program = [&](const Tensor& x) { return grad(loss)(x); };
+  const Tensor x = f32({1, 2, 3}, {3});
+  const std::string expected = "sum: f32[] {6}\nc: f32[] {6}\nc: f32[] {12}\n";
+  testing::expect_same_bits(program(x), f32({6, 24, 18}, {3}), "eager");  // (a + b + c) b c, but a isn't a factor
+  EXPECT_EQ(taken(), expected);
+  testing::expect_same_bits(jit(program)(x), f32({6, 24, 18}, {3}), "graph");
+  EXPECT_EQ(taken(), expected);
+  jvp(loss, x, x);
+  EXPECT_EQ(taken(), expected);
+}
+
 TEST_F(Debug, AnEffectWithoutResultsIsEnoughToKeepALoop) {
   auto graph = jit([](const Tensor& xs) {
     scan([](const std::tuple<>& none, const Tensor& x) { return std::pair(none, std::tuple(debug::print("x", x))); },
