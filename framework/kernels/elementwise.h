@@ -34,6 +34,19 @@ struct Result {
   using type = decltype(call<Fn, Attributes>(static_cast<const Attributes*>(nullptr), std::declval<In>()...));
 };
 
+/// Attributes by value: what is behind a pointer can't be read under a condition, so such loops wouldn't vectorise.
+template <class Attributes>
+struct Local {
+  explicit Local(const Attributes* attributes) : value(*attributes) {}
+  const Attributes* get() const { return &value; }
+  Attributes value;
+};
+template <>
+struct Local<void> {
+  explicit Local(const void* /*attributes*/) {}
+  static const void* get() { return nullptr; }
+};
+
 /// `Pattern` bit i: input i is one value for the whole loop.
 template <unsigned Pattern, class Fn, class Attributes, class Out, class... In, std::size_t... I>
 DIPTYCH_INLINE void dense_loop(std::int64_t n, void* const* data, const Attributes* attributes,
@@ -42,11 +55,12 @@ DIPTYCH_INLINE void dense_loop(std::int64_t n, void* const* data, const Attribut
   const std::tuple<const In*...> in{static_cast<const In*>(data[I])...};
   const std::tuple<In...> fixed{(((Pattern >> I) & 1U) != 0 ? *std::get<I>(in) : In())...};
   (void)fixed;
+  const Local<Attributes> local(attributes);
   // An output may be exactly an input (in place), never a shifted one: no dependence from one element to the next.
 #pragma GCC ivdep
   for (std::int64_t i = 0; i < n; ++i) {
     out[i] =
-        call<Fn, Attributes>(attributes, (((Pattern >> I) & 1U) != 0 ? std::get<I>(fixed) : std::get<I>(in)[i])...);
+        call<Fn, Attributes>(local.get(), (((Pattern >> I) & 1U) != 0 ? std::get<I>(fixed) : std::get<I>(in)[i])...);
   }
 }
 

@@ -78,7 +78,7 @@ DIPTYCH_INLINE T pow(T x, T y) {
   // Whole numbers from 2^mantissa on are even and stay what they are under floor().
   const bool whole = floor(y) == y;
   const T half = T(0.5) * y;
-  const bool odd = whole && floor(half) != half;
+  const bool odd = whole & (floor(half) != half);
   T result = detail::positive_power(a, y);
   const T at_zero = y < T(0) ? kInfinity : T(0);
   const T at_infinity = y < T(0) ? T(0) : kInfinity;
@@ -87,9 +87,9 @@ DIPTYCH_INLINE T pow(T x, T y) {
   const T at_infinite_exponent = (a < T(1)) == (y < T(0)) ? kInfinity : T(0);
   result = abs(y) == kInfinity ? (a == T(1) ? T(1) : at_infinite_exponent) : result;
   result = odd ? copy_sign(result, x) : result;
-  result = x < T(0) && a != kInfinity && !whole ? std::numeric_limits<T>::quiet_NaN() : result;
-  result = x != x || y != y ? x + y : result;
-  return x == T(1) || y == T(0) ? T(1) : result;
+  result = (x < T(0)) & (a != kInfinity) & !whole ? std::numeric_limits<T>::quiet_NaN() : result;
+  result = (x != x) | (y != y) ? x + y : result;
+  return (x == T(1)) | (y == T(0)) ? T(1) : result;
 }
 
 /// Integers wrap around; a negative power of anything but 1 and -1 is 0, as in integer division.

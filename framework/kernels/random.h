@@ -56,15 +56,15 @@ DIPTYCH_INLINE void philox_blocks(RandomState state, std::uint64_t first, std::u
   }
 }
 
-/// The random bits of the elements from `begin` (a multiple of a tile) on.
+/// The random bits of at least `count` <= kTile elements from `begin` (a multiple of kTile) on.
 inline constexpr std::int64_t kTile = 1024;
-DIPTYCH_INLINE void random_tile(RandomState state, std::int64_t begin, std::uint32_t* bits) {
-  for (std::int64_t i = 0; i < kTile; i += 4 * kBlocks) {
+DIPTYCH_INLINE void random_tile(RandomState state, std::int64_t begin, std::int64_t count, std::uint32_t* bits) {
+  for (std::int64_t i = 0; i < count; i += 4 * kBlocks) {
     philox_blocks(state, static_cast<std::uint64_t>(begin + i) / 4, bits + i);
   }
 }
-DIPTYCH_INLINE void random_tile(RandomState state, std::int64_t begin, std::uint64_t* bits) {
-  for (std::int64_t i = 0; i < kTile; i += 2 * kBlocks) {
+DIPTYCH_INLINE void random_tile(RandomState state, std::int64_t begin, std::int64_t count, std::uint64_t* bits) {
+  for (std::int64_t i = 0; i < count; i += 2 * kBlocks) {
     std::uint32_t words[4 * kBlocks];
     philox_blocks(state, static_cast<std::uint64_t>(begin + i) / 2, words);
     for (int half = 0; half < 2; ++half) {
@@ -85,8 +85,8 @@ struct RandomBody {
     alignas(64) typename Draw::Bits bits[detail::kTile];
     const Parameters mine = parameters;  // nothing that is written can be it
     for (std::int64_t begin = 0; begin < n; begin += detail::kTile) {
-      detail::random_tile(state, begin, bits);
       const std::int64_t count = std::min(detail::kTile, n - begin);
+      detail::random_tile(state, begin, count, bits);
 #pragma GCC ivdep
       for (std::int64_t i = 0; i < count; ++i) {
         out[begin + i] = Draw::apply(mine, bits[i]);
@@ -98,15 +98,15 @@ struct RandomBody {
 template <class Draw, class Parameters, class Out>
 using PerIsaRandom = PerIsa<RandomBody<Draw, Parameters, Out>>;
 
-/// The bits of the elements from `begin`, a multiple of kTile, on.
+/// The bits of `count` <= kRandomTile elements, rounded up to 64, from `begin` (a multiple of kRandomTile) on.
 inline constexpr std::int64_t kRandomTile = detail::kTile;
 struct RandomBitsBody {
-  DIPTYCH_INLINE static void run(RandomState state, std::int64_t begin, std::uint32_t* bits) {
-    detail::random_tile(state, begin, bits);
+  DIPTYCH_INLINE static void run(RandomState state, std::int64_t begin, std::int64_t count, std::uint32_t* bits) {
+    detail::random_tile(state, begin, count, bits);
   }
 };
-inline void random_bits(RandomState state, std::int64_t begin, std::uint32_t* bits) {
-  PerIsa<RandomBitsBody>::active()(state, begin, bits);
+inline void random_bits(RandomState state, std::int64_t begin, std::int64_t count, std::uint32_t* bits) {
+  PerIsa<RandomBitsBody>::active()(state, begin, count, bits);
 }
 
 }  // namespace diptych::kernels

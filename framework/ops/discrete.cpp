@@ -200,7 +200,7 @@ void bernoulli_of_kernel(const KernelCall& call) {
     for (std::int64_t i = 0; i < count; ++i) {
       const std::int64_t at = i % kernels::kRandomTile;
       if (at == 0) {
-        kernels::random_bits(state, i, bits);
+        kernels::random_bits(state, i, std::min(kernels::kRandomTile, count - i), bits);
       }
       const auto probability = static_cast<double>(p[i]);
       if (!(probability >= 0 && probability <= 1)) [[unlikely]] {
