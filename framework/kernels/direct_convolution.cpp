@@ -7,26 +7,35 @@
 namespace diptych::kernels {
 namespace {
 
-/// *out += sum of a[i] * b[i] where mask[i], in 32 lanes and a tree.
-template <class T>
-struct MaskedDot {
+/// out[t] += sum of runs[t][i] * b[i] where mask[i], each in 16 lanes and a tree.
+template <class T, int taps>
+struct MaskedDots {
   using Bits = typename math::detail::FloatTraits<T>::Bits;
-  DIPTYCH_INLINE static void run(std::int64_t n, const T* a, const T* b, const Bits* mask, T* out) {
-    constexpr int kLanes = 32;
-    T lanes[kLanes] = {};
+  DIPTYCH_INLINE static void run(std::int64_t n, const T* const* runs, const T* b, const Bits* mask, T* out) {
+    constexpr int kLanes = 16;
+    const T* in[taps];
+    T lanes[taps][kLanes] = {};
+    for (int t = 0; t < taps; ++t) {
+      in[t] = runs[t];
+    }
     for (std::int64_t i = 0; i < n; i += kLanes) {
-      for (int j = 0; j < kLanes; ++j) {
-        // Between the rows `b` is zero, but `a` isn't ours and may be NaN.
-        const T value = std::bit_cast<T>(std::bit_cast<Bits>(a[i + j]) & mask[i + j]);
-        lanes[j] = math::fma(value, b[i + j], lanes[j]);
+#pragma GCC unroll 16
+      for (int t = 0; t < taps; ++t) {
+        for (int j = 0; j < kLanes; ++j) {
+          // Between the rows `b` is zero, but the run isn't ours there and may be NaN.
+          const T value = std::bit_cast<T>(std::bit_cast<Bits>(in[t][i + j]) & mask[i + j]);
+          lanes[t][j] = math::fma(value, b[i + j], lanes[t][j]);
+        }
       }
     }
-    for (int half = kLanes / 2; half > 0; half /= 2) {
-      for (int j = 0; j < half; ++j) {
-        lanes[j] += lanes[j + half];
+    for (int t = 0; t < taps; ++t) {
+      for (int half = kLanes / 2; half > 0; half /= 2) {
+        for (int j = 0; j < half; ++j) {
+          lanes[t][j] += lanes[t][j + half];
+        }
       }
+      out[t] += lanes[t][0];
     }
-    *out += lanes[0];
   }
 };
 
@@ -108,14 +117,23 @@ void direct_weight_gradient(const ConvolutionShape& shape, const T* x, const T* 
   const PhasedPlane layout(shape.rows, shape.columns);
   const Buffer<T> phases(shape.channels * layout.size());
   const Buffer<T> run(layout.run() + PhasedPlane::kSlack);
-  using Bits = typename MaskedDot<T>::Bits;
+  using Bits = typename MaskedDots<T, 1>::Bits;
   const Buffer<Bits> mask(layout.run() + PhasedPlane::kSlack);
   for (std::int64_t row = 0; row < shape.rows.output; ++row) {
     std::fill_n(mask.data() + row * layout.pitch, shape.columns.output, Bits(-1));
   }
   std::fill_n(dweight, shape.groups * shape.outputs * shape.depth(), T(0));
   const auto fill = PerIsa<FillPhases<T>>::active();
-  const auto dot = PerIsa<MaskedDot<T>>::active();
+  const auto three_dots = PerIsa<MaskedDots<T, 3>>::active();
+  const auto dot = PerIsa<MaskedDots<T, 1>>::active();
+  std::vector<const T*> runs;
+  for (std::int64_t channel = 0; channel < shape.channels; ++channel) {
+    for (std::int64_t k = 0; k < shape.rows.kernel; ++k) {
+      for (std::int64_t l = 0; l < shape.columns.kernel; ++l) {
+        runs.push_back(phases.data() + channel * layout.size() + layout.offset(k, l));
+      }
+    }
+  }
   for (std::int64_t group = 0; group < shape.batch * shape.groups; ++group) {
     for (std::int64_t channel = 0; channel < shape.channels; ++channel, x += shape.input_plane()) {
       fill(&layout, x, phases.data() + channel * layout.size());
@@ -123,14 +141,14 @@ void direct_weight_gradient(const ConvolutionShape& shape, const T* x, const T* 
     T* out = dweight + group % shape.groups * shape.outputs * shape.depth();
     for (std::int64_t output = 0; output < shape.outputs; ++output, dy += shape.output_plane()) {
       copy_rows(shape.rows.output, shape.columns.output, dy, shape.columns.output, run.data(), layout.pitch);
-      for (std::int64_t channel = 0; channel < shape.channels; ++channel) {
-        for (std::int64_t k = 0; k < shape.rows.kernel; ++k) {
-          for (std::int64_t l = 0; l < shape.columns.kernel; ++l) {
-            dot(layout.run(), phases.data() + channel * layout.size() + layout.offset(k, l), run.data(), mask.data(),
-                out++);
-          }
-        }
+      std::int64_t done = 0;
+      for (; done + 3 <= shape.depth(); done += 3) {
+        three_dots(layout.run(), runs.data() + done, run.data(), mask.data(), out + done);
       }
+      for (; done < shape.depth(); ++done) {
+        dot(layout.run(), runs.data() + done, run.data(), mask.data(), out + done);
+      }
+      out += shape.depth();
     }
   }
 }

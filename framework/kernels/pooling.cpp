@@ -113,38 +113,41 @@ struct WinnerOfRuns {
   DIPTYCH_INLINE static void run(std::int64_t n, std::int64_t taps, const T* const* runs, T* best, Index* winners) {
     std::int64_t done = 0;
     for (; taps - done >= 9; done += 9) {
-      pass<9>(n, runs + done, done, best, winners);
+      done == 0 ? pass<9, true>(n, runs, 0, best, winners) : pass<9, false>(n, runs + done, done, best, winners);
     }
     for (; taps - done >= 2; done += 2) {
-      pass<2>(n, runs + done, done, best, winners);
+      done == 0 ? pass<2, true>(n, runs, 0, best, winners) : pass<2, false>(n, runs + done, done, best, winners);
     }
     for (; done < taps; ++done) {
-      pass<1>(n, runs + done, done, best, winners);
+      done == 0 ? pass<1, true>(n, runs, 0, best, winners) : pass<1, false>(n, runs + done, done, best, winners);
     }
   }
 
  private:
-  template <int taps>
+  template <int taps, bool first>
   DIPTYCH_INLINE static void pass(std::int64_t n, const T* const* runs, std::int64_t first_tap, T* best,
                                   Index* winners) {
     const T* in[taps];
     for (int t = 0; t < taps; ++t) {
       in[t] = runs[t];
     }
-    const bool first = first_tap == 0;
     const auto base = static_cast<Index>(first_tap);
 #pragma GCC ivdep
     for (std::int64_t i = 0; i < n; ++i) {
-      T champion = first ? -std::numeric_limits<T>::infinity() : best[i];
-      Index number = first ? Index(-1) : winners[i];
+      T champion = -std::numeric_limits<T>::infinity();
+      Index number = -1;
+      if constexpr (!first) {
+        champion = best[i];
+        number = winners[i];
+      }
 #pragma GCC unroll 16
       for (int t = 0; t < taps; ++t) {
         const T challenger = in[t][i];
-        const bool wins =
-            static_cast<bool>(static_cast<int>(challenger > champion) |
-                              (static_cast<int>(challenger != challenger) & static_cast<int>(champion == champion)));
-        champion = wins ? challenger : champion;
-        number = wins ? static_cast<Index>(base + t) : number;
+        // Larger or NaN, and not beside a NaN. As a mask, or the compiler makes branches of it.
+        const Index wins = -static_cast<Index>(!(challenger <= champion)) & -static_cast<Index>(champion == champion);
+        champion =
+            std::bit_cast<T>((std::bit_cast<Index>(challenger) & wins) | (std::bit_cast<Index>(champion) & ~wins));
+        number = (static_cast<Index>(base + t) & wins) | (number & ~wins);
       }
       best[i] = champion;
       winners[i] = number;

@@ -74,9 +74,8 @@ std::function<void()> batch_norm_backward(const Planes& p) {
 
 std::function<void()> layer_norm(std::int64_t rows, std::int64_t columns) {
   const torch::Tensor w = torch::randn({columns});
-  return single_threaded([x = torch::randn({rows, columns}), w, columns] {
-    return at::native_layer_norm(x, {columns}, w, w, 1e-5);
-  });
+  return single_threaded(
+      [x = torch::randn({rows, columns}), w, columns] { return at::native_layer_norm(x, {columns}, w, w, 1e-5); });
 }
 std::function<void()> layer_norm_backward(std::int64_t rows, std::int64_t columns) {
   const torch::Tensor x = torch::randn({rows, columns});
