@@ -11,18 +11,20 @@
 #include "framework/core/tensor.h"
 #include "framework/core/variable.h"
 #include "framework/data/dataset.h"
+#include "framework/data/prefetch.h"
+#include "framework/data/synthetic.h"
 #include "framework/graph/jit.h"
 #include "framework/io/checkpoint.h"
+#include "framework/nn/activation.h"
+#include "framework/nn/attention.h"
 #include "framework/nn/containers.h"
+#include "framework/nn/convolution.h"
 #include "framework/nn/init.h"
 #include "framework/nn/layers.h"
 #include "framework/nn/loss.h"
 #include "framework/nn/module.h"
-<<<<<<< HEAD
 #include "framework/ops/attention.h"
-=======
 #include "framework/ops/convolution.h"
->>>>>>> 3c3a6a42beed0230fbf839ba9bac26d91d862bd6
 #include "framework/ops/creation.h"
 #include "framework/ops/elementwise.h"
 #include "framework/ops/inplace.h"
