@@ -13,6 +13,7 @@ namespace diptych::autograd {
 namespace {
 
 constinit std::atomic<std::uint64_t> serial_counter{1};
+constinit std::atomic<std::int64_t> watched_tensors{0};  ///< leaves that are alive, on all threads
 
 static_assert(sizeof(TapeNode) % alignof(TapeInput) == 0);
 
@@ -60,6 +61,9 @@ void destroy(TapeNode* node) noexcept {
     TapeNode* next = dead;
     dead = reinterpret_cast<TapeNode*>(next->serial);
     const std::size_t size = block_size(next->input_count);
+    if (next->is_leaf) {
+      watched_tensors.fetch_sub(1, std::memory_order_relaxed);
+    }
     for (TapeInput& input : next->inputs()) {
       input.~TapeInput();
     }
@@ -68,6 +72,8 @@ void destroy(TapeNode* node) noexcept {
   }
   active = false;
 }
+
+bool may_want_gradients() { return thread_context.grad_enabled && watched_tensors.load(std::memory_order_relaxed) > 0; }
 
 std::uint64_t next_serial() { return serial_counter.load(std::memory_order_relaxed); }
 
@@ -148,6 +154,8 @@ Tensor watch(const Tensor& tensor, Location where) {
   Tensor alias = detached_alias(tensor);
   TapeNode* node = new_node(1);
   node->where = where;
+  node->is_leaf = true;
+  watched_tensors.fetch_add(1, std::memory_order_relaxed);
   connect(node->inputs()[0], edge_of(tensor));
   attach(alias, Reference<TapeNode>::adopt(node), 0);
   return alias;

@@ -65,6 +65,7 @@ struct TapeNode {
   std::uint32_t input_count = 0;
   std::uint32_t output_count = 1;
   bool released = false;  ///< a backward has freed what was saved
+  bool is_leaf = false;   ///< made by watch()
   std::uint32_t output_version = 0;
   std::uint64_t serial = 0;
   const OpDef* op = nullptr;
@@ -90,6 +91,9 @@ void record_custom(std::unique_ptr<CustomRule> rule, std::span<const Tensor> inp
 /// The same elements as a new tensor that gradients can be asked for; still connected to the tape of `tensor`. Throws
 /// DTypeError for types without gradient.
 Tensor watch(const Tensor& tensor, Location where = Location::current());
+
+/// False where surely no gradient is asked for now: the thread records nothing, or nothing is watched anywhere.
+bool may_want_gradients();
 
 /// Serial of the next node: nodes recorded later have this serial or a higher one.
 std::uint64_t next_serial();

@@ -9,6 +9,10 @@
 
 namespace diptych {
 
+namespace runtime {
+struct Failure;
+}
+
 /// The bytes behind one or more tensors. The header sits in the same block as the data, so a fresh tensor costs one
 /// allocation here. Not a public type.
 struct alignas(allocator::kAlignment) Storage {
@@ -18,6 +22,10 @@ struct alignas(allocator::kAlignment) Storage {
   bool viewed = false;        ///< some tensor is or was a view of it
   std::size_t bytes;
   Location written;  ///< of the last update in place
+  // Set only if a launch queue writes the elements (TensorBody::is_pending): the launch, and why it didn't write them.
+  std::uint32_t launch_queue;
+  std::uint64_t launch;
+  const runtime::Failure* failure;
 
   void* data() noexcept { return this + 1; }
 };

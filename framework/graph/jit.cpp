@@ -154,20 +154,20 @@ JitFunction::Entry& JitFunction::State::find_or_compile(std::span<const Tensor> 
     for (std::size_t i = 0; i < arguments.size(); ++i) {
       entry.types.push_back(arguments[i].type());
       entry.strides.push_back(arguments[i].strides());
-      traced.push_back(capture.argument(arguments[i].type(), fmt::format("argument{}", i)));
+      traced.push_back(capture.argument(arguments[i].type(), fmt::format("argument{}", i), &entry.strides.back()));
     }
     const CaptureScope scope(&capture);
     const Guards::Recorder recorder(entry.guards);
     entry.graph = capture.finish(function(traced, entry.structure), where);
   }
   line.capture_seconds = watch.lap();
-  line.captured_nodes = entry.graph.nodes.size();
+  line.captured_nodes = count_nodes(entry.graph);
   {
     const trace::Zone zone(&kPasses);
     line.passes = passes::run_pipeline(entry.graph, options.pipeline);
   }
   line.passes_seconds = watch.lap();
-  line.nodes = entry.graph.nodes.size();
+  line.nodes = count_nodes(entry.graph);
   {
     const trace::Zone zone(&kLower);
     const auto enabled = [&](const char* step) { return !options.pipeline.disabled.contains(step); };

@@ -326,8 +326,12 @@ void weight_gradient(const ConvolutionShape& shape, const T* x, const T* dy, T* 
   }
 }
 
+/// Not for empty results, whose shapes may be anything.
 template <class Fn>
-void with_type(DType dtype, const Fn& fn) {
+void with_type(DType dtype, std::int64_t elements, const Fn& fn) {
+  if (elements == 0) {
+    return;
+  }
   if (dtype == DType::float32) {
     fn.template operator()<float>();
   } else {
@@ -339,7 +343,7 @@ void with_type(DType dtype, const Fn& fn) {
 
 void convolution(const ConvolutionShape& shape, DType dtype, const void* x, const void* weight, const void* bias,
                  void* y) {
-  with_type(dtype, [&]<class T>() {
+  with_type(dtype, shape.batch * shape.groups * shape.outputs * shape.output_plane(), [&]<class T>() {
     const auto run = direct_convolution_fits(shape) ? direct_convolution<T> : forward<T>;
     run(shape, static_cast<const T*>(x), static_cast<const T*>(weight), static_cast<const T*>(bias),
         static_cast<T*>(y));
@@ -348,7 +352,7 @@ void convolution(const ConvolutionShape& shape, DType dtype, const void* x, cons
 
 void convolution_input_gradient(const ConvolutionShape& shape, DType dtype, const void* dy, const void* weight,
                                 void* dx) {
-  with_type(dtype, [&]<class T>() {
+  with_type(dtype, shape.batch * shape.groups * shape.channels * shape.input_plane(), [&]<class T>() {
     const auto run = direct_convolution_fits(shape) ? direct_input_gradient<T> : input_gradient<T>;
     run(shape, static_cast<const T*>(dy), static_cast<const T*>(weight), static_cast<T*>(dx));
   });
@@ -356,7 +360,7 @@ void convolution_input_gradient(const ConvolutionShape& shape, DType dtype, cons
 
 void convolution_weight_gradient(const ConvolutionShape& shape, DType dtype, const void* x, const void* dy,
                                  void* dweight) {
-  with_type(dtype, [&]<class T>() {
+  with_type(dtype, shape.groups * shape.outputs * shape.depth(), [&]<class T>() {
     const auto run = direct_convolution_fits(shape) ? direct_weight_gradient<T> : weight_gradient<T>;
     run(shape, static_cast<const T*>(x), static_cast<const T*>(dy), static_cast<T*>(dweight));
   });

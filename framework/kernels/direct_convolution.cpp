@@ -2,58 +2,10 @@
 
 #include <vector>
 
-#include "framework/core/storage.h"
-#include "framework/kernels/phased_plane.h"
-#include "framework/kernels/scalar_math.h"
+#include "framework/kernels/runs.h"
 
 namespace diptych::kernels {
 namespace {
-
-template <class T>
-class Buffer {
- public:
-  explicit Buffer(std::int64_t size) : storage_(allocate_storage(static_cast<std::size_t>(size) * sizeof(T))) {
-    std::fill_n(data(), size, T(0));
-  }
-  T* data() const { return static_cast<T*>(storage_->data()); }
-
- private:
-  StorageRef storage_;
-};
-
-/// out[i] = start + sum over taps of weights[t] * runs[t][i], in the order of the taps. Overshoots to whole blocks.
-template <class T, int fixed_taps>
-struct CombineRuns {
-  DIPTYCH_INLINE static void run(std::int64_t n, std::int64_t taps, const T* const* runs, const T* weights, T start,
-                                 T* out) {
-    constexpr int kBlockSize = 256 / sizeof(T) / (fixed_taps > 0 ? 2 : 1);
-    static_assert(kBlockSize <= PhasedPlane::kSlack);
-    const std::int64_t count = fixed_taps > 0 ? fixed_taps : taps;
-    for (std::int64_t i = 0; i < n; i += kBlockSize) {
-      T total[kBlockSize];
-      for (int j = 0; j < kBlockSize; ++j) {
-        total[j] = start;
-      }
-      for (std::int64_t t = 0; t < count; ++t) {
-        const T weight = weights[t];
-        const T* in = runs[t] + i;
-        for (int j = 0; j < kBlockSize; ++j) {
-          total[j] = math::fma(weight, in[j], total[j]);
-        }
-      }
-      for (int j = 0; j < kBlockSize; ++j) {
-        out[i + j] = total[j];
-      }
-    }
-  }
-};
-
-template <class T>
-void combine_runs(std::int64_t n, const std::vector<const T*>& runs, const T* weights, T start, T* out) {
-  const auto taps = static_cast<std::int64_t>(runs.size());
-  const auto run = taps == 9 ? PerIsa<CombineRuns<T, 9>>::active() : PerIsa<CombineRuns<T, 0>>::active();
-  run(n, taps, runs.data(), weights, start, out);
-}
 
 /// *out += sum of a[i] * b[i] where mask[i], in 32 lanes and a tree.
 template <class T>
@@ -78,33 +30,11 @@ struct MaskedDot {
   }
 };
 
-template <class T>
-struct FillPhases {
-  DIPTYCH_INLINE static void run(const PhasedPlane* layout, const T* plane, T* phases) {
-    fill_phases(*layout, plane, phases);
-  }
-};
-template <class T>
-struct DrainPhases {
-  DIPTYCH_INLINE static void run(const PhasedPlane* layout, const T* phases, T* plane) {
-    drain_phases(*layout, phases, plane);
-  }
-};
-
-/// Rows of `width` elements, `from` and `to` with pitches of their own.
-template <class T>
-void copy_rows(std::int64_t rows, std::int64_t width, const T* from, std::int64_t from_pitch, T* to,
-               std::int64_t to_pitch) {
-  for (std::int64_t row = 0; row < rows; ++row) {
-    std::copy_n(from + row * from_pitch, width, to + row * to_pitch);
-  }
-}
-
 }  // namespace
 
 bool direct_convolution_fits(const ConvolutionShape& shape) {
-  return shape.groups > 1 && shape.channels * shape.outputs <= 16 && shape.channels * shape.outputs > 0 &&
-         PhasedPlane(shape.rows, shape.columns).is_reasonable();
+  return shape.groups > 1 && shape.batch > 0 && shape.channels * shape.outputs <= 16 &&
+         shape.channels * shape.outputs > 0 && PhasedPlane(shape.rows, shape.columns).is_reasonable();
 }
 
 template <class T>

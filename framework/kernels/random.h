@@ -95,4 +95,18 @@ struct RandomBody {
   }
 };
 
+template <class Draw, class Parameters, class Out>
+using PerIsaRandom = PerIsa<RandomBody<Draw, Parameters, Out>>;
+
+/// The bits of the elements from `begin`, a multiple of kTile, on.
+inline constexpr std::int64_t kRandomTile = detail::kTile;
+struct RandomBitsBody {
+  DIPTYCH_INLINE static void run(RandomState state, std::int64_t begin, std::uint32_t* bits) {
+    detail::random_tile(state, begin, bits);
+  }
+};
+inline void random_bits(RandomState state, std::int64_t begin, std::uint32_t* bits) {
+  PerIsa<RandomBitsBody>::active()(state, begin, bits);
+}
+
 }  // namespace diptych::kernels

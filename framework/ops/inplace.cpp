@@ -10,6 +10,7 @@
 #include "framework/ops/creation.h"
 #include "framework/ops/elementwise.h"
 #include "framework/ops/view.h"
+#include "framework/runtime/pipeline.h"
 
 namespace diptych {
 namespace {
@@ -45,6 +46,7 @@ void check(const char* name, const Tensor& x, const Tensor& value, Location wher
 /// The elements of `value` (of x's type, or broadcast to it) into x's storage.
 void write(const Tensor& x, Tensor value, Location where) {
   TensorBody& body = *x.body();
+  synchronize();  // launches that read the old elements come first
   if (value.body()->storage == body.storage) {
     const NoGrad guard;
     value = copy(value, where);  // it may read what was written a moment ago
@@ -69,27 +71,29 @@ Tensor alias_with_tape(const Tensor& x) {
   return alias;
 }
 
-void update_recorded(const char* name, const Tensor& x, const Tensor& value, Compute compute, Location where) {
-  TensorBody& body = *x.body();
+/// Throws unless the tape can follow the update.
+void check_recordable(const char* name, const Tensor& x, Location where) {
+  const TensorBody& body = *x.body();
   if (body.tape && body.tape->op == nullptr && body.tape->custom == nullptr) {
     throw Error(fmt::format("{}: {} is a tensor that gradients are asked for", name, to_string(x.type())), where,
                 "update a copy() of it, or update it under no_grad()");
   }
-  if (body.storage->viewed) {
+  const graph::Capture* capture = thread_context.capture;
+  if (capture != nullptr ? capture->has_views(x) : body.storage->viewed) {
     throw Error(fmt::format("{}: {} is a view or has views, and gradients flow through it", name, to_string(x.type())),
                 where, "build the new tensor with slice_update() or where(), or update it under no_grad()");
   }
-  // A copy, because the rule of the update may read what x was before.
-  const Tensor result = compute(copy(alias_with_tape(x), where), value, where);
-  write(x, detached_alias(result), where);
-  body.tape = result.body()->tape;
-  body.tape_output = result.body()->tape_output;
 }
 
 Tensor update(const char* name, const Tensor& x, const Tensor& value, Compute compute, Location where) {
   check(name, x, value, where);
-  if (thread_context.capture != nullptr) {
-    thread_context.capture->update(name, x, compute(alias_with_tape(x), value, where), where);
+  graph::Capture* capture = thread_context.capture;
+  const bool recorded = thread_context.grad_enabled && (x.requires_grad() || value.requires_grad());
+  if (recorded) {
+    check_recordable(name, x, where);
+  }
+  if (capture != nullptr) {
+    capture->update(name, x, compute(alias_with_tape(x), value, where), where);
     return x;
   }
   if (x.is_traced() || value.is_traced()) {
@@ -100,12 +104,16 @@ Tensor update(const char* name, const Tensor& x, const Tensor& value, Compute co
     throw ShapeError(fmt::format("{}: elements of {} share memory (it was expanded)", name, to_string(x.type())), where,
                      "copy() it first");
   }
-  if (thread_context.grad_enabled && (x.requires_grad() || value.requires_grad())) {
-    update_recorded(name, x, value, compute, where);
+  if (!recorded) {
+    const NoGrad guard;
+    write(x, compute(x, value, where), where);
     return x;
   }
-  const NoGrad guard;
-  write(x, compute(x, value, where), where);
+  // A copy, because the rule of the update may read what x was before.
+  const Tensor result = compute(copy(alias_with_tape(x), where), value, where);
+  write(x, detached_alias(result), where);
+  x.body()->tape = result.body()->tape;
+  x.body()->tape_output = result.body()->tape_output;
   return x;
 }
 

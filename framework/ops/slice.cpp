@@ -113,6 +113,7 @@ void slice_backward_kernel(const KernelCall& call) {
 
 extern const Op kSliceBackward;
 extern const Op kSlice;
+extern const Op kSliceUpdate;
 
 const Op kSliceBackward{{.name = "slice_backward",
                          .doc = "The gradient of slice: the elements at their places along an axis, zeros elsewhere",
@@ -154,6 +155,10 @@ const Op kSlice{
            layout.offset = a.start * strides[axis];
            layout.strides[axis] *= a.step;
            return true;
+         },
+     .write_back =
+         [](const Tensor& base, const Tensor& value, const void* attributes) {
+           return apply_op(kSliceUpdate, attributes, Location::current(), base, value);
          },
      .kernel = [](const KernelCall& call) { kernels::copy_dense(call.inputs[0], call.output.data); },
      .vjp = [](const VjpCall& v) -> Gradients {

@@ -130,5 +130,85 @@ TEST(InPlace, RefusesWhatItCannotRecord) {
   EXPECT_THAT(message_of([&] { fill_(y, 0); }), HasSubstr("is a view or has views"));
 }
 
+/// Runs in eager and as a graph; both must give the same.
+template <class Fn>
+std::vector<Tensor> in_both_modes(Fn fn, const Tensor& x) {
+  std::vector<Tensor> eager = fn(copy(x));
+  auto compiled = jit(fn);
+  for (int call = 0; call < 2; ++call) {
+    const std::vector<Tensor> graph = compiled(x);
+    EXPECT_EQ(graph.size(), eager.size());
+    for (std::size_t i = 0; i < eager.size(); ++i) {
+      EXPECT_TRUE(bitwise_equal(eager[i], graph[i])) << i << ": " << to_string(eager[i]) << " " << to_string(graph[i]);
+    }
+  }
+  return eager;
+}
+
+TEST(InPlaceCapture, ViewsSeeUpdatesInBothDirections) {
+  const auto results = in_both_modes(
+      [](const Tensor& x) {
+        const Tensor base = x * 1.0;
+        const Tensor turned = transpose(base);
+        const Tensor row = slice(turned, 0, 1, 2);  // column 1 of base
+        const Tensor before = base + 0.5;
+        fill_(row, 9);
+        const Tensor middle = turned * 2.0;
+        add_(base, x);
+        mul_(row, row);
+        return std::vector<Tensor>{before, middle, base, turned, row, reshape(base, {-1})};
+      },
+      Tensor::from({1.0, 2.0, 3.0, 4.0, 5.0, 6.0}, {2, 3}));
+  EXPECT_EQ(list(results[1]), (List{2, 8, 18, 18, 6, 12}));
+  EXPECT_EQ(list(results[2]), (List{2, 121, 6, 8, 196, 12}));
+  EXPECT_EQ(list(results[4]), (List{121, 196}));
+}
+
+TEST(InPlaceCapture, TheValueIsNoAlias) {
+  in_both_modes(
+      [](const Tensor& x) {
+        const Tensor a = x * 1.0;
+        const Tensor b = x * 2.0;
+        copy_(a, b);
+        fill_(b, 0);
+        return std::vector<Tensor>{a, b};
+      },
+      vector({1, 2}));
+}
+
+TEST(InPlaceCapture, AVariablesValueIsItsState) {
+  for (const bool graph : {false, true}) {
+    Variable state(vector({1, 2}), "state");
+    auto step = [&](const Tensor& x) { return add_(state.value(), x) * 1.0; };
+    auto compiled = jit(step);
+    for (int call = 0; call < 2; ++call) {
+      graph ? compiled(vector({10, 20})) : step(vector({10, 20}));
+    }
+    EXPECT_EQ(list(state.value()), (List{21, 42})) << graph;
+  }
+}
+
+TEST(InPlaceCapture, GradientsGoThroughIt) {
+  const auto loss = [](const Tensor& x) {
+    const Tensor z = x * 3.0;
+    mul_(z, x);
+    add_(z, x);
+    return sum(z * z);
+  };
+  in_both_modes([&](const Tensor& x) { return std::vector<Tensor>{grad(loss)(x)}; }, vector({2, -1}));
+}
+
+TEST(InPlaceCapture, RefusesWhatAReplayCannotWrite) {
+  auto argument = jit([](const Tensor& x) { return add_(x, x); });
+  EXPECT_THAT(message_of([&] { argument(vector({1})); }), HasSubstr("comes from outside the captured function"));
+  auto view_of_argument = jit([](const Tensor& x) { return fill_(slice(x, 0, 0, 1), 3); });
+  EXPECT_THAT(message_of([&] { view_of_argument(vector({1, 2})); }), HasSubstr("comes from outside"));
+  const Tensor closed = vector({1});
+  auto closure = jit([&](const Tensor& x) { return add_(closed, x); });
+  EXPECT_THAT(message_of([&] { closure(vector({1})); }), HasSubstr("comes from outside"));
+  auto expanded = jit([](const Tensor& x) { return fill_(expand(x * 1.0, {3}), 2); });
+  EXPECT_THAT(message_of([&] { expanded(vector({1})); }), HasSubstr("share memory"));
+}
+
 }  // namespace
 }  // namespace diptych
