@@ -1,6 +1,7 @@
 // Layers against their formulas, written out in double; and in graphs, with their state.
 
 #include <cmath>
+#include <map>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -177,7 +178,208 @@ TEST(Activation, ByName) {
   }
 }
 
-// PENDING
+// ---- normalisation
+
+TEST(BatchNorm, MovesItsStatisticsInTrainingAlone) {
+  BatchNorm1d norm(1, {.eps = 0, .momentum = 0.25, .dtype = DType::float64});
+  const Tensor x = Tensor::from({1.0, 3.0, 5.0, 7.0}, {4, 1});  // mean 4, variance 5, unbiased 20 / 3
+  expect_near(norm(x), {-3 / std::sqrt(5.0), -1 / std::sqrt(5.0), 1 / std::sqrt(5.0), 3 / std::sqrt(5.0)}, 1e-12);
+  expect_near(norm.running_mean, {1}, 1e-12);
+  expect_near(norm.running_var, {0.75 + 0.25 * 20 / 3}, 1e-12);
+  norm.eval();
+  const double deviation = std::sqrt(0.75 + 0.25 * 20 / 3);
+  expect_near(norm(x), {0, 2 / deviation, 4 / deviation, 6 / deviation}, 1e-12);
+  expect_near(norm.running_mean, {1}, 1e-12);
+  EXPECT_EQ(norm.buffers().size(), 2U);
+  EXPECT_EQ(norm.parameters().size(), 2U);
+  EXPECT_EQ(norm.buffers()[1].name(), "running_var");
+}
+
+TEST(BatchNorm, WithoutRunningStatisticsUsesTheBatchInEvalToo) {
+  BatchNorm2d norm(2, {.affine = false, .track_running_stats = false});
+  Rng rng(1);
+  const Tensor x = rng.normal({3, 2, 4, 4}, 5, 2);
+  const Tensor training = norm(x);
+  norm.eval();
+  EXPECT_TRUE(bitwise_equal(training, norm(x)));
+  EXPECT_EQ(norm.state().size(), 0U);
+  EXPECT_THROW(norm(zeros({3, 2})), ShapeError);
+  EXPECT_THROW(BatchNorm1d(0), Error);
+}
+
+TEST(Normalisation, OfOneRow) {
+  const Tensor x = Tensor::from({1.0, 3.0, 5.0, 7.0}, {1, 4});
+  const double root5 = std::sqrt(5.0);
+  const NormOptions exact{.eps = 0, .dtype = DType::float64};
+  expect_near(LayerNorm({4}, exact)(x), {-3 / root5, -1 / root5, 1 / root5, 3 / root5}, 1e-12);
+  expect_near(RMSNorm({4}, exact)(x),
+              {1 / std::sqrt(21.0), 3 / std::sqrt(21.0), 5 / std::sqrt(21.0), 7 / std::sqrt(21.0)}, 1e-12);
+  expect_near(GroupNorm(2, 4, exact)(x), {-1, 1, -1, 1}, 1e-12);
+  EXPECT_EQ(LayerNorm({4}, {.bias = false}).parameters().size(), 1U);
+  EXPECT_EQ(LayerNorm({4}, {.affine = false}).parameters().size(), 0U);
+  EXPECT_THROW(GroupNorm(3, 4), Error);
+  EXPECT_THROW(LayerNorm(Shape{}), Error);
+}
+
+// ---- dropout
+
+TEST(Dropout, DropsInTrainingAlone) {
+  const Generator generator(3);
+  Dropout dropout(0.25, generator);
+  const Tensor x = ones({10000});
+  const Tensor y = dropout(x);
+  EXPECT_NEAR(mean(equal(y, zeros({}))).item(), 0.25, 0.02);
+  EXPECT_NEAR(max(y).item(), 1 / 0.75, 1e-6);
+  EXPECT_FALSE(bitwise_equal(y, dropout(x)));
+  dropout.eval();
+  EXPECT_TRUE(bitwise_equal(x, dropout(x)));
+  EXPECT_THROW(Dropout(1.5), Error);
+  EXPECT_THROW(Dropout(std::nan("")), Error);
+}
+
+TEST(Dropout, DrawsAnewInEveryReplayTheSameAsInEager) {
+  const Tensor x = ones({64});
+  std::vector<Tensor> results[2];
+  for (const bool graph : {false, true}) {
+    Dropout dropout(0.5, Generator(5));
+    set_mode(graph ? Mode::graph : Mode::eager);
+    for (int i = 0; i < 4; ++i) {
+      results[graph].push_back(dropout(x));
+    }
+    if (graph) {
+      EXPECT_EQ(dropout.ledger()->size(), 1U);
+    }
+    set_mode(Mode::eager);
+  }
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_TRUE(bitwise_equal(results[0][i], results[1][i])) << i;
+    EXPECT_FALSE(bitwise_equal(results[1][i], results[1][(i + 1) % 4]));
+  }
+}
+
+// ---- pooling
+
+TEST(Pooling, AsModules) {
+  const Tensor x = Tensor::from({1.0F, 2.0F, 3.0F, 4.0F, 5.0F, 6.0F, 7.0F, 8.0F}, {1, 1, 2, 4});
+  EXPECT_EQ(doubles(MaxPool2d({2})(x)), (std::vector<double>{6, 8}));
+  EXPECT_EQ(doubles(AvgPool2d({2})(x)), (std::vector<double>{3.5, 5.5}));
+  EXPECT_EQ(doubles(AdaptiveAvgPool2d({1, 2})(x)), (std::vector<double>{3.5, 5.5}));
+  EXPECT_EQ(GlobalAvgPool2d()(x).item(), 4.5);
+}
+
+// ---- the transformer
+
+class EncoderLayer : public ::testing::TestWithParam<bool> {};
+
+TEST_P(EncoderLayer, FollowsItsFormula) {
+  const bool norm_first = GetParam();
+  Rng rng(4);
+  TransformerEncoderLayer layer(4, 2, rng,
+                                {.dim_feedforward = 7,
+                                 .norm_first = norm_first,
+                                 .attention = {.dtype = DType::float64},
+                                 .linear = {.dtype = DType::float64}});
+  layer.eval();
+  shake(layer.parameters(), rng);
+  const Variables all = layer.parameters();
+  std::map<std::string, Variable> by_name;
+  for (const auto& [name, variable] : layer.named_parameters()) {
+    by_name.emplace(name, variable);
+  }
+  const Tensor x = rng.normal({1, 3, 4}, 0, 1, DType::float64);
+  const auto norm = [&](const Matrix& m, const std::string& name) {
+    const std::vector<double> weight = doubles(by_name.at(name + ".weight"));
+    const std::vector<double> bias = doubles(by_name.at(name + ".bias"));
+    Matrix y = m;
+    for (std::size_t i = 0; i < m.rows; ++i) {
+      double average = 0;
+      double variance = 0;
+      for (std::size_t j = 0; j < m.columns; ++j) {
+        average += m(i, j) / static_cast<double>(m.columns);
+      }
+      for (std::size_t j = 0; j < m.columns; ++j) {
+        variance += (m(i, j) - average) * (m(i, j) - average) / static_cast<double>(m.columns);
+      }
+      for (std::size_t j = 0; j < m.columns; ++j) {
+        y(i, j) = (m(i, j) - average) / std::sqrt(variance + 1e-5) * weight[j] + bias[j];
+      }
+    }
+    return y;
+  };
+  const auto plus = [](Matrix a, const Matrix& b) {
+    for (std::size_t i = 0; i < a.at.size(); ++i) {
+      a.at[i] += b.at[i];
+    }
+    return a;
+  };
+  const auto attend = [&](const Matrix& m) {
+    return attention_reference({all.begin(), all.begin() + 8}, 2, m, m, [](std::size_t, std::size_t) { return true; });
+  };
+  const auto feed_forward = [&](const Matrix& m) {
+    Matrix hidden = affine(m, by_name.at("linear1.weight"), by_name.at("linear1.bias"));
+    for (double& value : hidden.at) {
+      value = std::max(value, 0.0);
+    }
+    return affine(hidden, by_name.at("linear2.weight"), by_name.at("linear2.bias"));
+  };
+  const Matrix start = example(x, 0);
+  Matrix expected = start;
+  if (norm_first) {
+    const Matrix attended = plus(start, attend(norm(start, "norm1")));
+    expected = plus(attended, feed_forward(norm(attended, "norm2")));
+  } else {
+    const Matrix attended = norm(plus(start, attend(start)), "norm1");
+    expected = norm(plus(attended, feed_forward(attended)), "norm2");
+  }
+  expect_near(layer(x), expected.at, 1e-11);
+}
+
+/// Dropout, layer norm, attention, a mask and Adam: one graph, the same bits as eager, in training and after eval().
+TEST_P(EncoderLayer, TrainsWithTheSameBitsInEveryMode) {
+  const Dims shape{2, 6, 8};
+  std::vector<std::vector<Tensor>> results;
+  for (const char* how : {"eager", "jit", "mode"}) {
+    Rng rng(4);
+    TransformerEncoderLayer layer(8, 2, rng,
+                                  {.dim_feedforward = 16,
+                                   .activation = "gelu",
+                                   .norm_first = GetParam(),
+                                   .is_causal = true,
+                                   .generator = Generator(9)});
+    optim::Adam adam(layer.parameters());
+    auto loss = value_and_grad([&](const Tensor& x, const Tensor& mask) { return mean(square(layer(x, mask))); },
+                               {.weights = layer.parameters()});
+    const auto step = [&](const Tensor& x, const Tensor& mask) {
+      const auto result = loss(x, mask);
+      adam.step(result.weights);
+      return result.value;
+    };
+    auto captured = jit(step);
+    const Tensor mask = rng.normal({6, 6});
+    std::vector<Tensor> result;
+    set_mode(how[0] == 'm' ? Mode::graph : Mode::eager);
+    for (int i = 0; i < 12; ++i) {
+      layer.train(i % 6 < 4);
+      const Tensor x = rng.normal(shape);
+      result.push_back(how[0] == 'j' ? captured(x, mask) : step(x, mask));
+    }
+    set_mode(Mode::eager);
+    if (how[0] == 'j') {
+      EXPECT_EQ(captured.compiled()->ledger().size(), 2U) << "one for training, one for eval";
+    }
+    for (const Variable& variable : layer.parameters()) {
+      result.push_back(variable);
+    }
+    results.push_back(std::move(result));
+  }
+  for (std::size_t i = 0; i < results[0].size(); ++i) {
+    EXPECT_TRUE(bitwise_equal(results[0][i], results[1][i])) << i;
+    EXPECT_TRUE(bitwise_equal(results[0][i], results[2][i])) << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Norm, EncoderLayer, ::testing::Bool(),
+                         [](const auto& instance) { return instance.param ? "first" : "after"; });
 
 }  // namespace
 }  // namespace diptych::nn
