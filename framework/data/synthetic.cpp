@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-
 namespace diptych::data {
 namespace {
 
@@ -18,8 +17,8 @@ void check_at_least(const char* generator, const char* what, std::int64_t value,
 }
 
 struct Wave {
-  double x, y;               ///< radians a pixel
-  std::vector<double> color; ///< amplitude by channel
+  double x, y;                ///< radians a pixel
+  std::vector<double> color;  ///< amplitude by channel
 };
 
 std::vector<Wave> draw_waves(const SyntheticImages& options, std::uint64_t pattern_seed) {
@@ -27,8 +26,8 @@ std::vector<Wave> draw_waves(const SyntheticImages& options, std::uint64_t patte
   std::vector<Wave> waves;
   for (std::int64_t c = 0; c < options.classes; ++c) {
     // Directions spread over the half circle, so that classes are never alike; 2 to 4 periods an image.
-    const double angle = std::numbers::pi * (static_cast<double>(c) + 0.5 * rng.next_double()) /
-                         static_cast<double>(options.classes);
+    const double angle =
+        std::numbers::pi * (static_cast<double>(c) + 0.5 * rng.next_double()) / static_cast<double>(options.classes);
     const double frequency = 2 * std::numbers::pi * (2 + 2 * rng.next_double()) / static_cast<double>(options.size);
     Wave wave{frequency * std::cos(angle), frequency * std::sin(angle), {}};
     for (std::int64_t k = 0; k < options.channels; ++k) {
@@ -85,7 +84,8 @@ Dataset synthetic_tokens(const SyntheticTokens& options, std::uint64_t pattern_s
   check_at_least("synthetic_tokens", "vocabulary", options.vocabulary, options.successors);
   std::vector<std::vector<std::int64_t>> successors;
   for (std::int64_t token = 0; token < options.vocabulary; ++token) {
-    successors.push_back(permutation(options.vocabulary, (pattern_seed ^ kPatternStream) + static_cast<std::uint64_t>(token)));
+    successors.push_back(
+        permutation(options.vocabulary, (pattern_seed ^ kPatternStream) + static_cast<std::uint64_t>(token)));
     successors.back().resize(static_cast<std::size_t>(options.successors));
   }
   Rng rng(options.seed);

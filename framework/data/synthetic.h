@@ -14,9 +14,9 @@ struct SyntheticImages {
   std::uint64_t seed = 1;
 };
 
-/// inputs: f32[count, channels, size, size], labels: i64[count], every class equally often, in a seeded order. Each class
-/// is a wave of its own direction, length and colour; each image has another phase, so that no single pixel tells the
-/// class. Two sets of one `pattern_seed` have the same classes.
+/// inputs: f32[count, channels, size, size], labels: i64[count], every class equally often, in a seeded order. Each
+/// class is a wave of its own direction, length and colour; each image has another phase, so that no single pixel tells
+/// the class. Two sets of one `pattern_seed` have the same classes.
 Dataset synthetic_images(const SyntheticImages& options, std::uint64_t pattern_seed = 0);
 
 struct SyntheticTokens {
@@ -28,8 +28,8 @@ struct SyntheticTokens {
 };
 
 /// inputs: i64[count, length], labels: i64[count, length]: the token that follows each. A Markov chain: each token has
-/// `successors` that follow it with probabilities 1/2, 1/4, ..., the last two alike; so the best possible cross-entropy is
-/// synthetic_token_entropy(), against log(vocabulary) for guessing.
+/// `successors` that follow it with probabilities 1/2, 1/4, ..., the last two alike; so the best possible cross-entropy
+/// is synthetic_token_entropy(), against log(vocabulary) for guessing.
 Dataset synthetic_tokens(const SyntheticTokens& options, std::uint64_t pattern_seed = 0);
 /// Nats a token.
 double synthetic_token_entropy(const SyntheticTokens& options);

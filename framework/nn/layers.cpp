@@ -2,24 +2,15 @@
 
 #include <fmt/format.h>
 
+#include "framework/nn/check.h"
 #include "framework/nn/containers.h"
 #include "framework/nn/init.h"
-#include "framework/ops/elementwise.h"
 #include "framework/ops/matmul.h"
-#include "framework/ops/softmax.h"
 #include "framework/ops/view.h"
 
 namespace diptych::nn {
-namespace {
 
-std::int64_t checked_length(const char* module, const char* what, std::int64_t length) {
-  if (length < 1) {
-    throw Error(fmt::format("{}: {} is {}; it must be at least 1", module, what, length));
-  }
-  return length;
-}
-
-}  // namespace
+using detail::checked_length;
 
 Linear::Linear(std::int64_t inputs, std::int64_t outputs, Rng& rng, const LinearOptions& options) {
   checked_length("Linear", "inputs", inputs);
@@ -67,12 +58,6 @@ Tensor Flatten::forward(const Tensor& x) {
   }
   return reshape(x, shape);
 }
-
-Tensor ReLU::forward(const Tensor& x) { return relu(x); }
-Tensor GELU::forward(const Tensor& x) { return gelu(x); }
-Tensor Tanh::forward(const Tensor& x) { return tanh(x); }
-Tensor Sigmoid::forward(const Tensor& x) { return sigmoid(x); }
-Tensor Softmax::forward(const Tensor& x) { return softmax(x, axis_); }
 
 Sequential::Sequential(std::vector<ModulePtr> modules) : modules_(std::move(modules)) {
   for (std::size_t i = 0; i < modules_.size(); ++i) {

@@ -49,29 +49,4 @@ class Identity : public Module {
   Tensor forward(const Tensor& x) override { return x; }
 };
 
-class ReLU : public Module {
- public:
-  Tensor forward(const Tensor& x) override;
-};
-class GELU : public Module {
- public:
-  Tensor forward(const Tensor& x) override;
-};
-class Tanh : public Module {
- public:
-  Tensor forward(const Tensor& x) override;
-};
-class Sigmoid : public Module {
- public:
-  Tensor forward(const Tensor& x) override;
-};
-class Softmax : public Module {
- public:
-  explicit Softmax(int axis = -1) : axis_(axis) {}
-  Tensor forward(const Tensor& x) override;
-
- private:
-  int axis_;
-};
-
 }  // namespace diptych::nn

@@ -105,6 +105,49 @@ INSTANTIATE_TEST_SUITE_P(Modes, Resumed, ::testing::Combine(::testing::Bool(), :
                                   (std::get<1>(instance.param) ? "graph" : "eager");
                          });
 
+/// Running statistics and the generator of the dropout are part of what a run goes on from.
+TEST(Checkpoint, HoldsBuffersAndRandomState) {
+  struct Run {
+    Run()
+        : rng(1),
+          generator(7),
+          model({std::make_shared<nn::Linear>(6, 8, rng), std::make_shared<nn::BatchNorm1d>(8),
+                 std::make_shared<nn::Dropout>(0.5, generator), std::make_shared<nn::Linear>(8, 1, rng)}),
+          adam(model.parameters(), 1e-2) {}
+    Checkpoint checkpoint() {
+      return {.model = model.state(), .optimizer = adam.state(), .random = {generator.state()}, .step = 4};
+    }
+    std::vector<Tensor> train(int from, int to) {
+      auto loss =
+          value_and_grad([&](const Tensor& x) { return mean(square(model(x))); }, {.weights = model.parameters()});
+      std::vector<Tensor> losses;
+      for (int i = from; i < to; ++i) {
+        const auto result = loss(Rng(static_cast<std::uint64_t>(i)).normal({5, 6}));
+        adam.step(result.weights);
+        losses.push_back(result.value);
+      }
+      model.eval();
+      losses.push_back(model(ones({5, 6})));
+      model.train();
+      return losses;
+    }
+    Rng rng;
+    Generator generator;
+    nn::Sequential model;
+    optim::Adam adam;
+  };
+  const Folder folder;
+  Run first;
+  first.train(0, 4);
+  save_checkpoint(folder / "run", first.checkpoint());
+  const std::vector<Tensor> expected = first.train(4, 10);
+  Run second;
+  second.train(0, 1);
+  load_checkpoint(folder / "run", second.checkpoint());
+  EXPECT_TRUE(all_equal(expected, second.train(4, 10)));
+  EXPECT_NE(load_safetensors(folder / "run").find("model.1.running_var"), nullptr);
+}
+
 TEST(Checkpoint, NamesArePaths) {
   const Folder folder;
   save_checkpoint(folder / "run", Program(false).checkpoint(7));
