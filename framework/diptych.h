@@ -23,7 +23,6 @@
 #include "framework/nn/dropout.h"
 #include "framework/nn/init.h"
 #include "framework/nn/layers.h"
-#include "framework/nn/loss.h"
 #include "framework/nn/module.h"
 #include "framework/nn/normalisation.h"
 #include "framework/nn/pooling.h"

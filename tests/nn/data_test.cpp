@@ -203,7 +203,7 @@ TEST(SyntheticImages, CanBeLearnedAndNotByChance) {
   nn::Sequential model({std::make_shared<nn::Flatten>(), std::make_shared<nn::Linear>(144, 64, rng),
                         std::make_shared<nn::ReLU>(), std::make_shared<nn::Linear>(64, 4, rng)});
   optim::Adam adam(model.parameters(), 3e-3);
-  auto loss = value_and_grad([&](const Tensor& x, const Tensor& y) { return nn::cross_entropy_loss(model(x), y); },
+  auto loss = value_and_grad([&](const Tensor& x, const Tensor& y) { return cross_entropy(model(x), y); },
                              {.weights = model.parameters()});
   auto step = jit([&](const Tensor& x, const Tensor& y) {
     const auto result = loss(x, y);

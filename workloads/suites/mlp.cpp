@@ -29,7 +29,7 @@ std::unique_ptr<Program> simplenet(std::uint64_t seed) {
   const Training::Batch batch{rng.normal({kBatch, kWidth}), rng.normal({kBatch, kWidth})};
   return std::make_unique<Training>(
       model, std::move(optimizer),
-      [](const Tensor& output, const Tensor& target) { return nn::mse_loss(output, target); }, std::vector{batch});
+      [](const Tensor& output, const Tensor& target) { return mse_loss(output, target); }, std::vector{batch});
 }
 
 }  // namespace

@@ -52,7 +52,7 @@ Variables Training::state() const {
 }
 
 Tensor classification_loss(const Tensor& logits, const Tensor& labels) {
-  return nn::cross_entropy_loss(logits, labels);
+  return cross_entropy(logits, labels);
 }
 
 data::Split split_digits(const Shape& shape, std::uint64_t seed) {
