@@ -280,11 +280,10 @@ template <class T>
 DIPTYCH_INLINE T log1p(T x) {
   const T u = T(1) + x;
   const T lost = x > T(1) ? T(1) - (u - x) : x - (u - T(1));
-  const T result = log(u) + lost / u;
-  // Where lost / u is NaN. By &, not &&: a short circuit may end up as a branch in a larger function.
-  const bool as_log = (u == T(0)) | (u == std::numeric_limits<T>::infinity());
-  const T finished = as_log ? log(u) : result;
-  return x == T(0) ? x : finished;
+  T result = detail::log_positive(u) + lost / u;
+  result = x < T(-1) ? std::numeric_limits<T>::quiet_NaN() : result;
+  result = x == T(-1) ? -std::numeric_limits<T>::infinity() : result;
+  return (x == T(0) || x == std::numeric_limits<T>::infinity()) ? x : result;
 }
 
 template <class T>
