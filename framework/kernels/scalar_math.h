@@ -148,13 +148,12 @@ DIPTYCH_INLINE LogParts<T> log_reduce(T x) {
   return {from_bits<T>(static_cast<Bits<T>>((b & mantissa_mask) + sqrt_half)),
           static_cast<T>(static_cast<std::int32_t>(e) - (tiny ? Traits::kMantissa + 1 : 0))};
 }
-}  // namespace detail
 
-/// Natural logarithm; -inf at 0, NaN below.
+/// log(x) for finite x > 0.
 template <class T>
-DIPTYCH_INLINE T log(T x) {
-  using Traits = detail::FloatTraits<T>;
-  const auto [m, exponent] = detail::log_reduce(x);
+DIPTYCH_INLINE T log_positive(T x) {
+  using Traits = FloatTraits<T>;
+  const auto [m, exponent] = log_reduce(x);
   // log(m) = 2 atanh(s), s = (m - 1) / (m + 1) [Tang 1990]; f - s * (f - R) keeps the leading term exact.
   const T f = m - T(1);
   const T s = f / (m + T(1));
@@ -179,7 +178,14 @@ DIPTYCH_INLINE T log(T x) {
   }
   const T half_square = T(0.5) * f * f;
   const T correction = s * (half_square + z * series);
-  T result = fma(exponent, Traits::kLn2High, f - (half_square - fma(exponent, Traits::kLn2Low, correction)));
+  return fma(exponent, Traits::kLn2High, f - (half_square - fma(exponent, Traits::kLn2Low, correction)));
+}
+}  // namespace detail
+
+/// Natural logarithm; -inf at 0, NaN below.
+template <class T>
+DIPTYCH_INLINE T log(T x) {
+  T result = detail::log_positive(x);
   result = x == T(0) ? -std::numeric_limits<T>::infinity() : result;
   result = x < T(0) ? std::numeric_limits<T>::quiet_NaN() : result;
   return (x != x || x == std::numeric_limits<T>::infinity()) ? x : result;
@@ -274,9 +280,10 @@ template <class T>
 DIPTYCH_INLINE T log1p(T x) {
   const T u = T(1) + x;
   const T lost = x > T(1) ? T(1) - (u - x) : x - (u - T(1));
-  const T result = log(u) + lost / u;
-  const bool as_log = u == T(0) || u == std::numeric_limits<T>::infinity();  // where lost / u is NaN
-  return x == T(0) ? x : as_log ? log(u) : result;
+  T result = detail::log_positive(u) + lost / u;
+  result = x < T(-1) ? std::numeric_limits<T>::quiet_NaN() : result;
+  result = x == T(-1) ? -std::numeric_limits<T>::infinity() : result;
+  return (x == T(0) || x == std::numeric_limits<T>::infinity()) ? x : result;
 }
 
 template <class T>
@@ -311,6 +318,20 @@ DIPTYCH_INLINE T erf(T x) {
   const T far = T(1) - exp(-(clamped * clamped)) * detail::erf_far(u);
   const T result = a < T(1) ? near : copy_sign(far, x);
   return x != x ? x : result;
+}
+
+/// log(1 + e^x) - max(x, 0). Without the special cases of exp and log, which can't arise here: where one select feeds
+/// another, GCC threads branches through both, and nothing vectorises.
+template <class T>
+DIPTYCH_INLINE T softplus_tail(T x) {
+  using Traits = detail::FloatTraits<T>;
+  const T y = -abs(x);
+  const auto [r, n] = detail::exp_reduce(y < Traits::kExpMin ? Traits::kExpMin : y);
+  const detail::Bits<T> half = n >> 1;
+  const T e = (T(1) + (r + detail::expm1_tail(r))) * detail::power_of_two<T>(half) * detail::power_of_two<T>(n - half);
+  const T u = T(1) + e;
+  const T tail = detail::log_positive(u) + (e - (u - T(1))) / u;  // as in log1p
+  return y < Traits::kExpMin ? T(0) : tail;
 }
 
 /// The larger; NaN if either is NaN.

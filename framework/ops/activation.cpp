@@ -248,7 +248,7 @@ struct Softplus {
   template <class T>
   DIPTYCH_INLINE static T apply(const SoftplusAttributes& a, T x) {
     const T beta = static_cast<T>(a.beta);
-    return (x < T(0) ? T(0) : x) + math::log1p(math::exp(-math::abs(beta * x))) / beta;
+    return (x < T(0) ? T(0) : x) + math::softplus_tail(beta * x) / beta;
   }
 };
 const Op kSoftplus{activation<Softplus, SoftplusAttributes>(
