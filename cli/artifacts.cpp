@@ -57,6 +57,7 @@ Profile trace_calls(workloads::ArmInstance& instance, int warm_up, int steps) {
   for (int step = 0; step < warm_up; ++step) {
     instance.call(step);
   }
+  instance.finish();
   // Labels have to outlive the trace.
   static std::deque<trace::Label> labels;
   const std::size_t first = labels.size();
@@ -69,6 +70,7 @@ Profile trace_calls(workloads::ArmInstance& instance, int warm_up, int steps) {
     const trace::Zone zone(&labels[first + static_cast<std::size_t>(step)]);
     instance.call(warm_up + step);
   }
+  instance.finish();
   Profile profile{tracer.stop(), {}};
   profile.table = profiler::op_table(profile.trace, overhead);
   return profile;

@@ -4,16 +4,28 @@
 #include <cstdint>
 
 #include "framework/core/allocator.h"
+#include "framework/core/error.h"
 #include "framework/core/reference.h"
 
 namespace diptych {
+
+namespace runtime {
+struct Failure;
+}
 
 /// The bytes behind one or more tensors. The header sits in the same block as the data, so a fresh tensor costs one
 /// allocation here. Not a public type.
 struct alignas(allocator::kAlignment) Storage {
   ReferenceCount references;
   std::uint32_t size_class;
+  std::uint32_t version = 0;  ///< raised by each update in place
+  bool viewed = false;        ///< some tensor is or was a view of it
   std::size_t bytes;
+  Location written;  ///< of the last update in place
+  // Set only if a launch queue writes the elements (TensorBody::is_pending): the launch, and why it didn't write them.
+  std::uint32_t launch_queue;
+  std::uint64_t launch;
+  const runtime::Failure* failure;
 
   void* data() noexcept { return this + 1; }
 };

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "framework/core/tensor_body.h"
+#include "framework/runtime/pipeline.h"
 
 namespace diptych {
 
@@ -38,6 +39,7 @@ Tensor detached_alias(const Tensor& tensor) {
   TensorBody* alias = new_body();
   alias->contiguous = source.contiguous;
   alias->is_traced = source.is_traced;
+  alias->is_pending = source.is_pending;
   alias->trace_value = source.trace_value;
   alias->trace_serial = source.trace_serial;
   alias->data = source.data;
@@ -130,11 +132,15 @@ const T* Tensor::data(Location where) const {
     throw ShapeError(fmt::format("data: the tensor {} is a strided view", to_string(body.type)), where,
                      "call contiguous() first, or to_vector()");
   }
+  make_ready(body);
   return static_cast<const T*>(body.data);
 }
 
 template <class T>
 T* Tensor::mutable_data(Location where) {
+  if (checked(body_).storage && !(body_->references.unique() && body_->storage->references.unique())) {
+    synchronize();  // a launch may be about to read it
+  }
   return const_cast<T*>(data<T>(where));
 }
 
@@ -147,6 +153,7 @@ double Tensor::item(Location where) const {
     throw ShapeError(fmt::format("item: {} has {} elements, not one", to_string(body.type), body.numel), where,
                      "reduce it first, or use to_vector()");
   }
+  make_ready(body);
   return visit(body.type.dtype, [&]<class T>() { return static_cast<double>(*static_cast<const T*>(body.data)); });
 }
 
@@ -156,6 +163,7 @@ std::vector<T> Tensor::to_vector(Location where) const {
   if (body.is_traced) {
     fail_traced_read(body, "to_vector()", where);
   }
+  make_ready(body);
   std::vector<T> values;
   values.reserve(static_cast<std::size_t>(body.numel));
   visit(body.type.dtype, [&]<class Source>() {
@@ -189,6 +197,8 @@ bool bitwise_equal(const Tensor& a, const Tensor& b) {
   const TensorBody& x = *a.body();
   const TensorBody& y = *b.body();
   internal_check(!x.is_traced && !y.is_traced, "bitwise_equal reads elements");
+  make_ready(x);
+  make_ready(y);
   const std::size_t size = size_of(x.type.dtype);
   if (x.contiguous && y.contiguous &&
       (x.numel == 0 || std::memcmp(x.data, y.data, static_cast<std::size_t>(x.numel) * size) == 0)) {

@@ -14,11 +14,13 @@ void destroy(TapeNode* node) noexcept;
 ///   traced()      = storage is null and data is null and numel may be anything
 ///   contiguous    = is_contiguous(type.shape, strides)
 ///   requires_grad = tape is set
+///   is_pending    = a launch queue writes, or wrote, the elements: make_ready() before the host reads them
 struct TensorBody {
   ReferenceCount references;
   std::uint32_t tape_output = 0;  ///< which output of `tape` this is
   bool contiguous = true;
   bool is_traced = false;
+  bool is_pending = false;
   std::uint32_t trace_value = 0;   ///< the value id in the graph under capture
   std::uint64_t trace_serial = 0;  ///< which capture it belongs to
   void* data = nullptr;
@@ -39,6 +41,18 @@ void allocate_dense(TensorBody* body);
 
 /// The same elements (or the same traced value), without the tape.
 Tensor detached_alias(const Tensor& tensor);
+
+namespace runtime {
+/// Waits until a pending tensor is written; throws the error that came first (see runtime/pipeline.h).
+void wait_for(const TensorBody& body);
+}  // namespace runtime
+
+/// Goes before every read of elements on the host.
+inline void make_ready(const TensorBody& body) {
+  if (body.is_pending) [[unlikely]] {
+    runtime::wait_for(body);
+  }
+}
 
 /// Throws CaptureError with the op, the line and the ways out.
 [[noreturn]] void fail_traced_read(const TensorBody& body, const char* what, Location where);

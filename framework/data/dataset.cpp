@@ -12,6 +12,7 @@ namespace {
 
 Tensor select_rows(const Tensor& tensor, std::span<const std::int64_t> indices) {
   internal_check(tensor.is_contiguous(), "datasets are dense");
+  make_ready(*tensor.body());
   const std::int64_t rows = tensor.shape()[0];
   Shape shape = tensor.shape();
   shape[0] = static_cast<std::int64_t>(indices.size());

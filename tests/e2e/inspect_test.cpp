@@ -202,8 +202,12 @@ TEST_P(ProfileOf, TraceAndTableOfDigits) {
     EXPECT_EQ(self, table["covered_ns"]);
   }
 }
-INSTANTIATE_TEST_SUITE_P(Arms, ProfileOf, ::testing::Values("eager", "replay", "graph"),
-                         [](const auto& test) { return std::string(test.param); });
+INSTANTIATE_TEST_SUITE_P(Arms, ProfileOf, ::testing::Values("eager", "eager-pipelined", "replay", "graph"),
+                         [](const auto& test) {
+                           std::string name = test.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
 
 }  // namespace
 }  // namespace diptych::testing

@@ -13,6 +13,8 @@
 namespace diptych::runtime {
 namespace {
 
+using diptych::testing::message_of;
+
 class Random {
  public:
   explicit Random(std::uint64_t seed) : engine_(seed) {}
@@ -317,9 +319,25 @@ TEST(RandomPrograms, GiveEagersBitsAsEveryKindOfGraph) {
     const Trace eager = trace(program, arguments, variables,
                               [&](const std::vector<Tensor>& with) { return program.run(with, variables); });
     if (eager.failed) {
+      const PipelinedScope scope;
+      const Trace pipelined = trace(program, arguments, variables,
+                                    [&](const std::vector<Tensor>& with) { return program.run(with, variables); });
+      ASSERT_TRUE(pipelined.failed || !message_of<Error>([] { synchronize(); }).empty()) << "seed " << seed;
       continue;  // an index out of range: what is left of such a program depends on what was dead code
     }
     steps += program.steps.size();
+    if (seed % 3 == 0) {
+      Variables mine;
+      const PipelinedScope scope;
+      const Trace pipelined =
+          trace(program, arguments, mine, [&](const std::vector<Tensor>& with) { return program.run(with, mine); });
+      ASSERT_EQ(pipelined.seen.size(), eager.seen.size());
+      for (std::size_t i = 0; i < eager.seen.size(); ++i) {
+        ASSERT_TRUE(bitwise_equal(pipelined.seen[i], eager.seen[i]))
+            << "seed " << seed << ", pipelined, tensor " << i << "\n"
+            << program.describe();
+      }
+    }
     for (const auto& variant : variants) {
       // Everything for one program in six; the two ends of the pipeline for all.
       if (seed % 6 != 0 && variant.name != "replay" && variant.name != "full") {

@@ -118,7 +118,7 @@ INSTANTIATE_TEST_SUITE_P(Suites, EveryWorkload, ::testing::ValuesIn(workload_nam
 TEST(ExactMetrics, OfTheDispatchChainAreWhatTheProgramSays) {
   const Workload& workload = *find_workload("micro/dispatch");
   std::vector<ExactMetrics> by_arm;
-  for (const char* arm : {"eager", "replay", "graph"}) {
+  for (const char* arm : {"eager", "replay", "graph", "eager-pipelined"}) {
     ArmInstance instance(workload, *find_arm(arm), 1);
     instance.call(0);
     by_arm.push_back(instance.count(0));
@@ -128,6 +128,9 @@ TEST(ExactMetrics, OfTheDispatchChainAreWhatTheProgramSays) {
   EXPECT_EQ(by_arm[1].nodes, 100);
   EXPECT_EQ(by_arm[0].nodes, std::nullopt);
   EXPECT_LT(by_arm[2].allocations, by_arm[0].allocations);
+  EXPECT_EQ(by_arm[3].dispatches, 100);
+  EXPECT_EQ(by_arm[3].allocations, by_arm[0].allocations);
+  EXPECT_GT(by_arm[3].peak_bytes, by_arm[0].peak_bytes) << "what is ahead is in use";
 }
 
 TEST(Workloads, NamesAreUniqueAndSuitesKnown) {

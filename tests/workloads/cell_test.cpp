@@ -68,10 +68,13 @@ Workload adding(Adding::Behaviour behaviour, std::vector<Workload::Target> targe
           }};
 }
 
+/// Under the arms of the ladder.
 json measure(const Workload& workload, bool full_check = true, std::uint64_t process_seed = 5) {
   CellPlan plan{&workload, {}, 1, process_seed, 4, 0.0005, full_check};
   for (const Arm& arm : all_arms()) {
-    plan.arms.push_back(&arm);
+    if (arm.in_ladder) {
+      plan.arms.push_back(&arm);
+    }
   }
   return measure_cell(plan, [](const std::string&) {});
 }
@@ -125,6 +128,28 @@ TEST(Cell, ThatAgreesIsTimed) {
     }
   }
   EXPECT_THAT(reports::validate(run_of(cell)), IsEmpty());
+}
+
+// It stands between eager and replay in the list, but takes no part in what separates those two.
+TEST(Cell, ArmBesideTheLadderIsMeasuredWithoutARung) {
+  const Workload workload = adding({});
+  CellPlan plan{&workload, {}, 1, 5, 4, 0.0005, true};
+  for (const char* arm : {"eager", "eager-pipelined", "replay"}) {
+    plan.arms.push_back(find_arm(arm));
+  }
+  const json cell = measure_cell(plan, [](const std::string&) {});
+  EXPECT_EQ(cell["arms"][1]["in_ladder"], false);
+  EXPECT_EQ(cell["arms"][1]["cause"], "kernels beside dispatch");
+  EXPECT_EQ(cell["arms"][1]["exact"]["dispatches"], cell["arms"][0]["exact"]["dispatches"]);
+  EXPECT_EQ(cell["arms"][1]["exact"]["allocations"], cell["arms"][0]["exact"]["allocations"]);
+  EXPECT_FALSE(cell["arms"][2].contains("in_ladder"));
+  EXPECT_EQ(cell["arms"][2]["cause"], "dispatch and tape");
+  const json run = run_of(cell);
+  EXPECT_THAT(reports::validate(run), IsEmpty());
+  EXPECT_THAT(run["cells"][0]["comparisons"], SizeIs(2));
+  ASSERT_THAT(run["cells"][0]["rungs"], SizeIs(1));
+  EXPECT_EQ(run["cells"][0]["rungs"][0]["from"], "eager");
+  EXPECT_EQ(run["cells"][0]["rungs"][0]["to"], "replay");
 }
 
 TEST(Cell, OrderOfTheRoundsComesFromTheProcessSeed) {

@@ -9,6 +9,8 @@ namespace diptych::workloads {
 const std::vector<Arm>& all_arms() {
   static const std::vector<Arm> arms = {
       {"eager", "op by op, with a tape where gradients are asked for", "", std::nullopt},
+      {"eager-pipelined", "eager, the kernels on a thread of their own behind the program (only if named)",
+       "kernels beside dispatch", std::nullopt, Dispatch::pipelined, /*in_ladder=*/false},
       {"replay", "the captured graph as it is: the same kernels, no pass", "dispatch and tape",
        passes::PipelineOptions::none()},
       {"graph", "the captured graph after all passes, with planned memory", "passes and planned memory",
@@ -35,9 +37,30 @@ ArmInstance::ArmInstance(const Workload& workload, const Arm& arm, std::uint64_t
   }
 }
 
+namespace {
+/// PipelinedScope would wait at its end; calls run into each other here, as steps of a program do.
+class UseDispatch {
+ public:
+  explicit UseDispatch(Dispatch wanted) : previous_(dispatch()) { set_dispatch(wanted); }
+  ~UseDispatch() { set_dispatch(previous_); }
+  UseDispatch(const UseDispatch&) = delete;
+  UseDispatch& operator=(const UseDispatch&) = delete;
+
+ private:
+  Dispatch previous_;
+};
+}  // namespace
+
 std::vector<Tensor> ArmInstance::call(std::int64_t step) {
+  const UseDispatch use(arm_.dispatch);
   const std::span<const Tensor> inputs = program_->inputs(step);
   return jit_ ? jit_->call(inputs, Location::current()).outputs : program_->body(inputs);
+}
+
+void ArmInstance::finish() const {
+  if (arm_.dispatch == Dispatch::pipelined) {
+    synchronize();
+  }
 }
 
 double ArmInstance::compile_seconds() const {
@@ -51,15 +74,18 @@ double ArmInstance::compile_seconds() const {
 }
 
 ExactMetrics ArmInstance::count(std::int64_t step) {
+  finish();
   allocator::reset_peak();
   const AllocatorStats before = allocator::stats();
   const std::uint64_t dispatches = thread_context.dispatches;
+  const PipelineStats launched = pipeline_stats();
   call(step);
+  finish();
   const AllocatorStats after = allocator::stats();
 
   ExactMetrics metrics;
   metrics.dispatches = static_cast<std::int64_t>(thread_context.dispatches - dispatches);
-  metrics.allocations = after.allocations - before.allocations;
+  metrics.allocations = after.allocations - before.allocations + pipeline_stats().allocations - launched.allocations;
   metrics.peak_bytes = after.peak_bytes - before.bytes_in_use;
   if (jit_) {
     const runtime::ExecutableStats& stats = jit_->executable()->stats();

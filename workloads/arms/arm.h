@@ -3,17 +3,20 @@
 #include <optional>
 
 #include "framework/graph/jit.h"
+#include "framework/runtime/pipeline.h"
 #include "workloads/workload.h"
 
 namespace diptych::workloads {
 
-/// A way to run a program. Arms stand in the order in which each adds one cause to the one before.
+/// A way to run a program. Those in the ladder stand in the order in which each adds one cause to the one before.
 struct Arm {
   std::string name;
   std::string description;
   std::string cause;  ///< what makes it differ from the arm before
   /// Null: eager.
   std::optional<passes::PipelineOptions> pipeline;
+  Dispatch dispatch = Dispatch::direct;  ///< of eager ops
+  bool in_ladder = true;                 ///< false: no rung, and measured only where it is asked for
 };
 
 const std::vector<Arm>& all_arms();
@@ -36,8 +39,10 @@ class ArmInstance {
 
   const Arm& arm() const { return arm_; }
   Program& program() { return *program_; }
-  /// One call on the inputs of step `step`.
+  /// One call on the inputs of step `step`. Under pipelined dispatch it may still run when this returns.
   std::vector<Tensor> call(std::int64_t step);
+  /// Waits for the end of all calls.
+  void finish() const;
   /// Null for eager, and before the first call.
   const graph::JitFunction* compiled() const { return jit_ ? &*jit_ : nullptr; }
   double compile_seconds() const;

@@ -85,6 +85,7 @@ class Cell {
         const double start = now_seconds();
         std::vector<Tensor> outputs = instances_[i]->call(step);
         if (step == 0) {
+          instances_[i]->finish();
           first_call_[i] = now_seconds() - start;
         }
         if (i == 0) {
@@ -169,7 +170,8 @@ class Cell {
     std::string causes;
     bool between = before == nullptr;
     for (const Arm& candidate : all_arms()) {
-      if (between && before != nullptr && !candidate.cause.empty()) {
+      const bool counts = candidate.in_ladder || candidate.name == arm.name;
+      if (between && before != nullptr && counts && !candidate.cause.empty()) {
         causes += fmt::format("{}{}", causes.empty() ? "" : ", ", candidate.cause);
       }
       if (candidate.name == arm.name) {
@@ -197,7 +199,11 @@ class Cell {
       if (const std::string cause = cause_of(instance->arm(), before); !cause.empty()) {
         arm["cause"] = cause;
       }
-      before = &instance->arm();
+      if (instance->arm().in_ladder) {
+        before = &instance->arm();
+      } else {
+        arm["in_ladder"] = false;
+      }
       if (is_valid()) {
         const double start = now_seconds();
         const ExactMetrics exact = instance->count(0);
@@ -228,6 +234,7 @@ class Cell {
     for (std::int64_t i = 0; i < iterations; ++i) {
       instance.call(next_step_ + i);
     }
+    instance.finish();
     return now_seconds() - start;
   }
 
