@@ -9,8 +9,11 @@
 namespace diptych::kernels {
 namespace {
 
-// Workspace of one matrix product. Beyond it a plane is cut into pieces.
+// Workspace of one matrix product at most. A plane is cut into pieces that stay in the second-level cache, unless they
+// would be too narrow for a good product.
 constexpr std::int64_t kWorkspaceBytes = std::int64_t{8} << 20;
+constexpr std::int64_t kPieceBytes = std::int64_t{512} << 10;
+constexpr std::int64_t kNarrow = 256;
 // Below this many outputs in a plane several images share a product: the weights are then packed once for all of them.
 constexpr std::int64_t kSmallPlane = 256;
 constexpr std::int64_t kSharedColumns = 1024;
@@ -158,9 +161,11 @@ class Products {
     }
     pointwise_ = images_ == 1 && axis_is_trivial(shape.rows) && axis_is_trivial(shape.columns);
     positions_ = plane;
-    if (!pointwise_ && plane > most) {
+    const std::int64_t cached = kPieceBytes / static_cast<std::int64_t>(sizeof(T)) / depth;
+    const std::int64_t piece = std::min(std::max(cached, kNarrow), most);
+    if (!pointwise_ && plane > piece) {
       const std::int64_t width = shape.columns.output;
-      positions_ = most > width ? most / width * width : most;
+      positions_ = piece > width ? piece / width * width : piece;
     }
     if (!pointwise_) {
       gathered_ = allocate_storage(bytes(depth));
