@@ -21,6 +21,7 @@
 #include "framework/nn/containers.h"
 #include "framework/nn/convolution.h"
 #include "framework/nn/dropout.h"
+#include "framework/nn/embedding.h"
 #include "framework/nn/init.h"
 #include "framework/nn/layers.h"
 #include "framework/nn/module.h"

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "framework/kernels/trigonometry.h"
+
 namespace diptych::data {
 namespace {
 
@@ -29,7 +31,7 @@ std::vector<Wave> draw_waves(const SyntheticImages& options, std::uint64_t patte
     const double angle =
         std::numbers::pi * (static_cast<double>(c) + 0.5 * rng.next_double()) / static_cast<double>(options.classes);
     const double frequency = 2 * std::numbers::pi * (2 + 2 * rng.next_double()) / static_cast<double>(options.size);
-    Wave wave{frequency * std::cos(angle), frequency * std::sin(angle), {}};
+    Wave wave{frequency * math::cos(angle), frequency * math::sin(angle), {}};
     for (std::int64_t k = 0; k < options.channels; ++k) {
       wave.color.push_back(rng.next_double() < 0.5 ? -1 : 1);
     }
@@ -69,7 +71,7 @@ Dataset synthetic_images(const SyntheticImages& options, std::uint64_t pattern_s
       for (std::int64_t y = 0; y < options.size; ++y) {
         for (std::int64_t x = 0; x < options.size; ++x) {
           const double angle = phase + wave.x * static_cast<double>(x) + wave.y * static_cast<double>(y);
-          *pixel++ = static_cast<float>(color * std::sin(angle) + options.noise * rng.next_normal());
+          *pixel++ = static_cast<float>(color * math::sin(angle) + options.noise * rng.next_normal());
         }
       }
     }

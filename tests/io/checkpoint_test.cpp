@@ -27,9 +27,8 @@ class Program {
                                                                          std::make_shared<nn::GELU>(),
                                                                          std::make_shared<nn::Linear>(width, 10, rng)});
     optimizer_ = std::make_unique<optim::Adam>(model_->parameters(), 2e-3);
-    auto loss =
-        value_and_grad([this](const Tensor& x, const Tensor& y) { return cross_entropy((*model_)(x), y); },
-                       {.weights = model_->parameters()});
+    auto loss = value_and_grad([this](const Tensor& x, const Tensor& y) { return cross_entropy((*model_)(x), y); },
+                               {.weights = model_->parameters()});
     const auto step = [this, loss](const Tensor& x, const Tensor& y) mutable {
       const auto result = loss(x, y);
       optimizer_->step(result.weights);
