@@ -6,6 +6,7 @@
 
 #include "framework/core/context.h"
 #include "framework/core/tensor_body.h"
+#include "framework/graph/capture.h"
 #include "framework/ops/creation.h"
 #include "framework/ops/view.h"
 
@@ -34,10 +35,16 @@ TapeNode* new_node(std::uint32_t input_count) {
 
 void connect(TapeInput& input, const TapeEdge& edge) { static_cast<TapeEdge&>(input) = edge; }
 
-std::uint32_t version_of(const Tensor& tensor) {
-  const Storage* storage = tensor.body()->storage.get();
-  return storage != nullptr ? storage->version : 0;
+/// The updates in place that a tensor's storage has seen, and where the last one was.
+graph::Capture::Updates updates_of(const Tensor& tensor) {
+  const TensorBody& body = *tensor.body();
+  if (body.is_traced) {
+    return thread_context.capture != nullptr ? thread_context.capture->updates_of(body) : graph::Capture::Updates{};
+  }
+  const Storage* storage = body.storage.get();
+  return storage != nullptr ? graph::Capture::Updates{storage->version, storage->written} : graph::Capture::Updates{};
 }
+std::uint32_t version_of(const Tensor& tensor) { return updates_of(tensor).version; }
 
 void attach(Tensor& tensor, Reference<TapeNode> node, std::uint32_t output) {
   tensor.body()->tape = std::move(node);
@@ -173,7 +180,7 @@ void check_saved(TapeNode& node, const char* pass) {
   const auto check = [&](const Tensor& saved, std::uint32_t version, const std::string& what) {
     if (saved.defined() && version_of(saved) != version) {
       throw Error(fmt::format("{}: {} {}, which {} had saved, was changed in place at {}", pass, what,
-                              to_string(saved.type()), name, to_string(saved.body()->storage->written)),
+                              to_string(saved.type()), name, to_string(updates_of(saved).last)),
                   node.where, "update a copy() of it, or update it after the backward pass");
     }
   };

@@ -31,6 +31,12 @@ class Capture {
   /// An update in place: what shares x's storage reads as `value` (of x's type) there from now on. Throws CaptureError
   /// for tensors that the function doesn't make itself.
   void update(const char* name, const Tensor& x, const Tensor& value, Location where);
+  /// The updates in place that x's storage would have seen so far in eager.
+  struct Updates {
+    std::uint32_t version = 0;
+    Location last;
+  };
+  Updates updates_of(const TensorBody& x) const;
   /// Whether x is a view or has views.
   bool has_views(const Tensor& x) const;
 
@@ -68,6 +74,8 @@ class Capture {
   Strides strides_of(ValueId value) const;
   bool is_view_in_eager(const Node& node, Layout& layout) const;
   ValueId last_of(ValueId value) const;
+  /// The value that names the storage in which eager would have this one.
+  ValueId storage_of(ValueId value) const;
   /// What a tensor that was captured as `value` reads as now.
   ValueId current(ValueId value);
   void replace(const char* name, ValueId value, ValueId with, Location where);
@@ -82,6 +90,8 @@ class Capture {
   std::unordered_map<VariableState*, VariableEntry> variables_;
   std::unordered_map<TensorBody*, ValueId> captured_;
   std::unordered_map<ValueId, ValueId> replaced_;  ///< by updates in place
+  std::unordered_map<ValueId, ValueId> origin_;    ///< the other way, to the first
+  std::unordered_map<ValueId, Updates> updates_;   ///< by storage_of()
   std::unordered_map<ValueId, Strides> strides_;   ///< of arguments that aren't dense
   bool region_ = false;
   Capture* parent_ = nullptr;  ///< of a region, unless eager is around it

@@ -50,6 +50,28 @@ ValueId Capture::last_of(ValueId value) const {
   return value;
 }
 
+ValueId Capture::storage_of(ValueId value) const {
+  for (;;) {
+    if (const auto first = origin_.find(value); first != origin_.end()) {
+      value = first->second;
+    }
+    Layout layout;
+    const Node* node = producer(value);
+    if (node == nullptr || !is_view_in_eager(*node, layout)) {
+      return value;
+    }
+    value = node->inputs[0];
+  }
+}
+
+Capture::Updates Capture::updates_of(const TensorBody& x) const {
+  if (updates_.empty() || x.trace_serial != serial_) {
+    return {};
+  }
+  const auto found = updates_.find(storage_of(x.trace_value));
+  return found != updates_.end() ? found->second : Updates{};
+}
+
 ValueId Capture::current(ValueId value) {
   value = last_of(value);
   const Node* node = producer(value);
@@ -73,7 +95,11 @@ void Capture::replace(const char* name, ValueId value, ValueId with, Location wh
   const Node* node = producer(last_of(value));
   Layout layout;
   if (node == nullptr || !is_view_in_eager(*node, layout)) {
+    const ValueId storage = storage_of(value);
     replaced_[last_of(value)] = with;
+    origin_[with] = storage;
+    Updates& updates = updates_[storage];
+    updates = {updates.version + 1, where};
     return;
   }
   if (node->op->write_back == nullptr) {
@@ -101,13 +127,7 @@ bool Capture::has_views(const Tensor& x) const {
 
 void Capture::update(const char* name, const Tensor& x, const Tensor& value, Location where) {
   const TensorBody& body = *x.body();
-  ValueId root = body.trace_value;
-  Layout layout;
-  if (body.is_traced && body.trace_serial == serial_) {
-    for (const Node* node = producer(root); node != nullptr && is_view_in_eager(*node, layout); node = producer(root)) {
-      root = node->inputs[0];
-    }
-  }
+  const ValueId root = body.is_traced && body.trace_serial == serial_ ? storage_of(body.trace_value) : 0;
   const bool given = std::any_of(graph_.inputs.begin(), graph_.inputs.end(), [&](const Input& input) {
     return input.value == root && input.kind != InputKind::state;
   });

@@ -220,6 +220,7 @@ const Op kBernoulliOf{{.name = "random_bernoulli_of",
                            },
                        .kernel = bernoulli_of_kernel,
                        .vjp = [](const VjpCall&) -> Gradients { return {}; },
+                       .jvp = [](const JvpCall&) { return Tensor(); },
                        .can_fail = true,
                        .flops = flops_per_element<1>,
                        .samples =

@@ -93,7 +93,9 @@ Tensor update(const char* name, const Tensor& x, const Tensor& value, Compute co
     check_recordable(name, x, where);
   }
   if (capture != nullptr) {
-    capture->update(name, x, compute(alias_with_tape(x), value, where), where);
+    // A copy, because the rule of the update may read what x was before.
+    const Tensor before = alias_with_tape(x);
+    capture->update(name, x, compute(recorded ? copy(before, where) : before, value, where), where);
     return x;
   }
   if (x.is_traced() || value.is_traced()) {
@@ -109,7 +111,6 @@ Tensor update(const char* name, const Tensor& x, const Tensor& value, Compute co
     write(x, compute(x, value, where), where);
     return x;
   }
-  // A copy, because the rule of the update may read what x was before.
   const Tensor result = compute(copy(alias_with_tape(x), where), value, where);
   write(x, detached_alias(result), where);
   x.body()->tape = result.body()->tape;

@@ -198,6 +198,25 @@ TEST(InPlaceCapture, GradientsGoThroughIt) {
   in_both_modes([&](const Tensor& x) { return std::vector<Tensor>{grad(loss)(x)}; }, vector({2, -1}));
 }
 
+TEST(InPlaceCapture, AStaleSavedTensorIsAnErrorThatSaysWhere) {
+  auto stale = jit(grad([](const Tensor& x) {
+    const Tensor y = x * 2.0;
+    const Tensor z = sum(y * y);
+    no_grad([&] { return add_(y, y); });
+    return z;
+  }));
+  const std::string message = message_of([&] { stale(vector({1, 2})); });
+  EXPECT_THAT(message, HasSubstr("input 0 f64[2], which mul had saved, was changed in place at"));
+  EXPECT_THAT(message, HasSubstr("inplace_test.cpp:"));
+  auto by_view = jit(grad([](const Tensor& x) {
+    const Tensor base = zeros({3}, DType::float64) + 1.0;
+    const Tensor z = sum(slice(base, 0, 0, 2) * x);
+    fill_(base, 7);
+    return z;
+  }));
+  EXPECT_THAT(message_of([&] { by_view(vector({1, 2})); }), HasSubstr("was changed in place"));
+}
+
 TEST(InPlaceCapture, RefusesWhatAReplayCannotWrite) {
   auto argument = jit([](const Tensor& x) { return add_(x, x); });
   EXPECT_THAT(message_of([&] { argument(vector({1})); }), HasSubstr("comes from outside the captured function"));
