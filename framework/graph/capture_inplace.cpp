@@ -128,9 +128,10 @@ bool Capture::has_views(const Tensor& x) const {
 void Capture::update(const char* name, const Tensor& x, const Tensor& value, Location where) {
   const TensorBody& body = *x.body();
   const ValueId root = body.is_traced && body.trace_serial == serial_ ? storage_of(body.trace_value) : 0;
-  const bool given = std::any_of(graph_.inputs.begin(), graph_.inputs.end(), [&](const Input& input) {
-    return input.value == root && input.kind != InputKind::state;
-  });
+  const bool given =
+      std::any_of(graph_.inputs.begin(), graph_.inputs.end(),
+                  [&](const Input& input) { return input.value == root && input.kind != InputKind::state; }) ||
+      std::any_of(captured_.begin(), captured_.end(), [&](const auto& entry) { return entry.second == root; });
   if (!body.is_traced || body.trace_serial != serial_ || given) {
     throw CaptureError(fmt::format("{}: {} comes from outside the captured function, and a replay doesn't write to it",
                                    name, to_string(x.type())),

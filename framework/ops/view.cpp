@@ -37,6 +37,7 @@ bool reshape_view(const TensorType& input, const Strides& strides, const TensorT
   int axis = input.shape.rank() - 1;
   std::int64_t step = 0;       // stride of the next output axis, going backwards
   std::int64_t remaining = 1;  // elements left in the current dense run of input axes
+  int run = axis;              // the run's outermost axis; strides of axes of length 1 mean nothing
   for (int i = output.shape.rank() - 1; i >= 0; --i) {
     if (output.shape[i] == 1) {
       continue;
@@ -49,12 +50,14 @@ bool reshape_view(const TensorType& input, const Strides& strides, const TensorT
         return false;
       }
       step = strides[axis];
+      run = axis;
       remaining = input.shape[axis--];
     }
     while (remaining % output.shape[i] != 0 || remaining < output.shape[i]) {
-      if (axis < 0 || (input.shape[axis] != 1 && strides[axis] != strides[axis + 1] * input.shape[axis + 1])) {
+      if (axis < 0 || (input.shape[axis] != 1 && strides[axis] != strides[run] * input.shape[run])) {
         return false;
       }
+      run = input.shape[axis] != 1 ? axis : run;
       remaining *= input.shape[axis--];
     }
     layout.strides[i] = step;

@@ -382,5 +382,59 @@ TEST(ControlFlow, AFailureInARegionLeavesStatesAsTheyWere) {
   EXPECT_EQ(counter.value().item(), 5);
 }
 
+TEST(ControlFlow, DrawsFreshNumbersInEachIteration) {
+  const Generator eager_generator(7);
+  const Generator graph_generator(7);
+  const auto program = [](const Generator& generator) {
+    return [&](const Tensor& x) {
+      const auto loss = [&](const Tensor& at) {
+        const auto [last, ys] = scan(
+            [&](const Tensor& c, const std::tuple<>&) {
+              const Tensor noise = rand({2}, DType::float32, generator);
+              const Tensor next = cond(
+                  above(sum(noise), 1), [&] { return c * rand({2}, DType::float32, generator); },
+                  [&] { return c + at; });
+              return std::pair(next, noise);
+            },
+            at, std::tuple<>(), {.length = 6});
+        return std::pair(sum(last), ys);
+      };
+      auto result = value_and_grad(loss)(x);
+      return std::vector<Tensor>{result.value, result.aux, result.arguments[0]};
+    };
+  };
+  auto eager = program(eager_generator);
+  auto graph = jit(program(graph_generator));
+  const Tensor x = f32({0.5, 2}, {2});
+  Tensor before;
+  for (int call = 0; call < 3; ++call) {
+    const std::vector<Tensor> drawn = eager(x);
+    expect_same_bits(graph(x), drawn, "call");
+    expect_same_bits(graph_generator.state(), eager_generator.state(), "state");
+    EXPECT_NE(numbers(slice(drawn[1], 0, 0, 1)), numbers(slice(drawn[1], 0, 1, 2)));
+    EXPECT_FALSE(before.defined() && bitwise_equal(before, drawn[1]));
+    before = drawn[1];
+  }
+}
+
+TEST(ControlFlow, UpdatesInPlaceStayInsideARegion) {
+  const auto program = [](const Tensor& x) {
+    return scan(
+        [](const Tensor& c, const Tensor& row) {
+          const Tensor mine = copy(row);
+          add_(slice(mine, 0, 0, 1), c);
+          return std::pair(c + sum(mine), mine);
+        },
+        zeros({}), x);
+  };
+  everywhere(program, f32({1, 2, 3, 4, 5, 6}, {3, 2}));
+  auto outside = jit([](const Tensor& x) {
+    const Tensor outer = x * 2;
+    return cond(
+        above(sum(x), 0), [&] { return add_(reshape(outer, {2}), x); }, [&] { return outer; });
+  });
+  EXPECT_THAT(message_of<CaptureError>([&] { outside(f32({1, 2}, {2})); }), HasSubstr("from outside"));
+}
+
 }  // namespace
 }  // namespace diptych
