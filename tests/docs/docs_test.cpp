@@ -66,7 +66,7 @@ TEST(Documents, TheNamesPageNamesWhatIsDeclared) {
     }
   }
   std::istringstream page(text_of(fs::path(DIPTYCH_SOURCE) / "docs/names.md"));
-  const std::regex code("`([A-Za-z_:]+)");
+  const std::regex code("`([A-Za-z0-9_:]+)");
   int names = 0;
   for (std::string line; std::getline(page, line);) {
     if (!line.starts_with("| `")) {
