@@ -39,15 +39,15 @@ int list(const ListOptions& options) {
   if (!options.suite.empty() && std::find(suites.begin(), suites.end(), options.suite) == suites.end()) {
     throw Error(unknown("suite", options.suite, suites));
   }
-  fmt::print("Workloads (`diptych run NAME` or a whole suite by its name):\n");
+  fmt::print("Workloads (`diptych run NAME`, a suite, or `all`; * in the default set: `diptych run`):\n");
   for (const workloads::Workload& workload : workloads::all_workloads()) {
     if (options.suite.empty() || workload.suite == options.suite) {
-      fmt::print("  {:<22} {}\n", workload.name, workload.title);
+      fmt::print("{} {:<26} {}\n", workload.in_default_set ? '*' : ' ', workload.name, workload.title);
     }
   }
   fmt::print("\nArms (`--arms A,B`), each adding one cause to the one before:\n");
   for (const workloads::Arm& arm : workloads::all_arms()) {
-    fmt::print("  {:<22} {}\n", arm.name, arm.description);
+    fmt::print("  {:<26} {}\n", arm.name, arm.description);
   }
   return kSuccess;
 }

@@ -6,19 +6,14 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "cli/suggest.h"
 
 namespace diptych::cli {
 namespace {
 
-std::vector<std::string> workload_names() {
-  std::vector<std::string> names;
-  for (const workloads::Workload& workload : workloads::all_workloads()) {
-    names.push_back(workload.name);
-  }
-  return names;
-}
+std::vector<std::string> workload_names() { return workloads::names_of_suite("all"); }
 
 std::vector<std::string> arm_names() {
   std::vector<std::string> names;
@@ -46,30 +41,46 @@ std::vector<std::string> with_prefix(const std::vector<std::string>& all, const 
 }  // namespace
 
 std::vector<std::string> resolve_workloads(const std::vector<std::string>& arguments) {
-  const std::vector<std::string> all = workload_names();
   if (arguments.empty()) {
-    return all;
+    return workloads::names_of_default_set();
   }
+  const std::vector<std::string> all = workload_names();
   std::vector<std::string> chosen;
-  const std::vector<std::string> suites = workloads::suite_names();
   for (const std::string& argument : arguments) {
-    if (std::find(suites.begin(), suites.end(), argument) != suites.end()) {
-      for (const workloads::Workload& workload : workloads::all_workloads()) {
-        if (workload.suite == argument) {
-          chosen.push_back(workload.name);
-        }
-      }
+    if (const auto suite = workloads::names_of_suite(argument); !suite.empty()) {
+      chosen.insert(chosen.end(), suite.begin(), suite.end());
     } else if (std::find(all.begin(), all.end(), argument) != all.end()) {
       chosen.push_back(argument);
     } else if (const auto sizes = with_prefix(all, argument + "-"); !sizes.empty()) {
       chosen.insert(chosen.end(), sizes.begin(), sizes.end());
     } else {
       std::vector<std::string> candidates = all;
+      const std::vector<std::string> suites = workloads::suite_names();
       candidates.insert(candidates.end(), suites.begin(), suites.end());
+      candidates.emplace_back("all");
       throw Error(unknown("workload or suite", argument, candidates));
     }
   }
   return in_order(all, chosen);
+}
+
+std::string folded(const std::vector<std::string>& names) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> stems;  // with their sizes
+  for (const std::string& name : names) {
+    const std::size_t last = name.find_last_not_of("0123456789");
+    const bool has_size = last + 1 < name.size() && name[last] == '-';
+    const std::string stem = has_size ? name.substr(0, last + 1) : name;
+    if (stems.empty() || stems.back().first != stem) {
+      stems.push_back({stem, {}});
+    }
+    stems.back().second.push_back(name.substr(stem.size()));
+  }
+  std::string text;
+  for (const auto& [stem, sizes] : stems) {
+    const char* form = sizes.size() > 1 ? "{}{}{{{}}}" : "{}{}{}";
+    text += fmt::format(fmt::runtime(form), text.empty() ? "" : ", ", stem, fmt::join(sizes, ","));
+  }
+  return text;
 }
 
 const workloads::Workload& resolve_workload(const std::string& name) {

@@ -7,10 +7,12 @@
 
 namespace diptych::cli {
 
-/// The workloads that the arguments mean: names of workloads, suites, or workloads without their size
-/// ("reference/rigid"), none for all. In the suites' order, each once.
+/// The workloads that the arguments mean: names of workloads, suites, workloads without their size ("reference/rigid"),
+/// or "all"; none for the default set. In the suites' order, each once.
 /// Throws Error with the nearest name.
 std::vector<std::string> resolve_workloads(const std::vector<std::string>& arguments);
+/// "attention/sdpa-{64,128}, vit/b16": names with one stem and several sizes together, as a shell expands them.
+std::string folded(const std::vector<std::string>& names);
 /// One workload. Throws Error with the nearest name.
 const workloads::Workload& resolve_workload(const std::string& name);
 /// The arms, none for those of the ladder, in the arms' order. Throws Error with the nearest name.

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -65,7 +66,9 @@ std::string own_path() { return fs::read_symlink("/proc/self/exe").string(); }
 class Run {
  public:
   explicit Run(const RunOptions& options) : options_(options) {
-    plan_.workloads = filtered(resolve_workloads(options.workloads), options.filter);
+    const bool all = options.workloads.empty() && !options.filter.empty();  // a filter alone chooses from all
+    plan_.workloads = filtered(all ? workloads::names_of_suite("all") : resolve_workloads(options.workloads),
+                               options.filter);
     plan_.arms = resolve_arms(options.arms);
     plan_.seed = options.seed;
     plan_.benchmark_options = checked(options.benchmark_options);
@@ -182,6 +185,9 @@ class Run {
     if (result.interrupted) {
       fmt::print(stderr, "diptych: interrupted; what was measured until then is kept\n");
     }
+    if (options_.workloads.empty() && options_.filter.empty()) {
+      show_left_out();
+    }
     fmt::print("{}/\n", reports::printable(folder_));
     fmt::print("  report.html   the report: open it in a browser\n");
     fmt::print("  summary.md    the same in short\n");
@@ -189,6 +195,17 @@ class Run {
     if (fs::exists(path("traces"))) {
       fmt::print("  traces/       one step of every arm, for ui.perfetto.dev\n");
       fmt::print("  graphs/       the compiled graphs as pictures\n");
+    }
+  }
+
+  void show_left_out() const {
+    std::vector<std::string> others = workloads::names_of_suite("all");
+    std::erase_if(others, [&](const std::string& name) {
+      return std::find(plan_.workloads.begin(), plan_.workloads.end(), name) != plan_.workloads.end();
+    });
+    if (!others.empty()) {
+      fmt::print("Not in the default set: {}.\n`diptych run` with a name, a suite or `all` measures them.\n",
+                 folded(others));
     }
   }
 

@@ -12,7 +12,7 @@ inline constexpr int kFailure = 1;        ///< wrong usage, a tool error, or a c
 inline constexpr int kInterrupted = 130;  ///< Ctrl-C; what was measured is kept
 
 struct RunOptions {
-  std::vector<std::string> workloads;  ///< workloads or suites; empty: all
+  std::vector<std::string> workloads;  ///< workloads, suites or "all"; empty: the default set
   std::vector<std::string> arms;       ///< empty: those of the ladder
   std::string size = "quick";
   std::uint64_t seed = 1;

@@ -13,11 +13,16 @@ using graph::Graph;
 using graph::Node;
 using graph::ValueId;
 
-std::string id_of(ValueId value) { return fmt::format("v{}", value); }
-
+/// A region's nodes stand in a cluster of their own; the control-flow node leads to what the region reads.
 class Builder {
  public:
-  Builder(const Graph& graph, const Graph* before) : graph_(graph) {
+  Builder(const Graph& graph, const Graph* before, std::string prefix = "", std::vector<std::string> scope = {})
+      : graph_(graph), prefix_(std::move(prefix)), scope_(std::move(scope)) {
+    for (const Node& node : graph_.nodes) {
+      for (ValueId output : node.more_outputs) {
+        first_output_.emplace(output, node.output);
+      }
+    }
     if (before != nullptr) {
       for (const Node& node : before->nodes) {
         known_.emplace(node.output, &node);
@@ -38,6 +43,7 @@ class Builder {
       node.id = id_of(input.value);
       node.label = {input.name, to_string(graph_.types[input.value])};
       node.node_class = NodeClass::input;
+      node.scope = scope_;
       node.tooltip = std::string(graph::name_of(input.kind));
       diagram_.nodes.push_back(std::move(node));
     }
@@ -56,6 +62,28 @@ class Builder {
   }
 
  private:
+  std::string id_of(ValueId value) const {
+    const auto further = first_output_.find(value);
+    return fmt::format("{}v{}", prefix_, further != first_output_.end() ? further->second : value);
+  }
+  void add_regions(const Node& node, const DiagramNode& box, const Node* before) {
+    for (std::size_t i = 0; i < node.regions.size(); ++i) {
+      const Graph& region = *node.regions[i];
+      std::vector<std::string> scope = box.scope;
+      scope.push_back(fmt::format("{} %{}", region.name, node.output));
+      const bool known = before != nullptr && i < before->regions.size();
+      const std::string prefix = fmt::format("{}.{}.", box.id, i);
+      Diagram inner = Builder(region, known ? before->regions[i].get() : nullptr, prefix, std::move(scope)).run();
+      for (const DiagramNode& inner_node : inner.nodes) {
+        if (inner_node.node_class == NodeClass::input) {
+          diagram_.edges.push_back({box.id, inner_node.id, ""});
+        }
+      }
+      diagram_.nodes.insert(diagram_.nodes.end(), inner.nodes.begin(), inner.nodes.end());
+      diagram_.edges.insert(diagram_.edges.end(), inner.edges.begin(), inner.edges.end());
+    }
+  }
+
   void find_constants() {
     for (const auto& [value, tensor] : graph_.constants) {
       written_out_[value] = tensor.numel() == 1 ? fmt::format("{:.6g}", tensor.item())
@@ -80,7 +108,9 @@ class Builder {
       if (written_out_.contains(node.output)) {
         continue;
       }
-      defined_at_[node.output] = position;
+      for (std::size_t i = 0; i < node.output_count(); ++i) {
+        defined_at_[node.output_at(i)] = position;
+      }
       for (ValueId input : node.inputs) {
         ++users[input];
         referred_to_[input] = referred_to_[input] || is_far(input, position);
@@ -120,6 +150,7 @@ class Builder {
       box.label.push_back(attributes);
     }
     box.node_class = node_class_from(std::string(node.op->family_name()));
+    box.scope = scope_;
     std::string_view scope = node.provenance.scope;
     while (!scope.empty()) {
       const std::size_t dot = scope.find('.');
@@ -128,22 +159,26 @@ class Builder {
     }
     box.tooltip = fmt::format("{}\n{} source ops, first at {}", graph::print_node(graph_, node),
                               node.provenance.source_ops.size(), to_string(node.provenance.where));
+    const Node* before = nullptr;
     if (compare_) {
       const auto same = known_.find(node.output);
       const bool unchanged = same != known_.end() && same->second->op == node.op &&
                              same->second->inputs == node.inputs && same->second->attributes == node.attributes;
+      before = unchanged ? same->second : nullptr;
       box.emphasis = unchanged ? (same->second->provenance.source_ops != node.provenance.source_ops ? Emphasis::fused
                                                                                                     : Emphasis::none)
                                : Emphasis::added;
     }
-    diagram_.nodes.push_back(std::move(box));
+    diagram_.nodes.push_back(box);
+    add_regions(node, box, before);
   }
 
   void add_result(const std::string& name, ValueId value) {
     DiagramNode node;
-    node.id = fmt::format("result {}", name);
+    node.id = fmt::format("{}result {}", prefix_, name);
     node.label = {name};
     node.node_class = NodeClass::output;
+    node.scope = scope_;
     const auto written = written_out_.find(value);
     if (written != written_out_.end()) {
       node.label.push_back(written->second);
@@ -154,6 +189,9 @@ class Builder {
   }
 
   const Graph& graph_;
+  std::string prefix_;                       ///< of the ids
+  std::vector<std::string> scope_;           ///< around all nodes
+  std::map<ValueId, ValueId> first_output_;  ///< of values that are a node's further outputs
   bool compare_ = false;
   std::map<ValueId, const Node*> known_;
   std::map<ValueId, std::string> written_out_;  ///< values that stand in their users' text: constants, busy inputs

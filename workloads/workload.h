@@ -37,6 +37,8 @@ struct Workload {
   std::string suite;  ///< "mlp"
   std::string title;  ///< one line for people
   std::string unit;   ///< what one call does: "training step"
+  /// Measured by `diptych run` without names: one workload a cause and kind of model, a minute together.
+  bool in_default_set = false;
   /// Steps that all arms must agree on, output by output, before anything is timed.
   std::int64_t check_steps = 2;
   /// A metric that has to be reached in the check, or the cell is invalid.
@@ -54,10 +56,14 @@ const std::vector<Workload>& all_workloads();
 const Workload* find_workload(std::string_view name);
 /// The names of the suites, each once.
 std::vector<std::string> suite_names();
+/// The workloads of one suite, "all" for all; none if there is no such suite.
+std::vector<std::string> names_of_suite(std::string_view suite);
+std::vector<std::string> names_of_default_set();
 
 // The suites, one file each.
 std::vector<Workload> mlp_suite();
 std::vector<Workload> reference_suite();
+std::vector<Workload> attention_suite();
 std::vector<Workload> micro_suite();
 
 }  // namespace diptych::workloads

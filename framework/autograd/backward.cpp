@@ -1,9 +1,9 @@
 #include <algorithm>
-#include <bit>
 
 #include <fmt/format.h>
 
 #include "framework/autograd/tape.h"
+#include "framework/autograd/visit_map.h"
 #include "framework/core/context.h"
 #include "framework/core/tensor_body.h"
 #include "framework/ops/creation.h"
@@ -18,92 +18,23 @@ namespace {
 struct Visit {
   TapeNode* node = nullptr;
   bool reaches_target = false;
+  bool is_target = false;
   Tensor cotangent;            ///< of output 0, which is all that most nodes have
   std::vector<Tensor> others;  ///< of outputs 1, 2, ...
 };
 
-/// Node -> index of its visit: open addressing, because this runs once per node of every backward pass.
-class VisitMap {
- public:
-  VisitMap() : slots_(64, {nullptr, 0}) {}
-
-  /// The index of `node`, and whether it is new (then it gets `next`).
-  std::pair<std::uint32_t, bool> insert(const TapeNode* node, std::uint32_t next) {
-    if (2 * count_ >= slots_.size()) {
-      grow();
-    }
-    Slot& slot = find(node);
-    if (slot.node != nullptr) {
-      return {slot.index, false};
-    }
-    slot = {node, next};
-    ++count_;
-    return {next, true};
-  }
-  /// The index of `node`, or -1.
-  std::int64_t lookup(const TapeNode* node) {
-    const Slot& slot = find(node);
-    return slot.node != nullptr ? static_cast<std::int64_t>(slot.index) : -1;
-  }
-  void set(const TapeNode* node, std::uint32_t index) { find(node).index = index; }
-
- private:
-  struct Slot {
-    const TapeNode* node;
-    std::uint32_t index;
-  };
-  Slot& find(const TapeNode* node) {
-    const std::size_t mask = slots_.size() - 1;
-    std::size_t at = (std::bit_cast<std::uintptr_t>(node) * 0x9E3779B97F4A7C15ULL) >> 40U;
-    while (slots_[at & mask].node != nullptr && slots_[at & mask].node != node) {
-      ++at;
-    }
-    return slots_[at & mask];
-  }
-  void grow() {
-    std::vector<Slot> old(slots_.size() * 4, {nullptr, 0});
-    old.swap(slots_);
-    for (const Slot& slot : old) {
-      if (slot.node != nullptr) {
-        find(slot.node) = slot;
-      }
-    }
-  }
-
-  std::vector<Slot> slots_;
-  std::size_t count_ = 0;
-};
-
 constexpr trace::Label kBackward{"backward", trace::Category::autograd};
-
-/// Brings a gradient to the type of its input: sums over the axes along which the input was broadcast, and expands what
-/// a rule gave in a smaller shape.
-Tensor fit(const Tensor& gradient, const TensorType& type, Location where) {
-  if (gradient.shape() == type.shape) {
-    return gradient;
-  }
-  const int extra = gradient.rank() - type.shape.rank();
-  Axes axes;
-  for (int axis = 0; axis < gradient.rank(); ++axis) {
-    if (axis < extra || (axis >= extra && type.shape[axis - extra] == 1 && gradient.shape()[axis] != 1)) {
-      axes.push_back(axis);
-    }
-  }
-  const Tensor summed = axes.empty() ? gradient : sum(gradient, axes, /*keepdims=*/true, where);
-  if (summed.shape() == type.shape) {
-    return summed;
-  }
-  return summed.numel() == type.shape.product() ? reshape(summed, type.shape, where)
-                                                : expand(summed, type.shape, where);
-}
 
 class Backward {
  public:
   explicit Backward(const BackwardOptions& options, Location where) : options_(options), where_(where) {}
 
-  BackwardResult run(std::span<const Tensor> outputs, std::span<const Tensor> targets,
+  BackwardResult run(std::span<const Tensor> outputs, std::span<const TapeEdge> targets,
                      std::span<const Tensor> cotangents) {
     collect(outputs, targets);
+    for (const Tensor& cotangent : cotangents) {
+      outer_ = outer_ || (cotangent.defined() && cotangent.requires_grad());
+    }
     // Without an outer transform the backward pass itself needs no tape.
     if (thread_context.grad_enabled && outer_) {
       return {propagate(outputs, targets, cotangents, /*release=*/false), true};
@@ -113,11 +44,11 @@ class Backward {
   }
 
  private:
-  void collect(std::span<const Tensor> outputs, std::span<const Tensor> targets) {
+  void collect(std::span<const Tensor> outputs, std::span<const TapeEdge> targets) {
     std::uint64_t first_target = UINT64_MAX;
-    for (const Tensor& target : targets) {
-      internal_check(target.requires_grad(), "gradient targets are watched");
-      first_target = std::min(first_target, target.body()->tape->serial);
+    for (const TapeEdge& target : targets) {
+      internal_check(static_cast<bool>(target.node), "gradient targets are watched");
+      first_target = std::min(first_target, target.node->serial);
     }
     const auto visit = [&](TapeNode* node) {
       if (node == nullptr) {
@@ -126,7 +57,7 @@ class Backward {
       outer_ = outer_ || node->serial < options_.outer_before;
       // Edges lead to older nodes: what is older than every target reaches none.
       if (node->serial >= first_target && map_.insert(node, static_cast<std::uint32_t>(visits_.size())).second) {
-        visits_.push_back({node, false, {}, {}});
+        visits_.push_back({node, false, false, {}, {}});
       }
     };
     for (const Tensor& output : outputs) {
@@ -134,6 +65,9 @@ class Backward {
     }
     for (std::size_t i = 0; i < visits_.size(); ++i) {  // grows while we go
       TapeNode* node = visits_[i].node;
+      if (is_end(*node)) {
+        continue;
+      }
       for (const TapeInput& input : node->inputs()) {
         visit(input.node.get());
       }
@@ -143,19 +77,26 @@ class Backward {
     for (std::size_t i = 0; i < visits_.size(); ++i) {
       map_.set(visits_[i].node, static_cast<std::uint32_t>(i));
     }
-    for (const Tensor& target : targets) {
-      if (Visit* found = find(target.body()->tape.get())) {
+    for (const TapeEdge& target : targets) {
+      if (Visit* found = find(target.node.get())) {
         found->reaches_target = true;
+        found->is_target = true;
       }
     }
     for (auto visited = visits_.rbegin(); visited != visits_.rend(); ++visited) {  // oldest first
+      if (is_end(*visited->node)) {
+        continue;
+      }
       for (const TapeInput& input : visited->node->inputs()) {
         visited->reaches_target = visited->reaches_target || leads_to_target(input);
       }
     }
   }
 
-  std::vector<Tensor> propagate(std::span<const Tensor> outputs, std::span<const Tensor> targets,
+  /// A value that the caller takes as given.
+  bool is_end(const TapeNode& node) const { return node.serial < options_.boundary; }
+
+  std::vector<Tensor> propagate(std::span<const Tensor> outputs, std::span<const TapeEdge> targets,
                                 std::span<const Tensor> cotangents, bool release) {
     const trace::Zone zone(&kBackward);
     for (std::size_t i = 0; i < outputs.size(); ++i) {
@@ -172,41 +113,46 @@ class Backward {
     }
     std::vector<Tensor> results;
     results.reserve(targets.size());
-    for (const Tensor& target : targets) {
-      const Visit* found = find(target.body()->tape.get());
-      const Tensor gradient = found != nullptr ? found->cotangent : Tensor();
-      results.push_back(gradient.defined() ? gradient : full_like(target, 0.0, where_));
+    for (const TapeEdge& target : targets) {
+      const Visit* found = find(target.node.get());
+      Tensor gradient;
+      if (found != nullptr && target.output == 0) {
+        gradient = found->cotangent;
+      } else if (found != nullptr && target.output <= found->others.size()) {
+        gradient = found->others[target.output - 1];
+      }
+      results.push_back(gradient.defined() ? gradient : full(target.type.shape, 0.0, target.type.dtype, where_));
     }
     return results;
   }
 
   void step(Visit& visited, bool release) {
     TapeNode& node = *visited.node;
-    if (node.op == nullptr && node.custom == nullptr) {
-      // A watched tensor passes its cotangent on (to a target before it, if there is one), and keeps it: it may be one.
-      const TapeInput& source = node.inputs()[0];
-      if (visited.cotangent.defined() && leads_to_target(source)) {
-        accumulate(source.node.get(), source.output, visited.cotangent);
-      }
-      return;
-    }
     const bool has_cotangent = visited.cotangent.defined() || std::any_of(visited.others.begin(), visited.others.end(),
                                                                           [](const Tensor& t) { return t.defined(); });
-    if (!has_cotangent) {
+    if (!has_cotangent || is_end(node)) {
       return;
     }
-    if (node.released) {
-      throw Error(fmt::format("backward: what {} had saved was freed by an earlier backward",
-                              node.op != nullptr ? node.op->name : "a graph call"),
-                  node.where, "compute the forward pass again");
+    if (node.hooks != nullptr) {
+      call_hooks(visited);
     }
-    std::uint32_t needed = 0;
     const auto inputs = node.inputs();
+    std::uint32_t needed = 0;  // of an op's at most kMaxInputs; a custom rule has any number
+    bool any_needed = false;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
-      if (node.op != nullptr && leads_to_target(inputs[i])) {
-        needed |= 1U << i;
-      }
+      const bool leads = leads_to_target(inputs[i]);
+      any_needed = any_needed || leads;
+      needed |= leads && i < kMaxInputs ? 1U << i : 0;
     }
+    if (!any_needed) {
+      return;  // a target: it keeps its cotangent
+    }
+    if (node.op == nullptr && node.custom == nullptr && !node.released) {
+      // A watched tensor passes its cotangent on, and keeps it: it may be a target.
+      accumulate(inputs[0].node.get(), inputs[0].output, visited.cotangent);
+      return;
+    }
+    check_saved(node, "backward");
     if (node.op != nullptr) {
       Gradients gradients = call_rule(node, visited.cotangent, needed);
       for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -225,8 +171,33 @@ class Backward {
         input.saved = Tensor();
       }
     }
-    visited.cotangent = Tensor();
-    visited.others.clear();
+    if (!visited.is_target) {
+      visited.cotangent = Tensor();
+      visited.others.clear();
+    }
+  }
+
+  static void call_hooks(Visit& visited) {
+    const std::vector<HookEntry> hooks = *visited.node->hooks;  // a hook may register others
+    for (const HookEntry& entry : hooks) {
+      if (entry.hook->removed || entry.output > visited.others.size()) {
+        continue;
+      }
+      Tensor& cotangent = entry.output == 0 ? visited.cotangent : visited.others[entry.output - 1];
+      if (!cotangent.defined()) {
+        continue;
+      }
+      const Tensor replaced = entry.hook->call(cotangent);
+      if (!replaced.defined()) {
+        continue;
+      }
+      if (replaced.type() != cotangent.type()) {
+        throw ShapeError(fmt::format("backward: a hook gave {} for a gradient of {}", to_string(replaced.type()),
+                                     to_string(cotangent.type())),
+                         visited.node->where, "a hook returns a gradient of the same type, or an undefined tensor");
+      }
+      cotangent = replaced;
+    }
   }
 
   Gradients call_rule(TapeNode& node, const Tensor& cotangent, std::uint32_t needed) {
@@ -293,9 +264,65 @@ class Backward {
 
 }  // namespace
 
-BackwardResult gradients(std::span<const Tensor> outputs, std::span<const Tensor> targets,
+Tensor fit(const Tensor& gradient, const TensorType& type, Location where) {
+  if (gradient.shape() == type.shape) {
+    return gradient;
+  }
+  const int extra = gradient.rank() - type.shape.rank();
+  Axes axes;
+  for (int axis = 0; axis < gradient.rank(); ++axis) {
+    if (axis < extra || (axis >= extra && type.shape[axis - extra] == 1 && gradient.shape()[axis] != 1)) {
+      axes.push_back(axis);
+    }
+  }
+  const Tensor summed = axes.empty() ? gradient : sum(gradient, axes, /*keepdims=*/true, where);
+  if (summed.shape() == type.shape) {
+    return summed;
+  }
+  return summed.numel() == type.shape.product() ? reshape(summed, type.shape, where)
+                                                : expand(summed, type.shape, where);
+}
+
+BackwardResult gradients(std::span<const Tensor> outputs, std::span<const TapeEdge> targets,
                          std::span<const Tensor> cotangents, const BackwardOptions& options, Location where) {
   return Backward(options, where).run(outputs, targets, cotangents);
+}
+
+BackwardResult gradients(std::span<const Tensor> outputs, std::span<const Tensor> targets,
+                         std::span<const Tensor> cotangents, const BackwardOptions& options, Location where) {
+  std::vector<TapeEdge> edges;
+  edges.reserve(targets.size());
+  for (const Tensor& target : targets) {
+    edges.push_back(edge_of(target));
+  }
+  return gradients(outputs, edges, cotangents, options, where);
+}
+
+std::vector<TapeEdge> dependencies(std::span<const Tensor> outputs, std::uint64_t boundary) {
+  VisitMap seen;
+  std::vector<TapeNode*> nodes;
+  std::vector<TapeEdge> found;
+  const auto visit = [&](const TapeEdge& edge) {
+    if (edge.node && edge.node->serial < boundary) {
+      const bool known = std::any_of(found.begin(), found.end(), [&](const TapeEdge& other) {
+        return other.node == edge.node && other.output == edge.output;
+      });
+      if (!known) {
+        found.push_back(edge);
+      }
+    } else if (edge.node && seen.insert(edge.node.get(), static_cast<std::uint32_t>(nodes.size())).second) {
+      nodes.push_back(edge.node.get());
+    }
+  };
+  for (const Tensor& output : outputs) {
+    visit(edge_of(output));
+  }
+  for (std::size_t i = 0; i < nodes.size(); ++i) {  // grows while we go
+    for (const TapeInput& input : nodes[i]->inputs()) {
+      visit(input);
+    }
+  }
+  return found;
 }
 
 }  // namespace diptych::autograd

@@ -6,6 +6,7 @@
 
 #include "framework/core/context.h"
 #include "framework/core/tensor_body.h"
+#include "framework/graph/capture.h"
 #include "framework/ops/creation.h"
 #include "framework/ops/view.h"
 
@@ -13,6 +14,7 @@ namespace diptych::autograd {
 namespace {
 
 constinit std::atomic<std::uint64_t> serial_counter{1};
+constinit std::atomic<std::int64_t> watched_tensors{0};  ///< leaves that are alive, on all threads
 
 static_assert(sizeof(TapeNode) % alignof(TapeInput) == 0);
 
@@ -31,12 +33,18 @@ TapeNode* new_node(std::uint32_t input_count) {
   return node;
 }
 
-void connect(TapeInput& input, const Tensor& tensor) {
+void connect(TapeInput& input, const TapeEdge& edge) { static_cast<TapeEdge&>(input) = edge; }
+
+/// The updates in place that a tensor's storage has seen, and where the last one was.
+graph::Capture::Updates updates_of(const Tensor& tensor) {
   const TensorBody& body = *tensor.body();
-  input.node = body.tape;
-  input.output = body.tape_output;
-  input.type = body.type;
+  if (body.is_traced) {
+    return thread_context.capture != nullptr ? thread_context.capture->updates_of(body) : graph::Capture::Updates{};
+  }
+  const Storage* storage = body.storage.get();
+  return storage != nullptr ? graph::Capture::Updates{storage->version, storage->written} : graph::Capture::Updates{};
 }
+std::uint32_t version_of(const Tensor& tensor) { return updates_of(tensor).version; }
 
 void attach(Tensor& tensor, Reference<TapeNode> node, std::uint32_t output) {
   tensor.body()->tape = std::move(node);
@@ -60,6 +68,9 @@ void destroy(TapeNode* node) noexcept {
     TapeNode* next = dead;
     dead = reinterpret_cast<TapeNode*>(next->serial);
     const std::size_t size = block_size(next->input_count);
+    if (next->is_leaf) {
+      watched_tensors.fetch_sub(1, std::memory_order_relaxed);
+    }
     for (TapeInput& input : next->inputs()) {
       input.~TapeInput();
     }
@@ -68,6 +79,8 @@ void destroy(TapeNode* node) noexcept {
   }
   active = false;
 }
+
+bool may_want_gradients() { return thread_context.grad_enabled && watched_tensors.load(std::memory_order_relaxed) > 0; }
 
 std::uint64_t next_serial() { return serial_counter.load(std::memory_order_relaxed); }
 
@@ -80,28 +93,43 @@ void record(const OpDef& op, std::span<const Tensor* const> inputs, std::uint32_
   node->op = &op;
   node->where = where;
   node->attributes = AttributeValue(op.attributes, attributes);
+  const bool save_all = thread_context.save_all;
+  const std::uint32_t saved_inputs = save_all ? ~0U : op.saves.inputs;
   const auto tape_inputs = node->inputs();
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (((watched >> i) & 1U) != 0) {
-      connect(tape_inputs[i], *inputs[i]);
+      const TensorBody& body = *inputs[i]->body();
+      tape_inputs[i].node = body.tape;
+      tape_inputs[i].output = body.tape_output;
+      tape_inputs[i].type = body.type;
     } else {
       tape_inputs[i].type = inputs[i]->body()->type;
     }
-    if (((op.saves.inputs >> i) & 1U) != 0) {
+    if (((saved_inputs >> i) & 1U) != 0) {
       // Inputs keep their tape: gradients of gradients go through it, and it can't be this node.
       tape_inputs[i].saved = *inputs[i];
+      tape_inputs[i].version = version_of(*inputs[i]);
     }
   }
-  if (op.saves.output) {
+  if (op.saves.output || save_all) {
     node->saved_output = detached_alias(result);  // the result itself will hold this node: that would be a cycle
+    node->output_version = version_of(result);
   }
   attach(result, Reference<TapeNode>::adopt(node), 0);
 }
 
-void record_custom(std::unique_ptr<CustomRule> rule, std::span<const Tensor> inputs, std::span<Tensor> outputs,
+TapeEdge edge_of(const Tensor& tensor) {
+  const TensorBody& body = *tensor.body();
+  return {body.tape, body.tape_output, body.type};
+}
+
+void record_custom(std::unique_ptr<CustomRule> rule, std::span<const TapeEdge> inputs, std::span<Tensor> outputs,
                    Location where) {
   TapeNode* node = new_node(static_cast<std::uint32_t>(inputs.size()));
   auto owner = Reference<TapeNode>::adopt(node);
+  for (const Tensor& output : outputs) {
+    rule->output_types_.push_back(output.type());
+  }
   node->custom = std::move(rule);
   node->where = where;
   node->output_count = static_cast<std::uint32_t>(outputs.size());
@@ -116,6 +144,15 @@ void record_custom(std::unique_ptr<CustomRule> rule, std::span<const Tensor> inp
   }
 }
 
+void record_custom(std::unique_ptr<CustomRule> rule, std::span<const Tensor> inputs, std::span<Tensor> outputs,
+                   Location where) {
+  std::vector<TapeEdge> edges;
+  for (const Tensor& input : inputs) {
+    edges.push_back(edge_of(input));
+  }
+  record_custom(std::move(rule), edges, outputs, where);
+}
+
 Tensor watch(const Tensor& tensor, Location where) {
   if (!is_floating(tensor.dtype())) {
     throw DTypeError(fmt::format("grad: a gradient by {} doesn't exist", to_string(tensor.type())), where,
@@ -124,9 +161,34 @@ Tensor watch(const Tensor& tensor, Location where) {
   Tensor alias = detached_alias(tensor);
   TapeNode* node = new_node(1);
   node->where = where;
-  connect(node->inputs()[0], tensor);
+  node->is_leaf = true;
+  watched_tensors.fetch_add(1, std::memory_order_relaxed);
+  connect(node->inputs()[0], edge_of(tensor));
   attach(alias, Reference<TapeNode>::adopt(node), 0);
   return alias;
+}
+
+SaveAll::SaveAll() : previous_(thread_context.save_all) { thread_context.save_all = true; }
+SaveAll::~SaveAll() { thread_context.save_all = previous_; }
+
+void check_saved(TapeNode& node, const char* pass) {
+  const char* name = node.op != nullptr ? node.op->name : "a graph call";
+  if (node.released) {
+    throw Error(fmt::format("{}: what {} had saved was freed by an earlier backward", pass, name), node.where,
+                "compute the forward pass again, or ask the first backward to retain the graph");
+  }
+  const auto check = [&](const Tensor& saved, std::uint32_t version, const std::string& what) {
+    if (saved.defined() && version_of(saved) != version) {
+      throw Error(fmt::format("{}: {} {}, which {} had saved, was changed in place at {}", pass, what,
+                              to_string(saved.type()), name, to_string(updates_of(saved).last)),
+                  node.where, "update a copy() of it, or update it after the backward pass");
+    }
+  };
+  std::size_t position = 0;
+  for (const TapeInput& input : node.inputs()) {
+    check(input.saved, input.version, fmt::format("input {}", position++));
+  }
+  check(node.saved_output, node.output_version, "the result");
 }
 
 }  // namespace diptych::autograd

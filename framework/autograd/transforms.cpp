@@ -33,11 +33,18 @@ void GradScope::restore() {
   previous_weights_.clear();
 }
 
-void GradScope::finish(Tensor& value, std::vector<Tensor>& by_argument, std::vector<Tensor>& by_weight) {
+void GradScope::finish(Tensor& value, const Tensor& cotangent, std::vector<Tensor>& by_argument,
+                       std::vector<Tensor>& by_weight) {
   restore();
-  if (value.numel() != 1 || !is_floating(value.dtype())) {
+  if (cotangent.defined()) {
+    if (cotangent.type() != value.type()) {
+      throw ShapeError(fmt::format("grad: the function returned {}, the cotangent is {}", to_string(value.type()),
+                                   to_string(cotangent.type())),
+                       where_, "sens() takes a cotangent of the result's type");
+    }
+  } else if (value.numel() != 1 || !is_floating(value.dtype())) {
     throw Error(fmt::format("grad: the function returned {}, not a floating-point scalar", to_string(value.type())),
-                where_, "reduce it with sum() or mean() first");
+                where_, "reduce it with sum() or mean() first, or give its cotangent by sens()");
   }
   std::vector<Tensor> targets;
   for (int position : options_.arguments) {
@@ -47,7 +54,7 @@ void GradScope::finish(Tensor& value, std::vector<Tensor>& by_argument, std::vec
   }
   targets.insert(targets.end(), watched_weights_.begin(), watched_weights_.end());
   autograd::BackwardResult result =
-      autograd::gradients(std::span(&value, 1), targets, {}, {/*release=*/true, serial_}, where_);
+      autograd::gradients(std::span(&value, 1), targets, std::span(&cotangent, 1), {/*release=*/true, serial_}, where_);
   if (!result.outer) {
     value = detached_alias(value);
   }

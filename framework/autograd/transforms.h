@@ -19,6 +19,16 @@ struct GradOptions {
   Variables weights = {};
 };
 
+/// The cotangent of the output ("sens"), as the last argument of a differentiated call:
+///   grad(f)(x, sens(cotangent)) is the gradient of sum(f(x) * cotangent). f need not return a scalar then.
+struct Sens {
+  Tensor cotangent;
+
+  auto tie() { return std::tie(cotangent); }
+  auto tie() const { return std::tie(cotangent); }
+};
+inline Sens sens(Tensor cotangent) { return {std::move(cotangent)}; }
+
 struct NoAux {
   std::tuple<> tie() { return {}; }
   std::tuple<> tie() const { return {}; }
@@ -60,8 +70,9 @@ class GradScope {
     }
   }
   void watch_weights();
-  /// Gradients by argument positions (in the order asked for), then by weights. Ends the scope.
-  void finish(Tensor& value, std::vector<Tensor>& by_argument, std::vector<Tensor>& by_weight);
+  /// Gradients by argument positions (in the order asked for), then by weights. `cotangent` undefined: the value must
+  /// be a scalar. Ends the scope.
+  void finish(Tensor& value, const Tensor& cotangent, std::vector<Tensor>& by_argument, std::vector<Tensor>& by_weight);
 
  private:
   void restore();
@@ -74,6 +85,13 @@ class GradScope {
   std::vector<Tensor> previous_weights_;
   EnableGrad enable_;
 };
+
+template <class... Arguments>
+inline constexpr bool ends_with_sens = false;
+template <class First, class... Rest>
+inline constexpr bool ends_with_sens<First, Rest...> = ends_with_sens<Rest...>;
+template <>
+inline constexpr bool ends_with_sens<Sens> = true;
 
 template <class R>
 struct SplitResult {
@@ -118,6 +136,20 @@ class ValueAndGradFunction {
 
     template <class... Arguments>
     auto operator()(const Arguments&... arguments) {
+      if constexpr (detail::ends_with_sens<Arguments...>) {
+        constexpr std::size_t count = sizeof...(Arguments) - 1;
+        const auto all = std::tie(arguments...);
+        return [&]<std::size_t... I>(std::index_sequence<I...>) {
+          return run(std::get<count>(all).cotangent, std::get<I>(all)...);
+        }
+        (std::make_index_sequence<count>());
+      } else {
+        return run(Tensor(), arguments...);
+      }
+    }
+
+    template <class... Arguments>
+    auto run(const Tensor& cotangent, const Arguments&... arguments) {
       using R = std::decay_t<std::invoke_result_t<Fn&, const Arguments&...>>;
       detail::GradScope scope(options, where);
       std::tuple<Arguments...> watched(arguments...);
@@ -130,7 +162,7 @@ class ValueAndGradFunction {
       } else {
         std::tie(result.value, result.aux) = std::apply(function, watched);
       }
-      scope.finish(result.value, result.arguments, result.weights);
+      scope.finish(result.value, cotangent, result.arguments, result.weights);
       return result;
     }
   };

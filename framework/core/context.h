@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 namespace diptych {
 
 namespace graph {
 class Capture;
 }
+struct VariableRead;
 namespace runtime {
 class LaunchQueue;
 }
@@ -20,9 +22,11 @@ enum class Mode : std::uint8_t { eager, graph };
 struct ThreadContext {
   graph::Capture* capture = nullptr;  ///< the graph under capture, or null: eager
   bool grad_enabled = true;
+  bool save_all = false;  ///< the tape keeps every input and output: forward mode will read them
   Mode mode = Mode::eager;
-  std::uint64_t dispatches = 0;                  ///< ops that this thread has applied
-  runtime::LaunchQueue* launch_queue = nullptr;  ///< eager kernels go there, or null: they run on the spot
+  std::vector<VariableRead>* variable_reads = nullptr;  ///< if set, notes the variables that are used
+  std::uint64_t dispatches = 0;                         ///< ops that this thread has applied
+  runtime::LaunchQueue* launch_queue = nullptr;         ///< eager kernels go there, or null: they run on the spot
 };
 
 inline constinit thread_local ThreadContext thread_context{};

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "framework/core/allocator.h"
+#include "framework/core/error.h"
 #include "framework/core/reference.h"
 
 namespace diptych {
@@ -17,7 +18,10 @@ struct Failure;
 struct alignas(allocator::kAlignment) Storage {
   ReferenceCount references;
   std::uint32_t size_class;
+  std::uint32_t version = 0;  ///< raised by each update in place
+  bool viewed = false;        ///< some tensor is or was a view of it
   std::size_t bytes;
+  Location written;  ///< of the last update in place
   // Set only if a launch queue writes the elements (TensorBody::is_pending): the launch, and why it didn't write them.
   std::uint32_t launch_queue;
   std::uint64_t launch;

@@ -1,5 +1,7 @@
 #include "framework/core/variable.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "framework/core/context.h"
@@ -25,10 +27,22 @@ Variable::Variable(const Tensor& initial, std::string name)
 
 Tensor Variable::value() const {
   internal_check(defined(), "the variable is defined");
-  if (graph::Capture* capture = thread_context.capture) {
-    return capture->read(*this);
+  graph::Capture* const capture = thread_context.capture;
+  Tensor current = capture != nullptr ? capture->read(*this) : state_->value;
+  note(current);
+  return current;
+}
+
+void Variable::note(const Tensor& current) const {
+  std::vector<VariableRead>* reads = thread_context.variable_reads;
+  if (reads == nullptr) [[likely]] {
+    return;
   }
-  return state_->value;
+  const bool known =
+      std::any_of(reads->begin(), reads->end(), [&](const auto& read) { return read.variable == *this; });
+  if (!known) {
+    reads->push_back({*this, current});
+  }
 }
 
 void Variable::assign(const Tensor& value, Location where) {
@@ -42,6 +56,9 @@ void Variable::assign(const Tensor& value, Location where) {
     throw DTypeError(fmt::format("assign: variable '{}' is {}, the new value is {}", name(), to_string(mine),
                                  to_string(value.type())),
                      where, "cast the new value");
+  }
+  if (thread_context.variable_reads != nullptr) [[unlikely]] {
+    this->value();  // the one before the assignment
   }
   Tensor stored = value.requires_grad() ? detached_alias(value) : value;
   if (graph::Capture* capture = thread_context.capture) {
@@ -68,6 +85,32 @@ Tensor Variable::exchange(const Tensor& value) const {
   Tensor previous = state_->value;
   state_->value = value;
   return previous;
+}
+
+VariableReads::VariableReads() : outer_(thread_context.variable_reads) { thread_context.variable_reads = &reads_; }
+VariableReads::~VariableReads() {
+  thread_context.variable_reads = outer_;
+  if (outer_ == nullptr) {
+    return;
+  }
+  for (const VariableRead& read : reads_) {
+    const bool known =
+        std::any_of(outer_->begin(), outer_->end(), [&](const auto& other) { return other.variable == read.variable; });
+    if (!known) {
+      outer_->push_back(read);
+    }
+  }
+}
+
+Rebind::Rebind(std::span<const VariableRead> reads) {
+  for (const VariableRead& read : reads) {
+    previous_.push_back({read.variable, read.variable.exchange(read.value)});
+  }
+}
+Rebind::~Rebind() {
+  for (const VariableRead& before : previous_) {
+    before.variable.exchange(before.value);
+  }
 }
 
 }  // namespace diptych

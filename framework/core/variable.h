@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -42,7 +43,43 @@ class Variable {
   Tensor exchange(const Tensor& value) const;
 
  private:
+  void note(const Tensor& current) const;
+
   Reference<VariableState> state_;
+};
+
+/// A variable that was used, and its value before.
+struct VariableRead {
+  Variable variable;
+  Tensor value;
+};
+
+/// Notes every variable that is read or assigned on this thread while it lives.
+class VariableReads {
+ public:
+  VariableReads();
+  ~VariableReads();
+  VariableReads(const VariableReads&) = delete;
+  VariableReads& operator=(const VariableReads&) = delete;
+
+  const std::vector<VariableRead>& reads() const { return reads_; }
+
+ private:
+  std::vector<VariableRead> reads_;
+  std::vector<VariableRead>* outer_;
+};
+
+/// While it lives, the variables read as they did then; at its end they get back what they had before, whatever was
+/// assigned in between.
+class Rebind {
+ public:
+  explicit Rebind(std::span<const VariableRead> reads);
+  ~Rebind();
+  Rebind(const Rebind&) = delete;
+  Rebind& operator=(const Rebind&) = delete;
+
+ private:
+  std::vector<VariableRead> previous_;
 };
 
 using Variables = std::vector<Variable>;

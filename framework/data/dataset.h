@@ -8,12 +8,12 @@
 
 namespace diptych::data {
 
-/// inputs: f32[N, ...], labels: i64[N].
+/// inputs: f32 or i64[N, ...], labels: i64[N] or i64[N, ...].
 struct Dataset {
   Tensor inputs;
   Tensor labels;
 
-  std::int64_t size() const { return labels.numel(); }
+  std::int64_t size() const { return labels.shape()[0]; }
   /// The rows of `indices`, as dense tensors. Throws Error for an index outside the dataset.
   Dataset select(std::span<const std::int64_t> indices) const;
 };

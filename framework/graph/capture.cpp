@@ -6,21 +6,22 @@
 
 #include "framework/core/context.h"
 #include "framework/core/tensor_body.h"
+#include "framework/graph/control_ops.h"
 #include "framework/ops/elementwise.h"
 
 namespace diptych {
 
 void fail_traced_read(const TensorBody& body, const char* what, Location where) {
   const graph::Capture* capture = thread_context.capture;
-  const std::string origin = capture != nullptr && capture->serial() == body.trace_serial
-                                 ? capture->describe_value(body.trace_value)
-                                 : std::string("a graph whose capture has ended");
+  const std::string origin =
+      capture != nullptr ? capture->describe_traced(body) : std::string("a graph whose capture has ended");
   throw CaptureError(
       fmt::format("{}: the tensor {} is traced (it stands for the result of {}) and has no elements yet", what,
                   to_string(body.type), origin),
       where,
-      "return it and read it outside the captured function, or choose between values with where(); host code that "
-      "depends on elements can't be captured");
+      "host code that depends on elements can't be captured: return it and read it outside the captured function, "
+      "choose "
+      "values with where(), branch with cond(), loop with while_loop() or scan(), show it with debug::print()");
 }
 
 namespace graph {
@@ -46,8 +47,18 @@ ModuleScope::~ModuleScope() {
   }
 }
 
-Capture::Capture(std::string name) : serial_(capture_counter.fetch_add(1, std::memory_order_relaxed)) {
+Capture::Capture(std::string name) : Capture(std::move(name), nullptr, false) {}
+
+Capture::Capture(std::string name, Capture* parent, bool region)
+    : serial_(capture_counter.fetch_add(1, std::memory_order_relaxed)), region_(region), parent_(parent) {
   graph_.name = std::move(name);
+}
+
+Capture Capture::of_region(std::string name) { return {std::move(name), thread_context.capture, true}; }
+
+/// Whether `serial` is this capture or one around it.
+bool Capture::is_within(std::uint64_t serial) const {
+  return serial == serial_ || (parent_ != nullptr && parent_->is_within(serial));
 }
 
 Tensor Capture::traced(ValueId value) {
@@ -61,8 +72,11 @@ Tensor Capture::traced(ValueId value) {
   return Tensor::adopt(body);
 }
 
-Tensor Capture::argument(const TensorType& type, std::string name) {
+Tensor Capture::argument(const TensorType& type, std::string name, const Strides* strides) {
   const ValueId value = graph_.new_value(type);
+  if (strides != nullptr && !is_contiguous(type.shape, *strides)) {
+    strides_.emplace(value, *strides);
+  }
   graph_.inputs.push_back({value, InputKind::argument, std::move(name), {}, {}});
   return traced(value);
 }
@@ -73,11 +87,16 @@ ValueId Capture::value_of(const Tensor& tensor, const char* op, Location where) 
   }
   TensorBody* body = tensor.body();
   if (body->is_traced) {
-    if (body->trace_serial != serial_) {
+    if (!is_within(body->trace_serial)) {
       throw CaptureError(fmt::format("{}: an input belongs to a graph whose capture has ended", op), where,
                          "return it from the captured function instead of keeping it");
     }
-    return body->trace_value;
+    if (body->trace_serial == serial_) {
+      return replaced_.empty() ? body->trace_value : current(body->trace_value);
+    }
+  }
+  if (region_) {
+    return close_over(tensor);
   }
   if (thread_context.grad_enabled && body->tape) {
     throw CaptureError(
@@ -98,7 +117,7 @@ Tensor Capture::record(const OpDef& op, std::span<const Tensor* const> inputs, c
   if (!op.takes(inputs.size())) {
     throw Error(fmt::format("{}: takes {} inputs, got {}", op.name, op.arity(), inputs.size()), where, "");
   }
-  Node node{&op, AttributeValue(op.attributes, attributes), {}, 0, {{source_ops_++}, module_scope, where}};
+  Node node{&op, AttributeValue(op.attributes, attributes), {}, 0, {{next_source_op()}, module_scope, where}};
   std::array<const TensorType*, kMaxInputs> types{};
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     node.inputs.push_back(value_of(*inputs[i], op.name, where));
@@ -112,12 +131,94 @@ Tensor Capture::record(const OpDef& op, std::span<const Tensor* const> inputs, c
   return traced(output);
 }
 
+std::vector<Tensor> Capture::record_control(const OpDef& op, std::span<const Tensor> inputs, const void* attributes,
+                                            std::vector<std::shared_ptr<const Graph>> regions, Location where) {
+  Node node{&op,
+            AttributeValue(op.attributes, attributes),
+            {},
+            0,
+            {{next_source_op()}, module_scope, where},
+            {},
+            std::move(regions)};
+  std::vector<const TensorType*> types;
+  for (const Tensor& input : inputs) {
+    node.inputs.push_back(value_of(input, op.name, where));
+    types.push_back(&input.type());
+  }
+  std::vector<Tensor> outputs;
+  for (const TensorType& type : control_output_types(node, types)) {
+    const ValueId value = graph_.new_value(type);
+    if (outputs.empty()) {
+      node.output = value;
+    } else {
+      node.more_outputs.push_back(value);
+    }
+    outputs.push_back(traced(value));
+  }
+  graph_.nodes.push_back(std::move(node));
+  return outputs;
+}
+
+Variables Capture::assigned_variables() const {
+  Variables assigned;
+  for (const Variable& variable : used_variables_) {
+    const VariableEntry& entry = variables_.at(variable.state());
+    const TensorBody& current = *entry.current.body();
+    if (!current.is_traced || current.trace_serial != serial_ || last_of(current.trace_value) != entry.input) {
+      assigned.push_back(variable);
+    }
+  }
+  return assigned;
+}
+
+void Capture::use(const Tensor& tensor, Location where) { value_of(tensor, "return", where); }
+
+ValueId Capture::close_over(const Tensor& outer) {
+  const auto [found, is_new] = captured_.try_emplace(outer.body(), 0);
+  if (is_new) {
+    found->second = graph_.new_value(outer.type());
+    closed_.push_back(outer);  // held: the map goes by address
+  }
+  return found->second;
+}
+
+ValueId Capture::close_over(const Variable& variable) {
+  read(variable);
+  return variables_.at(variable.state()).input;
+}
+
+std::shared_ptr<const Graph> Capture::finish_region(std::span<const ValueId> inputs, std::span<const Tensor> outputs,
+                                                    Location where) {
+  for (const Tensor& output : outputs) {
+    graph_.outputs.push_back(value_of(output, "return", where));
+  }
+  std::vector<std::string> names(graph_.types.size());
+  for (const Input& input : graph_.inputs) {
+    names[input.value] = input.name;
+  }
+  for (const Variable& variable : used_variables_) {
+    names[variables_.at(variable.state()).input] = variable.name();
+  }
+  graph_.inputs.clear();
+  for (ValueId value : inputs) {
+    std::string name = names[value].empty() ? fmt::format("closed{}", graph_.inputs.size()) : names[value];
+    graph_.inputs.push_back({value, InputKind::argument, std::move(name), {}, {}});
+  }
+  return std::make_shared<const Graph>(std::move(graph_));
+}
+
 Tensor Capture::read(const Variable& variable) {
   const auto found = variables_.find(variable.state());
   if (found != variables_.end()) {
     return found->second.current;
   }
   const ValueId value = graph_.new_value(variable.type());
+  if (region_) {
+    used_variables_.push_back(variable);
+    Tensor current = traced(value);
+    variables_.emplace(variable.state(), VariableEntry{value, current});
+    return current;
+  }
   const auto index = static_cast<std::uint32_t>(graph_.inputs.size());
   graph_.inputs.push_back({value, InputKind::state, variable.name(), variable, {}});
   Tensor current = traced(value);
@@ -138,7 +239,9 @@ void Capture::assign(const Variable& variable, const Tensor& value, Location whe
       is_view = is_view || (node.output == id && node.op->view != nullptr);
     }
   }
-  write(variable, is_view ? copy(value, where) : value);
+  const Tensor stored = is_view ? copy(value, where) : value;
+  // Gradients don't go through assignments. A region's tape isn't recorded: it says so itself.
+  write(variable, region_ ? stop_gradient(stored, where) : stored);
 }
 
 Graph Capture::finish(std::span<const Tensor> outputs, Location where) {
@@ -158,15 +261,28 @@ Graph Capture::finish(std::span<const Tensor> outputs, Location where) {
   return std::move(graph_);
 }
 
+std::string Capture::describe_traced(const TensorBody& body) const {
+  return body.trace_serial == serial_ ? describe_value(body.trace_value)
+         : parent_ != nullptr         ? parent_->describe_traced(body)
+                                      : "a graph whose capture has ended";
+}
+
 std::string Capture::describe_value(ValueId value) const {
   for (const Node& node : graph_.nodes) {
-    if (node.output == value) {
-      return fmt::format("{} at {}", node.op->name, to_string(node.provenance.where));
+    for (std::size_t i = 0; i < node.output_count(); ++i) {
+      if (node.output_at(i) == value) {
+        return fmt::format("{} at {}", node.op->name, to_string(node.provenance.where));
+      }
     }
   }
   for (const Input& input : graph_.inputs) {
     if (input.value == value) {
       return fmt::format("{} '{}'", name_of(input.kind), input.name);
+    }
+  }
+  for (const Variable& variable : used_variables_) {
+    if (variables_.at(variable.state()).input == value) {
+      return fmt::format("variable '{}'", variable.name());
     }
   }
   return "an op";

@@ -1,6 +1,19 @@
 #include "framework/graph/ir.h"
 
+#include <algorithm>
+
+#include "framework/graph/control_ops.h"
+
 namespace diptych::graph {
+namespace {
+
+bool any_node(const Node& node, bool (*holds)(const Node& node)) {
+  return std::any_of(node.regions.begin(), node.regions.end(), [&](const auto& region) {
+    return std::any_of(region->nodes.begin(), region->nodes.end(), holds);
+  });
+}
+
+}  // namespace
 
 std::string_view name_of(InputKind kind) {
   constexpr std::string_view names[] = {"argument", "state", "captured"};
@@ -14,6 +27,22 @@ std::vector<const TensorType*> Graph::input_types(const Node& node) const {
     result.push_back(&types[input]);
   }
   return result;
+}
+
+bool has_effect(const Node& node) { return node.op->effect || any_node(node, has_effect); }
+
+bool can_fail(const Node& node) {
+  return node.op->can_fail || (node.is_control() && has_iteration_limit(node)) || any_node(node, can_fail);
+}
+
+std::size_t count_nodes(const Graph& graph) {
+  std::size_t count = graph.nodes.size();
+  for (const Node& node : graph.nodes) {
+    for (const auto& region : node.regions) {
+      count += count_nodes(*region);
+    }
+  }
+  return count;
 }
 
 }  // namespace diptych::graph

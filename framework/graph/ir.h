@@ -23,12 +23,22 @@ struct Provenance {
   Location where;
 };
 
+struct Graph;
+
 struct Node {
   const OpDef* op;
   AttributeValue attributes;
   std::vector<ValueId> inputs;
   ValueId output;
   Provenance provenance;
+  // Of control flow only (control_ops.h). Regions are pure functions of the node's inputs: all their inputs are
+  // arguments. They may be shared with other graphs: copy one to change it.
+  std::vector<ValueId> more_outputs = {};  ///< outputs 1, 2, ...
+  std::vector<std::shared_ptr<const Graph>> regions = {};
+
+  std::size_t output_count() const { return 1 + more_outputs.size(); }
+  ValueId output_at(std::size_t i) const { return i == 0 ? output : more_outputs[i - 1]; }
+  bool is_control() const { return !regions.empty(); }
 };
 
 enum class InputKind : std::uint8_t {
@@ -70,11 +80,18 @@ struct Graph {
   std::vector<const TensorType*> input_types(const Node& node) const;
 };
 
+/// Whether a node, or one in its regions, does something besides computing.
+bool has_effect(const Node& node);
+/// Whether running a node may throw, depending on elements.
+bool can_fail(const Node& node);
+/// Nodes, with those of regions.
+std::size_t count_nodes(const Graph& graph);
+
 /// "graph mlp(%0: f32[64,64] argument "x", ...) { ... }": `parse` gives the same graph back, constants to the bit. The
 /// elements of captured tensors are not part of it.
 std::string print(const Graph& graph);
 
-/// One line of `print`, without the provenance: "%3: f32[64,128] = matmul(%0, %2) {transpose_b=true}".
+/// One line of `print`, without regions and provenance: "%3: f32[64,128] = matmul(%0, %2) {transpose_b=true}".
 std::string print_node(const Graph& graph, const Node& node);
 
 /// The graph of a text made by `print`. Variables and captured tensors come back as inputs of their kind without a

@@ -6,32 +6,12 @@
 #include <fmt/format.h>
 
 #include "framework/autograd/tape.h"
+#include "framework/core/guarded.h"
 #include "framework/core/tensor_body.h"
 #include "framework/ops/creation.h"
 
 namespace diptych::graph {
 namespace {
-
-/// Reads variables as given tensors for a while.
-class Rebind {
- public:
-  explicit Rebind(std::span<const Variable> variables) : variables_(variables) {
-    for (const Variable& variable : variables_) {
-      previous_.push_back(variable.value());
-    }
-  }
-  ~Rebind() {
-    for (std::size_t i = 0; i < variables_.size(); ++i) {
-      variables_[i].exchange(previous_[i]);
-    }
-  }
-  Rebind(const Rebind&) = delete;
-  Rebind& operator=(const Rebind&) = delete;
-
- private:
-  std::span<const Variable> variables_;
-  std::vector<Tensor> previous_;
-};
 
 class Stopwatch {
  public:
@@ -63,6 +43,7 @@ constexpr trace::Label kReplay{"replay", trace::Category::graph};
 struct JitFunction::Entry {
   std::vector<TensorType> types;
   std::vector<Strides> strides;
+  Guards guards;
   std::size_t ledger_line = 0;
   Graph graph;
   std::unique_ptr<runtime::Executable> executable;
@@ -71,7 +52,7 @@ struct JitFunction::Entry {
   std::shared_ptr<JitFunction> backward;
 
   bool matches(std::span<const Tensor> arguments) const {
-    if (arguments.size() != types.size()) {
+    if (arguments.size() != types.size() || !guards.hold()) {
       return false;
     }
     for (std::size_t i = 0; i < arguments.size(); ++i) {
@@ -152,7 +133,8 @@ std::string JitFunction::State::cause_of(std::span<const Tensor> arguments) cons
       return fmt::format("argument {}: {} -> {}", i, before, now);
     }
   }
-  return "strides of axes of length 1";
+  const std::string change = last.guards.describe_change();
+  return change.empty() ? "strides of axes of length 1" : change;
 }
 
 JitFunction::Entry& JitFunction::State::find_or_compile(std::span<const Tensor> arguments, Location where) {
@@ -172,19 +154,20 @@ JitFunction::Entry& JitFunction::State::find_or_compile(std::span<const Tensor> 
     for (std::size_t i = 0; i < arguments.size(); ++i) {
       entry.types.push_back(arguments[i].type());
       entry.strides.push_back(arguments[i].strides());
-      traced.push_back(capture.argument(arguments[i].type(), fmt::format("argument{}", i)));
+      traced.push_back(capture.argument(arguments[i].type(), fmt::format("argument{}", i), &entry.strides.back()));
     }
     const CaptureScope scope(&capture);
+    const Guards::Recorder recorder(entry.guards);
     entry.graph = capture.finish(function(traced, entry.structure), where);
   }
   line.capture_seconds = watch.lap();
-  line.captured_nodes = entry.graph.nodes.size();
+  line.captured_nodes = count_nodes(entry.graph);
   {
     const trace::Zone zone(&kPasses);
     line.passes = passes::run_pipeline(entry.graph, options.pipeline);
   }
   line.passes_seconds = watch.lap();
-  line.nodes = entry.graph.nodes.size();
+  line.nodes = count_nodes(entry.graph);
   {
     const trace::Zone zone(&kLower);
     const auto enabled = [&](const char* step) { return !options.pipeline.disabled.contains(step); };
@@ -229,10 +212,11 @@ void JitFunction::State::record_tape(Entry& entry, std::span<const Tensor> argum
               targets.push_back(watched.back());
             }
           }
-          const Rebind rebind(variables);
+          std::vector<VariableRead> reads;
           for (std::size_t i = 0; i < variables.size(); ++i) {
-            variables[i].exchange(watched[argument_count + i]);
+            reads.push_back({variables[i], watched[argument_count + i]});
           }
+          const Rebind rebind(reads);
           std::shared_ptr<void> ignored;
           std::vector<Tensor> results;
           for (const Tensor& result : forward(std::span(watched).first(argument_count), ignored)) {
@@ -277,6 +261,11 @@ JitFunction::Result JitFunction::call(std::span<const Tensor> arguments, Locatio
   Entry& entry = state_->find_or_compile(arguments, where);
   ++state_->ledger[entry.ledger_line].calls;
 
+  if (thread_context.variable_reads != nullptr) {
+    for (const Variable& variable : entry.states) {
+      variable.value();  // so that it is noted
+    }
+  }
   bool differentiable = false;
   if (thread_context.grad_enabled) {
     const auto requires_grad = [](const auto& x) { return static_cast<bool>(x.body()->tape); };

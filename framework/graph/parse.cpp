@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "framework/core/tensor_body.h"
-#include "framework/graph/ir.h"
+#include "framework/graph/control_ops.h"
 
 namespace diptych::graph {
 namespace {
@@ -17,6 +17,16 @@ class Parser {
   int line_of(ValueId value) const { return value < lines_.size() ? lines_[value] : line_; }
 
   Graph run() {
+    parse_graph();
+    skip_space();
+    if (!rest_.empty()) {
+      fail("text behind the graph's end");
+    }
+    return std::move(graph_);
+  }
+
+ private:
+  void parse_graph() {
     expect("graph");
     graph_.name = quoted();
     expect("(");
@@ -36,14 +46,23 @@ class Parser {
       } while (accept(","));
     }
     expect("}");
-    skip_space();
-    if (!rest_.empty()) {
-      fail("text behind the graph's end");
-    }
-    return std::move(graph_);
   }
 
- private:
+  /// A graph of its own inside this one: its values are numbered from 0 again.
+  std::shared_ptr<const Graph> parse_region() {
+    constexpr int kMostNested = 32;
+    if (++depth_ > kMostNested) {
+      fail("regions are nested too deeply");
+    }
+    Graph outer = std::exchange(graph_, Graph());
+    std::vector<int> outer_lines = std::exchange(lines_, {});
+    parse_graph();
+    auto region = std::make_shared<const Graph>(std::exchange(graph_, std::move(outer)));
+    lines_ = std::move(outer_lines);
+    --depth_;
+    return region;
+  }
+
   [[noreturn]] void fail(const std::string& what) const {
     throw Error(fmt::format("graph text, line {}: {}, near {}", line_, what, quote(rest_.substr(0, 24))));
   }
@@ -202,13 +221,20 @@ class Parser {
 
   void parse_node() {
     const ValueId output = typed_value();
+    std::vector<ValueId> more_outputs;
+    while (accept(",")) {
+      more_outputs.push_back(typed_value());
+    }
     expect("=");
     const std::string_view name = until("( \n");
     const OpDef* op = find_op(name);
     if (op == nullptr) {
+      op = find_control_op(name);
+    }
+    if (op == nullptr) {
       fail(fmt::format("there is no op '{}'", name));
     }
-    Node node{op, AttributeValue(op->attributes, nullptr), {}, output, {}};
+    Node node{op, AttributeValue(op->attributes, nullptr), {}, output, {}, std::move(more_outputs)};
     expect("(");
     if (!accept(")")) {
       do {
@@ -226,6 +252,12 @@ class Parser {
         }
       } while (accept(","));
       expect("}");
+    }
+    if (accept("[")) {
+      do {
+        node.regions.push_back(parse_region());
+      } while (accept(","));
+      expect("]");
     }
     if (accept("@")) {
       expect("[");
@@ -307,6 +339,7 @@ class Parser {
   std::size_t size_;
   std::string_view rest_;
   int line_ = 1;
+  int depth_ = 0;
   std::vector<int> lines_;  ///< by value
   Graph graph_;
 };

@@ -56,36 +56,54 @@ std::string print_provenance(const Provenance& provenance) {
 }  // namespace
 
 std::string print_node(const Graph& graph, const Node& node) {
+  std::string outputs;
+  for (std::size_t i = 0; i < node.output_count(); ++i) {
+    const ValueId output = node.output_at(i);
+    outputs += fmt::format("{}%{}: {}", i == 0 ? "" : ", ", output, to_string(graph.types[output]));
+  }
   std::string inputs;
   for (ValueId input : node.inputs) {
     inputs += fmt::format("{}%{}", inputs.empty() ? "" : ", ", input);
   }
   const std::string attributes = node.attributes.print();
-  return fmt::format("%{}: {} = {}({}){}", node.output, to_string(graph.types[node.output]), node.op->name, inputs,
+  return fmt::format("{} = {}({}){}", outputs, node.op->name, inputs,
                      attributes.empty() ? "" : fmt::format(" {{{}}}", attributes));
 }
 
-std::string print(const Graph& graph) {
+namespace {
+
+/// A graph whose lines start with `indent`, without a newline at the end.
+std::string print_graph(const Graph& graph, const std::string& indent) {
   std::string text = fmt::format("graph {}(", quote(graph.name));
   for (const Input& input : graph.inputs) {
-    text += fmt::format("{}\n    %{}: {} {} {}", &input == graph.inputs.data() ? "" : ",", input.value,
+    text += fmt::format("{}\n{}    %{}: {} {} {}", &input == graph.inputs.data() ? "" : ",", indent, input.value,
                         to_string(graph.types[input.value]), name_of(input.kind), quote(input.name));
   }
   text += ") {\n";
   for (const auto& [value, tensor] : graph.constants) {
-    text += fmt::format("  const %{}: {} = {}\n", value, to_string(graph.types[value]), print_elements(tensor));
+    text +=
+        fmt::format("{}  const %{}: {} = {}\n", indent, value, to_string(graph.types[value]), print_elements(tensor));
   }
   for (const Node& node : graph.nodes) {
-    text += fmt::format("  {}  {}\n", print_node(graph, node), print_provenance(node.provenance));
+    text += fmt::format("{}  {}", indent, print_node(graph, node));
+    for (std::size_t i = 0; i < node.regions.size(); ++i) {
+      text += fmt::format("{}\n{}    {}", i == 0 ? " [" : ",", indent, print_graph(*node.regions[i], indent + "    "));
+    }
+    text += fmt::format("{}  {}\n", node.is_control() ? fmt::format("\n{}  ]", indent) : "",
+                        print_provenance(node.provenance));
   }
   for (const Update& update : graph.updates) {
-    text += fmt::format("  update %{} <- %{}\n", graph.inputs[update.input].value, update.value);
+    text += fmt::format("{}  update %{} <- %{}\n", indent, graph.inputs[update.input].value, update.value);
   }
-  text += "  return";
+  text += indent + "  return";
   for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
     text += fmt::format("{}%{}", i == 0 ? " " : ", ", graph.outputs[i]);
   }
-  return text + "\n}\n";
+  return text + "\n" + indent + "}";
 }
+
+}  // namespace
+
+std::string print(const Graph& graph) { return print_graph(graph, "") + "\n"; }
 
 }  // namespace diptych::graph

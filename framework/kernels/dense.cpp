@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "framework/kernels/elementwise.h"
+#include "framework/kernels/strided_copy.h"
 
 namespace diptych::kernels {
 namespace {
@@ -35,9 +36,8 @@ void copy_dense(const Operand& operand, void* destination) {
     }
     return;
   }
-  static const OpDef* const copy_op = find_op("copy");
-  const Strides strides = contiguous_strides(operand.type->shape);
-  elementwise({copy_op, &operand, 1, nullptr, {destination, operand.type, &strides, true}});
+  strided_copy(operand.type->shape, size_of(operand.type->dtype), operand.data, *operand.strides, destination,
+               contiguous_strides(operand.type->shape));
 }
 
 void through_float(const KernelCall& call, Kernel kernel) {

@@ -34,6 +34,19 @@ struct Result {
   using type = decltype(call<Fn, Attributes>(static_cast<const Attributes*>(nullptr), std::declval<In>()...));
 };
 
+/// Attributes by value: what is behind a pointer can't be read under a condition, so such loops wouldn't vectorise.
+template <class Attributes>
+struct Local {
+  explicit Local(const Attributes* attributes) : value(*attributes) {}
+  const Attributes* get() const { return &value; }
+  Attributes value;
+};
+template <>
+struct Local<void> {
+  explicit Local(const void* /*attributes*/) {}
+  static const void* get() { return nullptr; }
+};
+
 /// `Pattern` bit i: input i is one value for the whole loop.
 template <unsigned Pattern, class Fn, class Attributes, class Out, class... In, std::size_t... I>
 DIPTYCH_INLINE void dense_loop(std::int64_t n, void* const* data, const Attributes* attributes,
@@ -42,11 +55,12 @@ DIPTYCH_INLINE void dense_loop(std::int64_t n, void* const* data, const Attribut
   const std::tuple<const In*...> in{static_cast<const In*>(data[I])...};
   const std::tuple<In...> fixed{(((Pattern >> I) & 1U) != 0 ? *std::get<I>(in) : In())...};
   (void)fixed;
+  const Local<Attributes> local(attributes);
   // An output may be exactly an input (in place), never a shifted one: no dependence from one element to the next.
 #pragma GCC ivdep
   for (std::int64_t i = 0; i < n; ++i) {
     out[i] =
-        call<Fn, Attributes>(attributes, (((Pattern >> I) & 1U) != 0 ? std::get<I>(fixed) : std::get<I>(in)[i])...);
+        call<Fn, Attributes>(local.get(), (((Pattern >> I) & 1U) != 0 ? std::get<I>(fixed) : std::get<I>(in)[i])...);
   }
 }
 
@@ -96,6 +110,63 @@ struct LoopBody {
   }
 };
 
+/// A function with a rare slow case has a branch-free `Fn::Common` that is right where `Fn::is_common(values...)`, to
+/// the same bits as `Fn` itself. Blocks without a rare element then run vectorised.
+template <class Fn>
+concept HasCommonCase = requires {
+  typename Fn::Common;
+};
+
+template <class Fn, class Attributes, class... In>
+struct GuardedLoopBody {
+  template <std::size_t... I>
+  DIPTYCH_INLINE static bool all_common(std::int64_t n, void* const* data, const std::int64_t* strides,
+                                        std::index_sequence<I...> /*indices*/) {
+    unsigned rare = 0;
+    if (((strides[I] == static_cast<std::int64_t>(sizeof(In))) && ...)) {
+      for (std::int64_t i = 0; i < n; ++i) {
+        rare |= static_cast<unsigned>(!Fn::is_common(static_cast<const In*>(data[I])[i]...));
+      }
+    } else {
+      for (std::int64_t i = 0; i < n; ++i) {
+        rare |= static_cast<unsigned>(!Fn::is_common(at<const In>(data[I], i, strides[I])...));
+      }
+    }
+    return rare == 0;
+  }
+
+  DIPTYCH_INLINE static void run(std::int64_t n, void* const* data, const std::int64_t* strides,
+                                 const void* attributes) {
+    constexpr std::int64_t kBlock = 512;  // fits the first-level cache with its result
+    constexpr std::size_t kOperands = sizeof...(In) + 1;
+    constexpr std::index_sequence_for<In...> indices;
+    const auto* mine = static_cast<const Attributes*>(attributes);
+    for (std::int64_t begin = 0; begin < n; begin += kBlock) {
+      const std::int64_t count = begin + kBlock < n ? kBlock : n - begin;
+      void* block[kOperands];
+      for (std::size_t k = 0; k < kOperands; ++k) {
+        block[k] = static_cast<std::byte*>(data[k]) + begin * strides[k];
+      }
+      if (all_common(count, block, strides, indices)) {
+        LoopBody<typename Fn::Common, Attributes, In...>::dispatch(count, block, strides, mine, indices);
+      } else {
+        LoopBody<Fn, Attributes, In...>::dispatch(count, block, strides, mine, indices);
+      }
+    }
+  }
+};
+
+}  // namespace detail
+
+namespace detail {
+/// `Fn` without its common case.
+template <class Fn>
+struct Plain {
+  template <class... T>
+  DIPTYCH_INLINE static auto apply(T... values) {
+    return Fn::apply(values...);
+  }
+};
 }  // namespace detail
 
 /// A function of floats as one of bfloat16: computed in float, rounded at the end.
@@ -119,6 +190,14 @@ struct Rounded {
     return round(Fn::apply(attributes, static_cast<float>(values)...));
   }
 };
+template <detail::HasCommonCase Fn>
+struct Rounded<Fn> : Rounded<detail::Plain<Fn>> {
+  using Common = Rounded<typename Fn::Common>;
+  template <std::same_as<bfloat16>... T>
+  DIPTYCH_INLINE static bool is_common(T... values) {
+    return Fn::is_common(static_cast<float>(values)...);
+  }
+};
 /// `Fn` itself, or for bfloat16 by way of float.
 template <class Fn, class T>
 using ForType = std::conditional_t<std::is_same_v<T, bfloat16>, Rounded<Fn>, Fn>;
@@ -126,7 +205,11 @@ using ForType = std::conditional_t<std::is_same_v<T, bfloat16>, Rounded<Fn>, Fn>
 /// The loops of `Fn` on inputs of types In... for every instruction set.
 template <class Fn, class Attributes, class... In>
 constexpr LoopSet loop_set() {
-  return PerIsa<detail::LoopBody<Fn, Attributes, In...>>::for_isa;
+  if constexpr (detail::HasCommonCase<Fn> && (!std::is_integral_v<In> && ...)) {
+    return PerIsa<detail::GuardedLoopBody<Fn, Attributes, In...>>::for_isa;
+  } else {
+    return PerIsa<detail::LoopBody<Fn, Attributes, In...>>::for_isa;
+  }
 }
 
 /// How an elementwise call walks its operands: the inner loop and the outer axes after merging what can be merged.

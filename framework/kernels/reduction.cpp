@@ -1,5 +1,7 @@
 #include "framework/kernels/reduction.h"
 
+#include <cstring>
+
 namespace diptych::kernels {
 
 ReductionPlan plan_reduction(const Operand& input, const Axes& axes) {
@@ -31,6 +33,24 @@ ReductionPlan plan_reduction(const Operand& input, const Axes& axes) {
     }
   }
   return plan;
+}
+
+void gather_reduced(const ReductionPlan& plan, const void* in, std::size_t element_size, void* to) {
+  const int last = plan.reduced_rank - 1;
+  const std::int64_t run = plan.reduced[last];
+  const auto* from = static_cast<const std::byte*>(in);
+  auto* out = static_cast<std::byte*>(to);
+  const auto size = static_cast<std::int64_t>(element_size);
+  for (std::int64_t index = 0; index < plan.length; index += run) {
+    const std::byte* start = from + ReductionPlan::offset(index / run, last, plan.reduced, plan.reduced_strides) * size;
+    if (plan.reduced_strides[last] == 1) {
+      std::memcpy(out + index * size, start, static_cast<std::size_t>(run * size));
+      continue;
+    }
+    for (std::int64_t i = 0; i < run; ++i) {
+      std::memcpy(out + (index + i) * size, start + i * plan.reduced_strides[last] * size, element_size);
+    }
+  }
 }
 
 }  // namespace diptych::kernels

@@ -1,6 +1,8 @@
 #pragma once
 
+#include "framework/core/storage.h"
 #include "framework/kernels/isa.h"
+#include "framework/kernels/scalar_math.h"
 #include "framework/ops/op.h"
 
 /// Reductions with a fixed shape: the elements of one reduction, in logical row-major order, go round-robin to 16
@@ -10,72 +12,119 @@ namespace diptych::kernels {
 
 inline constexpr int kLanes = 16;
 inline constexpr std::int64_t kBlock = 4096;
+/// Neighbouring reductions that go side by side: 16 lanes of them fit the first-level cache.
+template <class T>
+inline constexpr int kColumns = 1024 / sizeof(T);
 
 namespace detail {
 
-/// W independent reductions side by side (W = 1: one).
-template <class Combine, class T, int W>
-DIPTYCH_INLINE void start_lanes(T (&lanes)[kLanes][W]) {
-  for (int lane = 0; lane < kLanes; ++lane) {
-    for (int w = 0; w < W; ++w) {
-      lanes[lane][w] = Combine::template identity<T>();
-    }
-  }
-}
-
-template <class Combine, class T, int W>
-DIPTYCH_INLINE void combine_lanes(T (&lanes)[kLanes][W]) {
+/// Lanes beyond `used` hold the identity, which changes nothing: they are left out.
+template <class Combine, class T>
+DIPTYCH_INLINE T combine_lanes(T* lanes, std::int64_t used) {
   for (int half = kLanes / 2; half > 0; half /= 2) {
     for (int lane = 0; lane < half; ++lane) {
-      for (int w = 0; w < W; ++w) {
-        lanes[lane][w] = Combine::apply(lanes[lane][w], lanes[lane + half][w]);
-      }
+      lanes[lane] = lane + half < used ? Combine::apply(lanes[lane], lanes[lane + half]) : lanes[lane];
     }
   }
+  return lanes[0];
 }
 
-/// Reduces rows 0..n of W columns; `load(row, w)`.
-template <class Combine, class T, int W, class Load>
-DIPTYCH_INLINE void reduce_block(std::int64_t begin, std::int64_t end, const Load& load, T (&lanes)[kLanes][W]) {
-  start_lanes<Combine, T, W>(lanes);
+template <class Combine, class T, class Load>
+DIPTYCH_INLINE T reduce_block(std::int64_t begin, std::int64_t end, const Load& load) {
+  T lanes[kLanes];
+  for (int lane = 0; lane < kLanes; ++lane) {
+    lanes[lane] = Combine::template identity<T>();
+  }
   std::int64_t row = begin;
   for (; row + kLanes <= end; row += kLanes) {
+#pragma GCC ivdep
     for (int lane = 0; lane < kLanes; ++lane) {
-      for (int w = 0; w < W; ++w) {
-        lanes[lane][w] = Combine::apply(lanes[lane][w], load(row + lane, w));
-      }
+      lanes[lane] = Combine::apply(lanes[lane], load(row + lane));
     }
   }
   for (int lane = 0; row < end; ++row, ++lane) {
-    for (int w = 0; w < W; ++w) {
-      lanes[lane][w] = Combine::apply(lanes[lane][w], load(row, w));
-    }
+    lanes[lane] = Combine::apply(lanes[lane], load(row));
   }
-  combine_lanes<Combine, T, W>(lanes);
+  return combine_lanes<Combine>(lanes, end - begin);
+}
+
+/// One reduction of load(0), load(1), ..., load(n - 1).
+template <class Combine, class T, class Load>
+DIPTYCH_INLINE T reduce(std::int64_t n, const Load& load) {
+  if (n <= kBlock) {
+    return reduce_block<Combine, T>(0, n, load);
+  }
+  T totals[kLanes];
+  for (int lane = 0; lane < kLanes; ++lane) {
+    totals[lane] = Combine::template identity<T>();
+  }
+  for (std::int64_t block = 0; block * kBlock < n; ++block) {
+    const std::int64_t end = (block + 1) * kBlock < n ? (block + 1) * kBlock : n;
+    totals[block % kLanes] =
+        Combine::apply(totals[block % kLanes], reduce_block<Combine, T>(block * kBlock, end, load));
+  }
+  return combine_lanes<Combine>(totals, kLanes);
 }
 
 template <class Combine, class T, int W, class Load>
 DIPTYCH_INLINE void reduce(std::int64_t n, const Load& load, T* out) {
-  T lanes[kLanes][W];
-  if (n <= kBlock) {
-    reduce_block<Combine, T, W>(0, n, load, lanes);
-    for (int w = 0; w < W; ++w) {
-      out[w] = lanes[0][w];
-    }
-    return;
+  static_assert(W == 1, "reduce_columns takes several");
+  *out = reduce<Combine, T>(n, [&](std::int64_t row) { return load(row, 0); });
+}
+
+/// a[w] = a[w] combined with load(w)
+template <class Combine, class T, class Load>
+DIPTYCH_INLINE void combine_row(T* a, int width, const Load& load) {
+#pragma GCC ivdep
+  for (int w = 0; w < width; ++w) {
+    a[w] = Combine::apply(a[w], load(w));
   }
-  T totals[kLanes][W];
-  start_lanes<Combine, T, W>(totals);
-  for (std::int64_t block = 0; block * kBlock < n; ++block) {
-    const std::int64_t end = (block + 1) * kBlock < n ? (block + 1) * kBlock : n;
-    reduce_block<Combine, T, W>(block * kBlock, end, load, lanes);
-    for (int w = 0; w < W; ++w) {
-      totals[block % kLanes][w] = Combine::apply(totals[block % kLanes][w], lanes[0][w]);
+}
+template <class Combine, class T>
+DIPTYCH_INLINE void start_row(T* a, int width) {
+  for (int w = 0; w < width; ++w) {
+    a[w] = Combine::template identity<T>();
+  }
+}
+template <class Combine, class T>
+DIPTYCH_INLINE void combine_lane_rows(T (*lanes)[kColumns<T>], int width, std::int64_t used) {
+  for (int half = kLanes / 2; half > 0; half /= 2) {
+    for (int lane = 0; lane < half && lane + half < used; ++lane) {
+      const T* other = lanes[lane + half];
+      combine_row<Combine>(lanes[lane], width, [=](int w) { return other[w]; });
     }
   }
-  combine_lanes<Combine, T, W>(totals);
-  for (int w = 0; w < W; ++w) {
-    out[w] = totals[0][w];
+}
+
+/// `width` reductions side by side, row by row, which is how memory likes it; load(row, w).
+template <class Combine, class T, class Load>
+DIPTYCH_INLINE void reduce_columns(std::int64_t n, int width, const Load& load, T* out) {
+  T lanes[kLanes][kColumns<T>];
+  T totals[kLanes][kColumns<T>];
+  const std::int64_t blocks = (n + kBlock - 1) / kBlock;
+  for (std::int64_t block = 0; block < (blocks > 0 ? blocks : 1); ++block) {
+    const std::int64_t begin = block * kBlock;
+    const std::int64_t end = begin + kBlock < n ? begin + kBlock : n;
+    const std::int64_t used = end - begin < kLanes ? end - begin : kLanes;
+    for (std::int64_t lane = 0; lane < (used > 0 ? used : 1); ++lane) {
+      start_row<Combine>(lanes[lane], width);
+    }
+    for (std::int64_t row = begin; row < end; ++row) {
+      combine_row<Combine>(lanes[row % kLanes], width, [&](int w) { return load(row, w); });
+    }
+    combine_lane_rows<Combine>(lanes, width, used);
+    if (blocks > 1) {
+      if (block < kLanes) {
+        start_row<Combine>(totals[block], width);
+      }
+      combine_row<Combine>(totals[block % kLanes], width, [&](int w) { return lanes[0][w]; });
+    }
+  }
+  if (blocks > 1) {
+    combine_lane_rows<Combine>(totals, width, blocks < kLanes ? blocks : kLanes);
+  }
+  for (int w = 0; w < width; ++w) {
+    out[w] = blocks > 1 ? totals[0][w] : lanes[0][w];
   }
 }
 
@@ -97,13 +146,48 @@ struct SumCombine {
   }
 };
 
+struct ProductCombine {
+  template <class T>
+  DIPTYCH_INLINE static T identity() {
+    return T(1);
+  }
+  template <class T>
+  DIPTYCH_INLINE static T apply(T a, T b) {
+    if constexpr (std::is_integral_v<T>) {
+      return static_cast<T>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));  // wraps around
+    } else {
+      return a * b;
+    }
+  }
+};
+
+struct MaxCombine {
+  template <class T>
+  DIPTYCH_INLINE static T identity() {
+    return std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity()
+                                                : std::numeric_limits<T>::lowest();
+  }
+  template <class T>
+  DIPTYCH_INLINE static T apply(T a, T b) {
+    return math::maximum(a, b);
+  }
+};
+
+struct MinCombine {
+  template <class T>
+  DIPTYCH_INLINE static T identity() {
+    return std::numeric_limits<T>::has_infinity ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max();
+  }
+  template <class T>
+  DIPTYCH_INLINE static T apply(T a, T b) {
+    return math::minimum(a, b);
+  }
+};
+
 /// One dense reduction of `n` elements.
 template <class Combine, class T>
 DIPTYCH_INLINE T reduce_dense(const T* data, std::int64_t n) {
-  T result;
-  detail::reduce<Combine, T, 1>(
-      n, [=](std::int64_t row, int) { return data[row]; }, &result);
-  return result;
+  return detail::reduce<Combine, T>(n, [=](std::int64_t row) { return data[row]; });
 }
 
 /// How the input of a reduction is walked; strides in elements.
@@ -128,45 +212,99 @@ struct ReductionPlan {
 
 /// Kept and reduced axes of `input`, neighbours merged where the strides allow.
 ReductionPlan plan_reduction(const Operand& input, const Axes& axes);
+/// The elements of one reduction, from `in` on, densely.
+void gather_reduced(const ReductionPlan& plan, const void* in, std::size_t element_size, void* to);
 
-template <class Combine, class T>
-struct Reduction {
-  DIPTYCH_INLINE static void run(const ReductionPlan* plan, const T* in, T* out) {
-    constexpr int kColumns = 16;
+/// Passes over the elements of one reduction, or of `width` reductions side by side: what a body of Reduce works with.
+template <class In, class Load>
+struct Row {
+  static constexpr int kWidth = 1;
+  std::int64_t n;
+  Load load;
+  DIPTYCH_INLINE int width() const { return 1; }
+  /// out[w]: the reduction of map(element, w) over the elements.
+  template <class Combine, class T, class Map>
+  DIPTYCH_INLINE void pass(const Map& map, T* out) const {
+    out[0] = detail::reduce<Combine, T>(n, [&](std::int64_t row) { return map(load(row), 0); });
+  }
+};
+template <class In>
+struct Columns {
+  static constexpr int kWidth = kColumns<In>;
+  std::int64_t n;
+  const In* tile;
+  std::int64_t row_stride;
+  int count;
+  DIPTYCH_INLINE int width() const { return count; }
+  template <class Combine, class T, class Map>
+  DIPTYCH_INLINE void pass(const Map& map, T* out) const {
+    // Wider accumulators than elements: in pieces that fit.
+    for (int begin = 0; begin < count; begin += kColumns<T>) {
+      const int piece = count - begin < kColumns<T> ? count - begin : kColumns<T>;
+      const In* start = tile + begin;
+      detail::reduce_columns<Combine, T>(
+          n, piece, [&](std::int64_t row, int w) { return map(start[row * row_stride + w], begin + w); }, out + begin);
+    }
+  }
+};
+
+/// Runs `Body::run(elements, attributes, out)` for every reduction of a plan; `buffer`: room for plan->length elements.
+template <class Body, class In, class Out>
+struct Reduce {
+  DIPTYCH_INLINE static void run(const ReductionPlan* plan, const In* in, Out* out, const void* attributes,
+                                 In* buffer) {
+    constexpr int kFewest = 8;
     const std::int64_t n = plan->length;
-    if (plan->reduced_rank <= 1 && plan->kept_rank >= 1 && plan->kept_strides[plan->kept_rank - 1] == 1 && n > 0) {
-      // Columns: neighbouring reductions lie side by side.
+    const bool side_by_side = plan->kept_rank >= 1 && plan->kept_strides[plan->kept_rank - 1] == 1 &&
+                              plan->kept[plan->kept_rank - 1] >= kFewest;
+    if (plan->reduced_rank <= 1 && side_by_side && n > 0) {
       const std::int64_t row_stride = plan->reduced_rank == 1 ? plan->reduced_strides[0] : 0;
       const std::int64_t columns = plan->kept[plan->kept_rank - 1];
       for (std::int64_t base = 0; base < plan->outputs; base += columns) {
-        const T* start = in + plan->offset(base, plan->kept_rank, plan->kept, plan->kept_strides);
-        std::int64_t column = 0;
-        for (; column + kColumns <= columns; column += kColumns) {
-          const T* tile = start + column;
-          detail::reduce<Combine, T, kColumns>(
-              n, [=](std::int64_t row, int w) { return tile[row * row_stride + w]; }, out + base + column);
-        }
-        for (; column < columns; ++column) {
-          const T* single = start + column;
-          detail::reduce<Combine, T, 1>(
-              n, [=](std::int64_t row, int) { return single[row * row_stride]; }, out + base + column);
+        const In* start = in + plan->offset(base, plan->kept_rank, plan->kept, plan->kept_strides);
+        for (std::int64_t column = 0; column < columns; column += kColumns<In>) {
+          const int width = static_cast<int>(columns - column < kColumns<In> ? columns - column : kColumns<In>);
+          Body::run(Columns<In>{n, start + column, row_stride, width}, attributes, out + base + column);
         }
       }
       return;
     }
+    const std::int64_t stride = plan->reduced_rank == 1 ? plan->reduced_strides[0] : 1;
     for (std::int64_t i = 0; i < plan->outputs; ++i) {
-      const T* start = in + plan->offset(i, plan->kept_rank, plan->kept, plan->kept_strides);
-      if (plan->reduced_rank == 0 || (plan->reduced_rank == 1 && plan->reduced_strides[0] == 1)) {
-        out[i] = reduce_dense<Combine>(start, n);
+      const In* start = in + plan->offset(i, plan->kept_rank, plan->kept, plan->kept_strides);
+      if (plan->reduced_rank > 1) {
+        gather_reduced(*plan, start, sizeof(In), buffer);
+        start = buffer;
+      }
+      if (stride == 1) {
+        const auto load = [=](std::int64_t row) { return start[row]; };
+        Body::run(Row<In, decltype(load)>{n, load}, attributes, out + i);
       } else {
-        detail::reduce<Combine, T, 1>(
-            n,
-            [=](std::int64_t row, int) {
-              return start[plan->offset(row, plan->reduced_rank, plan->reduced, plan->reduced_strides)];
-            },
-            out + i);
+        const auto load = [=](std::int64_t row) { return start[row * stride]; };
+        Body::run(Row<In, decltype(load)>{n, load}, attributes, out + i);
       }
     }
+  }
+};
+
+/// Reduces `input` over `axes` by `Body`; In and Out are the element types.
+template <class Body, class In, class Out>
+void run_reduction(const Operand& input, const Axes& axes, const void* attributes, Out* out) {
+  const ReductionPlan plan = plan_reduction(input, axes);
+  StorageRef buffer;
+  if (plan.reduced_rank > 1) {
+    buffer = allocate_storage(static_cast<std::size_t>(plan.length) * sizeof(In));
+  }
+  PerIsa<Reduce<Body, In, Out>>::active()(&plan, static_cast<const In*>(input.data), out, attributes,
+                                          buffer ? static_cast<In*>(static_cast<void*>(buffer->data())) : nullptr);
+}
+
+/// The plain reduction.
+template <class Combine>
+struct Fold {
+  template <class Elements, class T>
+  DIPTYCH_INLINE static void run(const Elements& elements, const void* /*attributes*/, T* out) {
+    elements.template pass<Combine, T>([](T x, int) { return x; }, out);
   }
 };
 

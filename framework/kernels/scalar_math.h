@@ -126,22 +126,34 @@ DIPTYCH_INLINE T exp(T x) {
   return x != x ? x : result;
 }
 
-/// Natural logarithm; -inf at 0, NaN below.
+namespace detail {
+/// x = m * 2^exponent for finite x > 0, with m in [sqrt(1/2), sqrt(2)), so that log(m) has no cancellation with
+/// exponent * ln(2). Other x give something.
 template <class T>
-DIPTYCH_INLINE T log(T x) {
-  using Traits = detail::FloatTraits<T>;
-  using Bits = detail::Bits<T>;
+struct LogParts {
+  T m;
+  T exponent;
+};
+template <class T>
+DIPTYCH_INLINE LogParts<T> log_reduce(T x) {
+  using Traits = FloatTraits<T>;
   // Subnormals are scaled up first.
   const bool tiny = x < std::numeric_limits<T>::min();
-  const T scaled = tiny ? x * detail::power_of_two<T>(Traits::kMantissa + 1) : x;
-  // m in [sqrt(1/2), sqrt(2)), so that log(m) has no cancellation with e * ln(2).
-  const Bits sqrt_half = detail::bits(static_cast<T>(0.70710678118654752440));
-  using Unsigned = std::make_unsigned_t<Bits>;  // negative x: the difference wraps around
-  const Bits b = static_cast<Bits>(static_cast<Unsigned>(detail::bits(scaled)) - static_cast<Unsigned>(sqrt_half));
-  const Bits e = static_cast<Bits>(b >> Traits::kMantissa);
-  const Bits mantissa_mask = static_cast<Bits>((Bits(1) << Traits::kMantissa) - 1);
-  const T m = detail::from_bits<T>(static_cast<Bits>((b & mantissa_mask) + sqrt_half));
-  const T exponent = static_cast<T>(static_cast<std::int32_t>(e) - (tiny ? Traits::kMantissa + 1 : 0));
+  const T scaled = tiny ? x * power_of_two<T>(Traits::kMantissa + 1) : x;
+  const Bits<T> sqrt_half = bits(static_cast<T>(0.70710678118654752440));
+  using Unsigned = std::make_unsigned_t<Bits<T>>;  // negative x: the difference wraps around
+  const auto b = static_cast<Bits<T>>(static_cast<Unsigned>(bits(scaled)) - static_cast<Unsigned>(sqrt_half));
+  const auto e = static_cast<Bits<T>>(b >> Traits::kMantissa);
+  const auto mantissa_mask = static_cast<Bits<T>>((Bits<T>(1) << Traits::kMantissa) - 1);
+  return {from_bits<T>(static_cast<Bits<T>>((b & mantissa_mask) + sqrt_half)),
+          static_cast<T>(static_cast<std::int32_t>(e) - (tiny ? Traits::kMantissa + 1 : 0))};
+}
+
+/// log(x) for finite x > 0.
+template <class T>
+DIPTYCH_INLINE T log_positive(T x) {
+  using Traits = FloatTraits<T>;
+  const auto [m, exponent] = log_reduce(x);
   // log(m) = 2 atanh(s), s = (m - 1) / (m + 1) [Tang 1990]; f - s * (f - R) keeps the leading term exact.
   const T f = m - T(1);
   const T s = f / (m + T(1));
@@ -166,7 +178,14 @@ DIPTYCH_INLINE T log(T x) {
   }
   const T half_square = T(0.5) * f * f;
   const T correction = s * (half_square + z * series);
-  T result = fma(exponent, Traits::kLn2High, f - (half_square - fma(exponent, Traits::kLn2Low, correction)));
+  return fma(exponent, Traits::kLn2High, f - (half_square - fma(exponent, Traits::kLn2Low, correction)));
+}
+}  // namespace detail
+
+/// Natural logarithm; -inf at 0, NaN below.
+template <class T>
+DIPTYCH_INLINE T log(T x) {
+  T result = detail::log_positive(x);
   result = x == T(0) ? -std::numeric_limits<T>::infinity() : result;
   result = x < T(0) ? std::numeric_limits<T>::quiet_NaN() : result;
   return (x != x || x == std::numeric_limits<T>::infinity()) ? x : result;
@@ -178,6 +197,25 @@ DIPTYCH_INLINE T sqrt(T x) {
     return __builtin_sqrtf(x);
   } else {
     return __builtin_sqrt(x);
+  }
+}
+
+template <class T>
+DIPTYCH_INLINE T floor(T x) {
+  if constexpr (std::is_same_v<T, float>) {
+    return __builtin_floorf(x);
+  } else {
+    return __builtin_floor(x);
+  }
+}
+
+/// To the nearest integer, ties to even.
+template <class T>
+DIPTYCH_INLINE T round_even(T x) {
+  if constexpr (std::is_same_v<T, float>) {
+    return __builtin_rintf(x);
+  } else {
+    return __builtin_rint(x);
   }
 }
 
@@ -221,6 +259,33 @@ DIPTYCH_INLINE T tanh(T x) {
   return x != x ? x : copy_sign(magnitude, x);
 }
 
+/// e^x - 1 without cancellation near 0.
+template <class T>
+DIPTYCH_INLINE T expm1(T x) {
+  using Traits = detail::FloatTraits<T>;
+  const T floor = std::is_same_v<T, float> ? T(-20) : T(-50);
+  T clamped = x > Traits::kExpMax ? Traits::kExpMax : x;
+  clamped = clamped < floor ? floor : clamped;
+  const auto [r, n] = detail::exp_reduce(clamped);
+  const T q = r + detail::expm1_tail(r);
+  // 2^n (1 + q) - 1 with half the scale, which is normal up to the end.
+  const T half_scale = detail::power_of_two<T>(n - 1);
+  T result = T(2) * fma(half_scale, q, half_scale - T(0.5));
+  result = x > Traits::kExpMax ? std::numeric_limits<T>::infinity() : result;
+  return x == T(0) || x != x ? x : result;  // -0 stays
+}
+
+/// log(1 + x) without cancellation near 0: the rounding of 1 + x is made up for to first order.
+template <class T>
+DIPTYCH_INLINE T log1p(T x) {
+  const T u = T(1) + x;
+  const T lost = x > T(1) ? T(1) - (u - x) : x - (u - T(1));
+  T result = detail::log_positive(u) + lost / u;
+  result = x < T(-1) ? std::numeric_limits<T>::quiet_NaN() : result;
+  result = x == T(-1) ? -std::numeric_limits<T>::infinity() : result;
+  return (x == T(0) || x == std::numeric_limits<T>::infinity()) ? x : result;
+}
+
 template <class T>
 DIPTYCH_INLINE T sigmoid(T x) {
   return T(1) / (T(1) + exp(-x));
@@ -255,6 +320,20 @@ DIPTYCH_INLINE T erf(T x) {
   return x != x ? x : result;
 }
 
+/// log(1 + e^x) - max(x, 0). Without the special cases of exp and log, which can't arise here: where one select feeds
+/// another, GCC threads branches through both, and nothing vectorises.
+template <class T>
+DIPTYCH_INLINE T softplus_tail(T x) {
+  using Traits = detail::FloatTraits<T>;
+  const T y = -abs(x);
+  const auto [r, n] = detail::exp_reduce(y < Traits::kExpMin ? Traits::kExpMin : y);
+  const detail::Bits<T> half = n >> 1;
+  const T e = (T(1) + (r + detail::expm1_tail(r))) * detail::power_of_two<T>(half) * detail::power_of_two<T>(n - half);
+  const T u = T(1) + e;
+  const T tail = detail::log_positive(u) + (e - (u - T(1))) / u;  // as in log1p
+  return y < Traits::kExpMin ? T(0) : tail;
+}
+
 /// The larger; NaN if either is NaN.
 template <class T>
 DIPTYCH_INLINE T maximum(T a, T b) {
@@ -267,6 +346,24 @@ template <class T>
 DIPTYCH_INLINE T minimum(T a, T b) {
   const T smaller = a < b ? a : b;
   return a != a ? a : smaller;
+}
+
+/// A number in another type. Float to integer truncates, saturates at the ends, and makes NaN 0; integers wrap around.
+template <class To, class From>
+DIPTYCH_INLINE To convert(From x) {
+  if constexpr (std::is_same_v<To, bool>) {
+    return x != From(0);
+  } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
+    // A plain conversion is undefined out of range. The ends are powers of two, which floats have exactly.
+    using Limits = std::numeric_limits<To>;
+    constexpr From kEnd = static_cast<From>(Limits::max() / 2 + 1) * From(2);
+    const bool inside = (std::is_signed_v<To> ? x >= -kEnd : x > From(-1)) && x < kEnd;
+    const To converted = static_cast<To>(inside ? x : From(0));
+    const To end = x < From(0) ? Limits::min() : Limits::max();
+    return inside || x != x ? converted : end;
+  } else {
+    return static_cast<To>(x);
+  }
 }
 
 }  // namespace diptych::math

@@ -1,94 +1,141 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "framework/autograd/hooks.h"
 #include "framework/core/rng.h"
 #include "framework/core/variable.h"
+#include "framework/nn/hooks.h"
 
 namespace diptych::graph {
 class JitFunction;
-}
+struct Compilation;
+}  // namespace diptych::graph
 
 namespace diptych::nn {
 
-/// A part of a model: parameters, sub-modules and a forward function.
-///   struct Classifier : nn::Module {
-///     explicit Classifier(Rng& rng) { hidden_ = add("hidden", std::make_shared<nn::Linear>(64, 10, rng)); }
-///     Tensor forward(const Tensor& x) override { return (*hidden_)(x); }
-///   };
-class Module {
+using NamedVariables = std::vector<std::pair<std::string, Variable>>;
+
+/// A part of a model: parameters, buffers, sub-modules. User code derives from Module (one input) or ModuleOf<n>.
+class ModuleBase {
  public:
-  Module();
-  virtual ~Module();
-  Module(const Module&) = delete;
-  Module& operator=(const Module&) = delete;
+  ModuleBase();
+  virtual ~ModuleBase();
+  ModuleBase(const ModuleBase&) = delete;
+  ModuleBase& operator=(const ModuleBase&) = delete;
 
-  /// Runs forward(); in graph mode as a graph of its own, unless a graph is captured around it.
-  Tensor operator()(const Tensor& x, Location where = Location::current());
-
-  /// Of this module and all below, each once, named "0.weight".
+  /// Of this module and all below, each once, in the order of registration; named by path: "0.weight".
   Variables parameters() const;
+  /// State that isn't trained, as running statistics are.
+  Variables buffers() const;
+  /// Parameters, then buffers: what a checkpoint holds.
+  Variables state() const;
+  NamedVariables named_parameters() const;
+  NamedVariables named_buffers() const;
+  /// This module as "", then all below, each once.
+  std::vector<std::pair<std::string, ModuleBase*>> named_modules();
+
+  /// Switches this module and all below. A graph captured in one of the two stays cached in the other.
+  void train(bool on = true);
+  void eval() { train(false); }
+  bool is_training() const { return training_.get() != 0; }
+
+  /// Hooks run in the order of registration; the handle removes them. See framework/nn/hooks.h.
+  RemovableHandle register_forward_pre_hook(ForwardPreHook hook);
+  RemovableHandle register_forward_hook(ForwardHook hook);
+  RemovableHandle register_full_backward_pre_hook(BackwardPreHook hook);
+  RemovableHandle register_full_backward_hook(BackwardHook hook);
+
+  /// Every compilation of this module as a graph of its own, in graph mode; null before the first.
+  const std::vector<graph::Compilation>* ledger() const;
 
  protected:
-  virtual Tensor forward(const Tensor& x) = 0;
+  /// Runs the forward pass; in graph mode as a graph of its own, unless a graph is captured around it.
+  Tensor call(Inputs inputs, Location where);
+  /// The forward pass.
+  virtual Tensor run(Inputs inputs) = 0;
 
-  Variable parameter(std::string name, const Tensor& initial);
+  /// Names are one step of a path: not empty, without dots, and each once in a module. Throws Error.
+  Variable parameter(const std::string& name, const Tensor& initial);
+  Variable buffer(const std::string& name, const Tensor& initial);
   template <class M>
   std::shared_ptr<M> add(std::string name, std::shared_ptr<M> module) {
-    module->set_path(name);
-    modules_.emplace_back(std::move(name), module);
+    add_module(std::move(name), module);
     return module;
   }
 
  private:
-  /// Prefixes the names of the parameters below.
-  void set_path(const std::string& path);
-  void collect(Variables& all) const;
+  template <class M>
+  static void collect(const std::string& path, M& module, std::vector<std::pair<std::string, M*>>& all);
+  NamedVariables named_variables(NamedVariables ModuleBase::*own) const;
+  void check_name(const std::string& name) const;
+  void add_module(std::string name, const std::shared_ptr<ModuleBase>& module);
+  Tensor call_as_graph(Inputs inputs, Location where);
+  template <class Fn>
+  RemovableHandle add_hook(detail::HookList<Fn> detail::Hooks::*list, Fn hook);
 
-  std::vector<Variable> parameters_;
-  std::vector<std::pair<std::string, std::shared_ptr<Module>>> modules_;
-  std::string name_;  ///< in the parent; the scope of its ops
-  std::unique_ptr<graph::JitFunction> graph_;
+  NamedVariables parameters_;  ///< by their own names; those of the variables are paths
+  NamedVariables buffers_;
+  std::vector<std::pair<std::string, std::shared_ptr<ModuleBase>>> modules_;
+  std::string name_;  ///< in the parent that was first; the scope of its ops
+  Guarded training_{"training", 1};
+  std::shared_ptr<detail::Hooks> hooks_;
+  std::map<std::uint64_t, std::unique_ptr<graph::JitFunction>> graphs_;  ///< by the inputs that are defined
+  graph::JitFunction* last_graph_ = nullptr;
 };
 
-using ModulePtr = std::shared_ptr<Module>;
-
-/// y = x W + b; x: [N, inputs], W: [inputs, outputs], b: [outputs], both drawn from U(-1/sqrt(inputs), 1/sqrt(inputs)).
-class Linear : public Module {
+/// A module of one input.
+///   struct Classifier : nn::Module {
+///     explicit Classifier(Rng& rng) { hidden_ = add("hidden", std::make_shared<nn::Linear>(64, 10, rng)); }
+///     Tensor forward(const Tensor& x) override { return (*hidden_)(x); }
+///     std::shared_ptr<nn::Linear> hidden_;
+///   };
+class Module : public ModuleBase {
  public:
-  Linear(std::int64_t inputs, std::int64_t outputs, Rng& rng);
-  Tensor forward(const Tensor& x) override;
+  Tensor operator()(const Tensor& x, Location where = Location::current()) { return call(Inputs(&x, 1), where); }
 
-  Variable weight;
-  Variable bias;
-};
-
-class ReLU : public Module {
- public:
-  Tensor forward(const Tensor& x) override;
-};
-
-class GELU : public Module {
- public:
-  Tensor forward(const Tensor& x) override;
-};
-
-/// Modules one after the other, named "0", "1", ...
-class Sequential : public Module {
- public:
-  explicit Sequential(std::vector<ModulePtr> modules);
-  Tensor forward(const Tensor& x) override;
+ protected:
+  virtual Tensor forward(const Tensor& x) = 0;
 
  private:
-  std::vector<ModulePtr> modules_;
+  Tensor run(Inputs inputs) final { return forward(inputs[0]); }
 };
 
-/// The mean squared difference of two tensors of one shape.
-Tensor mse_loss(const Tensor& prediction, const Tensor& target, Location where = Location::current());
-/// logits: [N, classes], labels: i64[N].
-Tensor cross_entropy_loss(const Tensor& logits, const Tensor& labels, Location where = Location::current());
+namespace detail {
+template <std::size_t>
+using Input = const Tensor&;
+template <class Indices>
+class ModuleOfInputs;
+}  // namespace detail
+
+/// A module of several inputs; those that may be left out come undefined.
+///   struct Attend : nn::ModuleOf<2> {
+///     Tensor forward(const Tensor& query, const Tensor& memory) override { ... }
+///   };
+template <std::size_t inputs>
+using ModuleOf = detail::ModuleOfInputs<std::make_index_sequence<inputs>>;
+
+namespace detail {
+template <std::size_t... I>
+class ModuleOfInputs<std::index_sequence<I...>> : public ModuleBase {
+ public:
+  Tensor operator()(Input<I>... inputs, Location where = Location::current()) {
+    const Tensor all[] = {inputs...};
+    return call(all, where);
+  }
+
+ protected:
+  virtual Tensor forward(Input<I>... inputs) = 0;
+
+ private:
+  Tensor run(Inputs inputs) final { return forward(inputs[I]...); }
+};
+}  // namespace detail
+
+using ModulePtr = std::shared_ptr<Module>;
 
 }  // namespace diptych::nn

@@ -48,6 +48,7 @@ bool make_view(const OpDef& op, const TensorBody& input, const void* attributes,
   output->strides = layout.strides;
   output->numel = output->type.shape.product();
   output->storage = input.storage;
+  output->storage->viewed = true;
   output->data = input.bytes() + layout.offset * static_cast<std::int64_t>(size_of(input.type.dtype));
   output->contiguous = is_contiguous(output->type.shape, output->strides);
   output->is_pending = input.is_pending;

@@ -1,7 +1,9 @@
 // Binary elementwise ops and comparisons: one entry each, the scalar function first.
 
+#include <cmath>
 #include <functional>
 
+#include "framework/kernels/power.h"
 #include "framework/ops/creation.h"
 #include "framework/ops/define.h"
 #include "framework/ops/elementwise.h"
@@ -85,13 +87,117 @@ const Op kDiv{{.name = "div",
                .flops = flops_per_element<1>,
                .samples = [] { return binary_samples(kFloats, 0.5, 3); }}};
 
+struct Pow {
+  template <class T>
+  DIPTYCH_INLINE static T apply(T a, T b) {
+    if constexpr (std::is_integral_v<T>) {
+      return math::integer_pow(a, b);
+    } else {
+      return math::pow(a, b);
+    }
+  }
+};
+const Op kPow{{.name = "pow",
+               .doc = "a to the power b, as C's pow for floats; integers wrap around",
+               .inputs = 2,
+               .infer = infer_binary<Domain::numeric>,
+               .kernel = kernels::elementwise,
+               .loops = loops<Pow, Domain::numeric, 2>(),
+               .vjp = [](const VjpCall& v) -> Gradients {
+                 const Tensor& a = v.input(0);
+                 const Tensor& b = v.input(1);
+                 const Tensor zero = full_like(b, 0.0, Shape{});
+                 Gradients gradients;
+                 if (v.needs(0)) {  // 0, not 0 * inf, where b = 0
+                   gradients[0] = where(equal(b, zero), zero, v.cotangent * (b * pow(a, b - 1.0)));
+                 }
+                 if (v.needs(1)) {  // 0, not 0 * log(0), where a = 0
+                   const Tensor flat = logical_and(equal(a, zero), greater_equal(b, zero));
+                   gradients[1] =
+                       where(flat, zero, v.cotangent * (v.output * log(where(flat, full_like(a, 1.0, Shape{}), a))));
+                 }
+                 return gradients;
+               },
+               .saves = {.inputs = 3, .output = true},
+               .flops = flops_per_element<90>,
+               .samples =
+                   [] {
+                     std::vector<Sample> samples = binary_samples(kNumbers, 0.5, 3);
+                     for (Sample& sample : samples) {
+                       sample.inputs[1].low = is_floating(sample.inputs[1].type.dtype) ? -2 : 0;
+                       sample.inputs[0].low = sample.inputs[0].type.dtype == DType::int32 ? -4 : sample.inputs[0].low;
+                     }
+                     return samples;
+                   }}};
+
+struct RemainderCommon {
+  /// Where floor(a / b) is right or one too high, and floor(a / b) * b cancels exactly.
+  template <class T>
+  DIPTYCH_INLINE static T apply(T a, T b) {
+    const T r = math::fma(-math::floor(a / b), b, a);
+    return with_sign_of(b, r);
+  }
+  template <class T>
+  DIPTYCH_INLINE static T with_sign_of(T b, T r) {
+    const T same_side = (r < T(0)) == (b < T(0)) ? r : r + b;
+    return r == T(0) ? math::copy_sign(T(0), b) : same_side;
+  }
+};
+struct Remainder {
+  using Common = RemainderCommon;
+  template <class T>
+  DIPTYCH_INLINE static bool is_common(T a, T b) {
+    constexpr T kEnd = std::is_same_v<T, float> ? T(0x1p22) : T(0x1p51);
+    return math::abs(a / b) < kEnd && math::abs(b) <= std::numeric_limits<T>::max();
+  }
+  template <class T>
+  DIPTYCH_INLINE static T apply(T a, T b) {
+    if constexpr (std::is_floating_point_v<T>) {
+      return RemainderCommon::with_sign_of(b, std::fmod(a, b));  // fmod is exact, so the same everywhere
+    } else {
+      if (b == T(0)) [[unlikely]] {
+        throw Error("remainder: an integer is divided by zero; check the divisor, or cast to f32 for NaN");
+      }
+      if constexpr (std::is_signed_v<T>) {
+        const T r = b == T(-1) ? T(0) : static_cast<T>(a % b);  // the least integer % -1 overflows
+        return r != T(0) && (r < T(0)) != (b < T(0)) ? static_cast<T>(r + b) : r;
+      } else {
+        return static_cast<T>(a % b);
+      }
+    }
+  }
+};
+const Op kRemainder{
+    {.name = "remainder",
+     .doc = "a - floor(a / b) * b: the remainder with b's sign; an integer b must not be 0",
+     .inputs = 2,
+     .infer = infer_binary<Domain::numeric>,
+     .kernel = kernels::elementwise,
+     .loops = loops<Remainder, Domain::numeric, 2>(),
+     .vjp = [](const VjpCall& v) -> Gradients {
+       return {v.cotangent, v.needs(1) ? neg(mul(v.cotangent, floor(div(v.input(0), v.input(1))))) : Tensor()};
+     },
+     .saves = kBoth,
+     .can_fail = true,
+     .flops = flops_per_element<5>,
+     .samples =
+         [] {
+           std::vector<Sample> samples = binary_samples(kNumbers, -7, 7);
+           for (Sample& sample : samples) {
+             sample.inputs[1].low = 1;
+           }
+           samples.push_back({{sample(DType::int64, {5}, -9, 9), sample(DType::int64, {5}, -9, 0)}, {}});
+           samples.push_back({{sample(DType::float64, {5}, -9, 9), sample(DType::float64, {5}, -4, -2)}, {}});
+           return samples;
+         }}};
+
 /// The gradient of maximum and minimum goes to the one that was taken; equal ones share it.
 Gradients pick_gradient(const VjpCall& v, const Tensor& first_taken) {
   const Tensor zero = full_like(v.cotangent, 0.0, Shape{});
   const Tensor half = v.cotangent * 0.5;
   const Tensor tie = equal(v.input(0), v.input(1));
-  return {where(tie, half, where(first_taken, v.cotangent, zero)),
-          where(tie, half, where(first_taken, zero, v.cotangent))};
+  return {v.needs(0) ? where(tie, half, where(first_taken, v.cotangent, zero)) : Tensor(),
+          v.needs(1) ? where(tie, half, where(first_taken, zero, v.cotangent)) : Tensor()};
 }
 
 struct Maximum {
@@ -160,6 +266,9 @@ struct And {
     return static_cast<bool>(static_cast<int>(a) & static_cast<int>(b));
   }
 };
+struct Xor {
+  DIPTYCH_INLINE static bool apply(bool a, bool b) { return a != b; }
+};
 struct Or {
   DIPTYCH_INLINE static bool apply(bool a, bool b) {
     return static_cast<bool>(static_cast<int>(a) | static_cast<int>(b));
@@ -186,6 +295,7 @@ OpDef logical(const char* name, const char* doc) {
 }
 
 const Op kLogicalAnd{logical<And>("logical_and", "true where both are")};
+const Op kLogicalXor{logical<Xor>("logical_xor", "true where exactly one is")};
 const Op kLogicalOr{logical<Or>("logical_or", "true where at least one is")};
 
 Tensor binary(const Op& op, const Tensor& a, const Tensor& b, Location where) {
@@ -203,6 +313,7 @@ Tensor binary(const Op& op, const Tensor& a, const Tensor& b, Location where) {
 DIPTYCH_PUBLIC(add, kAdd)
 DIPTYCH_PUBLIC(sub, kSub)
 DIPTYCH_PUBLIC(mul, kMul)
+DIPTYCH_PUBLIC(remainder, kRemainder)
 DIPTYCH_PUBLIC(maximum, kMaximum)
 DIPTYCH_PUBLIC(minimum, kMinimum)
 DIPTYCH_PUBLIC(equal, kEqual)
@@ -213,6 +324,7 @@ DIPTYCH_PUBLIC(greater, kGreater)
 DIPTYCH_PUBLIC(greater_equal, kGreaterEqual)
 DIPTYCH_PUBLIC(logical_and, kLogicalAnd)
 DIPTYCH_PUBLIC(logical_or, kLogicalOr)
+DIPTYCH_PUBLIC(logical_xor, kLogicalXor)
 #undef DIPTYCH_PUBLIC
 
 Tensor div(const Tensor& a, const Tensor& b, Location where) {
@@ -220,6 +332,13 @@ Tensor div(const Tensor& a, const Tensor& b, Location where) {
     return binary(kDiv, cast(a, DType::float32, where), cast(b, DType::float32, where), where);
   }
   return binary(kDiv, a, b, where);
+}
+
+Tensor pow(const Tensor& base, const Term& exponent) {
+  if (exponent.tensor() == nullptr && exponent.number() == 2 && base.dtype() != DType::boolean) {
+    return square(base, exponent.where());  // exact: both are a product that is rounded once
+  }
+  return binary(kPow, base, exponent.tensor() != nullptr ? *exponent.tensor() : exponent.like(base), exponent.where());
 }
 
 Tensor Term::like(const Tensor& other) const {

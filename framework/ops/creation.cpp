@@ -1,14 +1,29 @@
 #include "framework/ops/creation.h"
 
+#include <cmath>
+
+#include "framework/ops/created.h"
 #include "framework/ops/define.h"
 #include "framework/ops/full.h"
 
 namespace diptych {
 namespace {
 
+using namespace ops;
+
+/// A number as an element: of a bfloat16 by way of float, as everywhere.
+template <class T>
+DIPTYCH_INLINE T element(double value) {
+  if constexpr (std::is_same_v<T, bfloat16>) {
+    return bfloat16(static_cast<float>(value));
+  } else {
+    return math::convert<T>(value);
+  }
+}
+
 template <class T>
 struct Full {
-  DIPTYCH_INLINE static T apply(const FullAttributes& attributes) { return static_cast<T>(attributes.value); }
+  DIPTYCH_INLINE static T apply(const FullAttributes& attributes) { return element<T>(attributes.value); }
 };
 
 std::array<LoopSet, kDTypeCount> full_loops() {
@@ -29,13 +44,7 @@ const Op kFull{{.name = "full",
                 .infer =
                     [](const InferCall& call, TensorType& output) {
                       const auto& attributes = call.as<FullAttributes>();
-                      for (std::int64_t length : attributes.shape) {
-                        if (length < 0) {
-                          call.fail_shape("a length is negative", "");
-                        }
-                      }
-                      output.dtype = attributes.dtype;
-                      output.shape = attributes.shape;
+                      infer_created(call, attributes.shape, attributes.dtype, output);
                     },
                 .kernel = kernels::elementwise,
                 .loops = full_loops(),
@@ -49,6 +58,152 @@ const Op kFull{{.name = "full",
                       return samples;
                     },
                 .family = "constant"}};
+
+/// Samples without inputs: a list of attributes.
+template <class Attributes>
+std::vector<Sample> attribute_samples(std::initializer_list<Attributes> list) {
+  std::vector<Sample> samples;
+  for (const Attributes& attributes : list) {
+    samples.push_back(with({}, attributes));
+  }
+  return samples;
+}
+
+/// out[i] = value(i), as a double until it is an element.
+template <class Value>
+void fill(const KernelCall& call, const Value& value) {
+  visit(call.output.type->dtype, [&]<class T>() {
+    T* out = static_cast<T*>(call.output.data);
+    const std::int64_t count = call.output.type->shape.product();
+    for (std::int64_t i = 0; i < count; ++i) {
+      out[i] = element<T>(value(i));
+    }
+  });
+}
+
+void check_finite(const InferCall& call, std::initializer_list<double> numbers) {
+  for (const double number : numbers) {
+    if (!std::isfinite(number)) [[unlikely]] {
+      throw Error(std::string(call.op.name) + ": a number is not finite", call.where, "");
+    }
+  }
+}
+
+/// By its length and not its end: how many there are is decided once, by the public function.
+struct ArangeAttributes {
+  double start = 0;
+  double step = 1;
+  std::int64_t length = 0;
+  DType dtype = DType::int64;
+  static constexpr auto fields() {
+    return std::tuple(field("start", &ArangeAttributes::start), field("step", &ArangeAttributes::step),
+                      field("length", &ArangeAttributes::length), field("dtype", &ArangeAttributes::dtype));
+  }
+};
+const Op kArange{{.name = "arange",
+                  .doc = "start, start + step, start + 2 step, ...",
+                  .inputs = 0,
+                  .attributes = &attribute_type<ArangeAttributes>,
+                  .infer =
+                      [](const InferCall& call, TensorType& output) {
+                        const auto& a = call.as<ArangeAttributes>();
+                        check_finite(call, {a.start, a.step});
+                        infer_created(call, {a.length}, a.dtype, output);
+                      },
+                  .kernel =
+                      [](const KernelCall& call) {
+                        const ArangeAttributes a = *static_cast<const ArangeAttributes*>(call.attributes);
+                        fill(call, [a](std::int64_t i) { return a.start + static_cast<double>(i) * a.step; });
+                      },
+                  .samples =
+                      [] {
+                        return attribute_samples<ArangeAttributes>({{0, 1, 7, DType::int64},
+                                                                    {5, -2, 3, DType::int32},
+                                                                    {0.5, 0.1, 33, DType::float32},
+                                                                    {0, 1, 5, DType::bfloat16},
+                                                                    {0, 1, 0, DType::float64}});
+                      },
+                  .family = "constant"}};
+
+struct LinspaceAttributes {
+  double start = 0;
+  double stop = 1;
+  std::int64_t length = 0;
+  DType dtype = DType::float32;
+  static constexpr auto fields() {
+    return std::tuple(field("start", &LinspaceAttributes::start), field("stop", &LinspaceAttributes::stop),
+                      field("length", &LinspaceAttributes::length), field("dtype", &LinspaceAttributes::dtype));
+  }
+};
+const Op kLinspace{{.name = "linspace",
+                    .doc = "Evenly spaced numbers from start to stop, both included",
+                    .inputs = 0,
+                    .attributes = &attribute_type<LinspaceAttributes>,
+                    .infer =
+                        [](const InferCall& call, TensorType& output) {
+                          const auto& a = call.as<LinspaceAttributes>();
+                          check_finite(call, {a.start, a.stop, a.stop - a.start});
+                          infer_created(call, {a.length}, a.dtype, output);
+                        },
+                    .kernel =
+                        [](const KernelCall& call) {
+                          const LinspaceAttributes a = *static_cast<const LinspaceAttributes*>(call.attributes);
+                          const std::int64_t last = a.length - 1;
+                          const double step = last > 0 ? (a.stop - a.start) / static_cast<double>(last) : 0;
+                          // From both ends, so that both come out exactly.
+                          fill(call, [=](std::int64_t i) {
+                            return 2 * i <= last ? a.start + static_cast<double>(i) * step
+                                                 : a.stop - static_cast<double>(last - i) * step;
+                          });
+                        },
+                    .samples =
+                        [] {
+                          return attribute_samples<LinspaceAttributes>({{0, 1, 11, DType::float32},
+                                                                        {-3, 3, 6, DType::float64},
+                                                                        {2, 9, 1, DType::float32},
+                                                                        {0, 10, 5, DType::int32},
+                                                                        {0, 1, 0, DType::bfloat16}});
+                        },
+                    .family = "constant"}};
+
+struct EyeAttributes {
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  DType dtype = DType::float32;
+  static constexpr auto fields() {
+    return std::tuple(field("rows", &EyeAttributes::rows), field("columns", &EyeAttributes::columns),
+                      field("dtype", &EyeAttributes::dtype));
+  }
+};
+const Op kEye{{.name = "eye",
+               .doc = "Ones on the diagonal of a matrix, zeros elsewhere",
+               .inputs = 0,
+               .attributes = &attribute_type<EyeAttributes>,
+               .infer =
+                   [](const InferCall& call, TensorType& output) {
+                     const auto& a = call.as<EyeAttributes>();
+                     infer_created(call, {a.rows, a.columns}, a.dtype, output);
+                   },
+               .kernel =
+                   [](const KernelCall& call) {
+                     const Shape& shape = call.output.type->shape;
+                     visit(call.output.type->dtype, [&]<class T>() {
+                       T* out = static_cast<T*>(call.output.data);
+                       std::fill_n(out, shape.product(), T(0));
+                       for (std::int64_t i = 0; i < std::min(shape[0], shape[1]); ++i) {
+                         out[i * (shape[1] + 1)] = T(1);
+                       }
+                     });
+                   },
+               .samples =
+                   [] {
+                     return attribute_samples<EyeAttributes>({{3, 3, DType::float32},
+                                                              {2, 5, DType::float64},
+                                                              {5, 2, DType::boolean},
+                                                              {0, 4, DType::int64},
+                                                              {3, 4, DType::bfloat16}});
+                   },
+               .family = "constant"}};
 
 }  // namespace
 
@@ -66,5 +221,44 @@ Tensor full_like(const Tensor& like, double value, Location where) {
 Tensor full_like(const Tensor& like, double value, const Shape& shape, Location where) {
   return full(shape, value, like.dtype(), where);
 }
+
+Tensor zeros_like(const Tensor& like, Location where) { return full_like(like, 0, where); }
+Tensor ones_like(const Tensor& like, Location where) { return full_like(like, 1, where); }
+
+Tensor arange(double start, double stop, double step, std::optional<DType> dtype, Location where) {
+  if (!std::isfinite(start) || !std::isfinite(stop) || !std::isfinite(step) || step == 0) {
+    throw Error("arange: start, stop and step must be finite, and step not 0", where, "");
+  }
+  const double steps = std::ceil((stop - start) / step);
+  if (steps > static_cast<double>(kMostBytes)) {
+    throw ShapeError("arange: the tensor would be larger than a tebibyte", where, "check start, stop and step");
+  }
+  // The quotient is rounded: what counts is that every element lies before `stop`, and the next one doesn't.
+  auto length = static_cast<std::int64_t>(std::max(steps, 0.0));
+  const auto before = [&](std::int64_t i) {
+    const double value = start + static_cast<double>(i) * step;
+    return step > 0 ? value < stop : value > stop;
+  };
+  if (length > 0 && !before(length - 1)) {
+    --length;
+  } else if (before(length)) {
+    ++length;
+  }
+  const bool whole = start == std::floor(start) && step == std::floor(step);
+  const ArangeAttributes attributes{start, step, length, dtype.value_or(whole ? DType::int64 : DType::float32)};
+  return apply_op(kArange, &attributes, where);
+}
+Tensor arange(double stop, std::optional<DType> dtype, Location where) { return arange(0, stop, 1, dtype, where); }
+
+Tensor linspace(double start, double stop, std::int64_t count, DType dtype, Location where) {
+  const LinspaceAttributes attributes{start, stop, count, dtype};
+  return apply_op(kLinspace, &attributes, where);
+}
+
+Tensor eye(std::int64_t rows, std::int64_t columns, DType dtype, Location where) {
+  const EyeAttributes attributes{rows, columns, dtype};
+  return apply_op(kEye, &attributes, where);
+}
+Tensor eye(std::int64_t rows, DType dtype, Location where) { return eye(rows, rows, dtype, where); }
 
 }  // namespace diptych

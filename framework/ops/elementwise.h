@@ -3,6 +3,7 @@
 #include <type_traits>
 
 #include "framework/core/variable.h"
+#include "framework/ops/activation.h"
 
 /// Elementwise ops. Binary ones broadcast (NumPy's rule) and promote (DType's table); see docs/ops.md for all of them.
 namespace diptych {
@@ -12,14 +13,23 @@ Tensor abs(const Tensor& x, Location where = Location::current());
 Tensor sign(const Tensor& x, Location where = Location::current());
 Tensor square(const Tensor& x, Location where = Location::current());
 Tensor exp(const Tensor& x, Location where = Location::current());
+Tensor expm1(const Tensor& x, Location where = Location::current());
 Tensor log(const Tensor& x, Location where = Location::current());
+Tensor log1p(const Tensor& x, Location where = Location::current());
 Tensor sqrt(const Tensor& x, Location where = Location::current());
+Tensor rsqrt(const Tensor& x, Location where = Location::current());
 Tensor reciprocal(const Tensor& x, Location where = Location::current());
-Tensor tanh(const Tensor& x, Location where = Location::current());
-Tensor sigmoid(const Tensor& x, Location where = Location::current());
+/// Radians; of any size.
+Tensor sin(const Tensor& x, Location where = Location::current());
+Tensor cos(const Tensor& x, Location where = Location::current());
 Tensor erf(const Tensor& x, Location where = Location::current());
-Tensor relu(const Tensor& x, Location where = Location::current());
-Tensor gelu(const Tensor& x, Location where = Location::current());
+Tensor floor(const Tensor& x, Location where = Location::current());
+Tensor ceil(const Tensor& x, Location where = Location::current());
+/// To the nearest integer, ties to even.
+Tensor round(const Tensor& x, Location where = Location::current());
+Tensor isnan(const Tensor& x, Location where = Location::current());
+Tensor isinf(const Tensor& x, Location where = Location::current());
+Tensor isfinite(const Tensor& x, Location where = Location::current());
 Tensor logical_not(const Tensor& x, Location where = Location::current());
 /// The same value, through which no gradient flows.
 Tensor stop_gradient(const Tensor& x, Location where = Location::current());
@@ -29,10 +39,14 @@ Tensor sub(const Tensor& a, const Tensor& b, Location where = Location::current(
 Tensor mul(const Tensor& a, const Tensor& b, Location where = Location::current());
 /// Integers are divided as f32.
 Tensor div(const Tensor& a, const Tensor& b, Location where = Location::current());
+/// The remainder with the divisor's sign: a - floor(a / b) * b without rounding, as Python's %. Throws Error if an
+/// integer is divided by zero; floats give NaN.
+Tensor remainder(const Tensor& a, const Tensor& b, Location where = Location::current());
 Tensor maximum(const Tensor& a, const Tensor& b, Location where = Location::current());
 Tensor minimum(const Tensor& a, const Tensor& b, Location where = Location::current());
 Tensor logical_and(const Tensor& a, const Tensor& b, Location where = Location::current());
 Tensor logical_or(const Tensor& a, const Tensor& b, Location where = Location::current());
+Tensor logical_xor(const Tensor& a, const Tensor& b, Location where = Location::current());
 
 Tensor equal(const Tensor& a, const Tensor& b, Location where = Location::current());
 Tensor not_equal(const Tensor& a, const Tensor& b, Location where = Location::current());
@@ -43,7 +57,7 @@ Tensor greater_equal(const Tensor& a, const Tensor& b, Location where = Location
 
 /// `a` where `condition` (bool), else `b`.
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b, Location location = Location::current());
-/// Float to integer truncates, saturates at the ends, and makes NaN 0.
+/// Float to integer truncates, saturates at the ends, and makes NaN 0; integer to integer wraps around.
 Tensor cast(const Tensor& x, DType dtype, Location where = Location::current());
 Tensor copy(const Tensor& x, Location where = Location::current());
 /// The tensor itself if it is dense, else a dense copy.
@@ -91,6 +105,14 @@ DIPTYCH_OPERATOR(-, sub)
 DIPTYCH_OPERATOR(*, mul)
 DIPTYCH_OPERATOR(/, div)
 #undef DIPTYCH_OPERATOR
+
+/// base to the power exponent, as C's pow for floats; integers wrap around, and their negative powers are 0 (but for
+/// those of 1 and -1). A number takes the other side's type.
+Tensor pow(const Tensor& base, const Term& exponent);
+template <class T>
+requires std::is_arithmetic_v<T> Tensor pow(T base, const Term& exponent) {
+  return pow(Term(base, exponent.where()).like(*exponent.tensor()), exponent);
+}
 
 inline Tensor operator-(const Term& x) { return neg(*x.tensor(), x.where()); }
 

@@ -8,10 +8,16 @@ namespace diptych {
 
 namespace {
 
-std::vector<const OpDef*>& mutable_registry() {
-  static std::vector<const OpDef*> ops;
+struct Registry {
+  std::vector<const OpDef*> all;
+  std::vector<const OpDef*> pure;
+};
+Registry& mutable_registry() {
+  static Registry ops;
   return ops;
 }
+
+bool by_name(const OpDef* op, std::string_view name) { return op->name < name; }
 
 std::string describe(const InferCall& call, std::string_view what) {
   std::string types;
@@ -39,22 +45,25 @@ void InferCall::fail_dtype(std::string_view what, std::string_view hint) const {
   throw DTypeError(describe(*this, what), where, hint);
 }
 
-std::span<const OpDef* const> registry() { return mutable_registry(); }
+std::span<const OpDef* const> registry() { return mutable_registry().pure; }
 
 const OpDef* find_op(std::string_view name) {
-  const auto ops = registry();
-  const auto found = std::lower_bound(ops.begin(), ops.end(), name,
-                                      [](const OpDef* op, std::string_view wanted) { return op->name < wanted; });
+  const auto& ops = mutable_registry().all;
+  const auto found = std::lower_bound(ops.begin(), ops.end(), name, by_name);
   return found != ops.end() && (*found)->name == name ? *found : nullptr;
 }
 
 Op::Op(const OpDef& definition) : definition_(definition) {
-  auto& ops = mutable_registry();
   const std::string_view name = definition_.name;
-  const auto place = std::lower_bound(ops.begin(), ops.end(), name,
-                                      [](const OpDef* op, std::string_view wanted) { return op->name < wanted; });
-  internal_check(place == ops.end() || (*place)->name != name, "an op's name is used once");
-  ops.insert(place, &definition_);
+  internal_check(find_op(name) == nullptr, "an op's name is used once");
+  Registry& ops = mutable_registry();
+  const auto insert = [&](std::vector<const OpDef*>& list) {
+    list.insert(std::lower_bound(list.begin(), list.end(), name, by_name), &definition_);
+  };
+  insert(ops.all);
+  if (!definition_.effect) {
+    insert(ops.pure);
+  }
 }
 
 Cost cost_of(const OpDef& op, std::span<const TensorType* const> inputs, const void* attributes,

@@ -48,6 +48,9 @@ struct Layout {
 using View = bool (*)(const TensorType& input, const Strides& strides, const TensorType& output, const void* attributes,
                       Layout& layout);
 
+/// For updates in place through a view, inside a captured function: `base` with `value` where the view showed it.
+using WriteBack = Tensor (*)(const Tensor& base, const Tensor& value, const void* attributes);
+
 struct Operand {
   void* data;
   const TensorType* type;
@@ -148,6 +151,7 @@ struct OpDef {
   const AttributeType* attributes = nullptr;
   Infer infer;
   View view = nullptr;
+  WriteBack write_back = nullptr;  ///< of a view; null: elements repeat, so that no update is possible
   Kernel kernel;
   /// Elementwise ops: the loops by dtype of input `loop_input` (of the output where there is no input).
   std::array<LoopSet, kDTypeCount> loops{};
@@ -200,7 +204,8 @@ struct OpDef {
   }
 };
 
-/// All ops by name, sorted.
+/// All ops without effects by name, sorted. Ops with effects (debug.h) are found by name only, and control flow
+/// (graph/control_ops.h) is no op: tests, fuzzers and pages that go through the registry need not know them.
 std::span<const OpDef* const> registry();
 /// Null if there is none.
 const OpDef* find_op(std::string_view name);

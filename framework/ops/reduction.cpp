@@ -1,107 +1,112 @@
 #include "framework/ops/reduction.h"
 
 #include <algorithm>
+#include <bit>
 
-#include "framework/kernels/dense.h"
-#include "framework/kernels/reduction.h"
+#include <fmt/format.h>
+
 #include "framework/ops/creation.h"
-#include "framework/ops/define.h"
 #include "framework/ops/elementwise.h"
+#include "framework/ops/indexing.h"
+#include "framework/ops/reduce.h"
 #include "framework/ops/view.h"
 
-namespace diptych {
-namespace {
+namespace diptych::ops {
 
-using namespace ops;
-
-struct ReduceAttributes {
-  Axes axes;  ///< sorted, each once, none negative
-  bool keepdims = false;
-  static constexpr auto fields() {
-    return std::tuple(field("axes", &ReduceAttributes::axes), field("keepdims", &ReduceAttributes::keepdims));
-  }
-};
-
-Shape reduced_shape(const InferCall& call, const ReduceAttributes& attributes) {
+Shape reduced_shape(const InferCall& call, const Axes& axes, bool keepdims) {
   Shape shape;
   std::int64_t last = -1;
-  for (std::int64_t axis : attributes.axes) {
+  for (std::int64_t axis : axes) {
     if (axis <= last || axis >= call.shape(0).rank()) {
       call.fail_shape("the axes are not sorted axes of the input", "");
     }
     last = axis;
   }
   for (int axis = 0; axis < call.shape(0).rank(); ++axis) {
-    if (!attributes.axes.contains(axis)) {
+    if (!axes.contains(axis)) {
       shape.push_back(call.shape(0)[axis]);
-    } else if (attributes.keepdims) {
+    } else if (keepdims) {
       shape.push_back(1);
     }
   }
   return shape;
 }
 
-template <bool needs_element>
-void infer_reduction(const InferCall& call, TensorType& output) {
-  check_domain<Domain::numeric>(call, call.input(0).dtype);
-  const auto& attributes = call.as<ReduceAttributes>();
-  output.dtype = call.input(0).dtype;
-  output.shape = reduced_shape(call, attributes);
-  if (needs_element && output.shape.product() > 0 && call.shape(0).product() == 0) {
+void require_element(const InferCall& call, const Shape& output) {
+  if (output.product() > 0 && call.shape(0).product() == 0) {
     call.fail_shape("there is no element to take", "the reduced axes must not be empty");
   }
-}
-
-template <class Combine>
-void reduce_kernel(const KernelCall& call) {
-  const auto& attributes = *static_cast<const ReduceAttributes*>(call.attributes);
-  const kernels::ReductionPlan plan = kernels::plan_reduction(call.inputs[0], attributes.axes);
-  visit(call.inputs[0].type->dtype, [&]<class T>() {
-    if constexpr (!std::is_same_v<T, bool> && !std::is_same_v<T, bfloat16>) {
-      PerIsa<kernels::Reduction<Combine, T>>::active()(&plan, static_cast<const T*>(call.inputs[0].data),
-                                                       static_cast<T*>(call.output.data));
-    }
-  });
 }
 
 double reduce_flops(const InferCall& call, const TensorType& /*output*/) {
   return static_cast<double>(call.shape(0).product());
 }
 
-/// A reduced tensor with the axes put back as length 1.
-Tensor with_kept_axes(const Tensor& reduced, const VjpCall& v) {
-  const auto& attributes = v.as<ReduceAttributes>();
-  if (attributes.keepdims) {
+Tensor with_kept_axes(const Tensor& reduced, Shape shape, const Axes& axes, bool keepdims) {
+  if (keepdims) {
     return reduced;
   }
-  Shape shape = v.input_type(0).shape;
-  for (std::int64_t axis : attributes.axes) {
+  for (std::int64_t axis : axes) {
     shape[static_cast<int>(axis)] = 1;
   }
   return reshape(reduced, shape);
 }
 
-std::vector<Sample> reduction_samples(bool with_empty) {
-  std::vector<Sample> samples;
-  const auto add_sample = [&](SampleInput input, const Axes& axes, bool keepdims) {
-    const ReduceAttributes attributes{axes, keepdims};
-    samples.push_back({{std::move(input)}, AttributeValue(&attribute_type<ReduceAttributes>, &attributes)});
-  };
-  for (DType dtype : kFloats) {
-    add_sample(sample(dtype, {5, 37}), {0}, false);
-    add_sample(sample(dtype, {5, 37}), {1}, true);
-    add_sample(sample(dtype, {37, 35}), {0, 1}, false);
-    add_sample(sample(dtype, {3, 4, 5}), {0, 2}, true);
-    add_sample(sample(dtype, {3, 4, 5}), {1}, false);
-    add_sample(transposed(sample(dtype, {18, 21})), {0}, false);
-    add_sample(transposed(sample(dtype, {18, 21})), {1}, false);
-    add_sample(sample(dtype, {}), {}, false);
+Tensor sum_over(const Tensor& x, const Axes& axes, bool keepdims) { return axes.empty() ? x : sum(x, axes, keepdims); }
+
+Axes reduced_axes(const Tensor& x, const Axes& axes, const char* op, Location where) {
+  std::uint32_t chosen = axes.empty() ? (1U << x.rank()) - 1 : 0;
+  for (std::int64_t axis : axes) {
+    const std::uint32_t bit = 1U << normalise_axis(axis, x.rank(), op, where);
+    if ((chosen & bit) != 0) {
+      throw ShapeError(fmt::format("{}: axis {} is given twice in {}", op, axis, to_string(axes)), where,
+                       "give each axis once");
+    }
+    chosen |= bit;
   }
-  add_sample(sample(DType::float32, {9001}), {0}, false);
-  add_sample(sample(DType::int64, {6, 7}, -9, 9), {1}, false);
+  Axes sorted;
+  for (int axis = 0; axis < x.rank(); ++axis) {
+    if (((chosen >> axis) & 1U) != 0) {
+      sorted.push_back(axis);
+    }
+  }
+  return sorted;
+}
+
+}  // namespace diptych::ops
+
+namespace diptych {
+namespace {
+
+using namespace ops;
+
+template <Domain domain, bool needs_element>
+void infer_reduction(const InferCall& call, TensorType& output) {
+  check_domain<domain>(call, call.input(0).dtype);
+  output.dtype = call.input(0).dtype;
+  output.shape = reduced_shape<ReduceAttributes>(call);
+  if (needs_element) {
+    require_element(call, output.shape);
+  }
+}
+
+template <class Body>
+void reduce_kernel(const KernelCall& call) {
+  const Axes& axes = static_cast<const ReduceAttributes*>(call.attributes)->axes;
+  visit_arithmetic(call.inputs[0].type->dtype, [&]<class T>() {
+    kernels::run_reduction<Body, T>(call.inputs[0], axes, nullptr, static_cast<T*>(call.output.data));
+  });
+}
+
+std::vector<Sample> fold_samples(std::initializer_list<DType> dtypes, bool with_empty) {
+  std::vector<Sample> samples = reduction_samples(dtypes, ReduceAttributes{});
+  samples.push_back(with({sample(DType::float64, {})}, ReduceAttributes{}));
+  samples.push_back(with({sample(DType::float32, {9001})}, ReduceAttributes{{0}, false}));
+  samples.push_back(with({sample(DType::float32, {4500, 9})}, ReduceAttributes{{0}, false}));
   if (with_empty) {
-    add_sample(sample(DType::float64, {0, 3}), {0}, false);
+    samples.push_back(with({sample(DType::float64, {0, 3})}, ReduceAttributes{{0}, false}));
   }
+  samples.push_back(with({sample(DType::float64, {3, 0})}, ReduceAttributes{{0}, false}));
   return samples;
 }
 
@@ -109,142 +114,190 @@ const Op kSum{{.name = "sum",
                .doc = "The sum over axes",
                .inputs = 1,
                .attributes = &attribute_type<ReduceAttributes>,
-               .infer = infer_reduction<false>,
-               .kernel = kernels::through_float<reduce_kernel<kernels::SumCombine>>,
+               .infer = infer_reduction<Domain::numeric, false>,
+               .kernel = kernels::through_float<reduce_kernel<kernels::Fold<kernels::SumCombine>>>,
                .vjp = [](const VjpCall& v) -> Gradients {
-                 return {expand(with_kept_axes(v.cotangent, v), v.input_type(0).shape)};
+                 return {expand(with_kept_axes<ReduceAttributes>(v.cotangent, v), v.input_type(0).shape)};
                },
                .linear = 1,
                .flops = reduce_flops,
-               .samples = [] { return reduction_samples(true); },
+               .samples = [] { return fold_samples(kNumbers, true); },
                .family = "reduction"}};
 
-struct MaxCombine {
-  template <class T>
-  DIPTYCH_INLINE static T identity() {
-    return std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity()
-                                                : std::numeric_limits<T>::lowest();
-  }
-  template <class T>
-  DIPTYCH_INLINE static T apply(T a, T b) {
-    return math::maximum(a, b);
-  }
-};
-struct MinCombine {
-  template <class T>
-  DIPTYCH_INLINE static T identity() {
-    return std::numeric_limits<T>::has_infinity ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max();
-  }
-  template <class T>
-  DIPTYCH_INLINE static T apply(T a, T b) {
-    return math::minimum(a, b);
-  }
-};
+/// 1 at the elements that were taken, shared by equal ones.
+Tensor taken_share(const Tensor& x, const Tensor& kept, const Axes& axes) {
+  const Tensor taken = cast(equal(x, kept), x.dtype());
+  return div(taken, sum_over(taken, axes, true));
+}
 
-/// To the elements that were taken; equal ones share it.
 Gradients extreme_gradient(const VjpCall& v) {
+  const Tensor share =
+      taken_share(v.input(0), with_kept_axes<ReduceAttributes>(v.output, v), v.as<ReduceAttributes>().axes);
+  return {mul(share, with_kept_axes<ReduceAttributes>(v.cotangent, v))};
+}
+
+Tensor extreme_tangent(const JvpCall& v) {
   const auto& attributes = v.as<ReduceAttributes>();
-  const Tensor taken = cast(equal(v.input(0), with_kept_axes(v.output, v)), v.input_type(0).dtype);
-  const Tensor share = with_kept_axes(v.cotangent, v) / sum(taken, attributes.axes, true);
-  return {mul(taken, share)};
+  const Tensor share = taken_share(v.input(0), with_kept_axes<ReduceAttributes>(v.output, v), attributes.axes);
+  return sum_over(mul(share, v.tangent(0)), attributes.axes, attributes.keepdims);
 }
 
 const Op kMax{{.name = "max",
                .doc = "The largest element over axes",
                .inputs = 1,
                .attributes = &attribute_type<ReduceAttributes>,
-               .infer = infer_reduction<true>,
-               .kernel = kernels::through_float<reduce_kernel<MaxCombine>>,
+               .infer = infer_reduction<Domain::any, true>,
+               .kernel = kernels::through_float<reduce_kernel<kernels::Fold<kernels::MaxCombine>>>,
                .vjp = extreme_gradient,
                .saves = {.inputs = 1, .output = true},
+               .jvp = extreme_tangent,
                .flops = reduce_flops,
-               .samples = [] { return reduction_samples(false); },
+               .samples = [] { return fold_samples(kAll, false); },
                .family = "reduction"}};
 
 const Op kMin{{.name = "min",
                .doc = "The smallest element over axes",
                .inputs = 1,
                .attributes = &attribute_type<ReduceAttributes>,
-               .infer = infer_reduction<true>,
-               .kernel = kernels::through_float<reduce_kernel<MinCombine>>,
+               .infer = infer_reduction<Domain::any, true>,
+               .kernel = kernels::through_float<reduce_kernel<kernels::Fold<kernels::MinCombine>>>,
                .vjp = extreme_gradient,
                .saves = {.inputs = 1, .output = true},
+               .jvp = extreme_tangent,
                .flops = reduce_flops,
-               .samples = [] { return reduction_samples(false); },
+               .samples = [] { return fold_samples(kAll, false); },
                .family = "reduction"}};
 
-struct AxisAttributes {
-  std::int64_t axis = 0;
-  static constexpr auto fields() { return std::tuple(field("axis", &AxisAttributes::axis)); }
+/// For each element the product of all the others, without dividing, so that zeros are no special case: pairs are
+/// multiplied, then pairs of pairs, ...; an element's others are its siblings on the way up.
+Tensor product_of_others(const Tensor& x, const Axes& axes) {
+  // The reduced axes go to the end and become one, padded with ones to a power of two.
+  Axes order;
+  for (int axis = 0; axis < x.rank(); ++axis) {
+    if (!axes.contains(axis)) {
+      order.push_back(axis);
+    }
+  }
+  const int kept = order.rank();
+  Axes inverse = Axes::filled(x.rank(), 0);
+  for (std::int64_t axis : axes) {
+    order.push_back(axis);
+  }
+  for (int axis = 0; axis < x.rank(); ++axis) {
+    inverse[static_cast<int>(order[axis])] = axis;
+  }
+  const Tensor last = permute(x, order);
+  std::int64_t rows = 1;
+  for (int axis = 0; axis < kept; ++axis) {
+    rows *= last.shape()[axis];
+  }
+  const std::int64_t n = rows == 0 ? 0 : x.numel() / rows;
+  const auto padded = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(n)));
+  Tensor level = reshape(last, {rows, n});
+  if (padded != n) {
+    std::vector<std::int64_t> positions(static_cast<std::size_t>(n));
+    for (std::int64_t i = 0; i < n; ++i) {
+      positions[static_cast<std::size_t>(i)] = i;
+    }
+    const Tensor room = expand(full_like(x, 1.0, Shape{}), {rows, padded});
+    const Tensor index = expand(Tensor::from(positions, {1, n}), {rows, n});
+    level = scatter(room, 1, index, level);
+  }
+  const Tensor swap = Tensor::from({std::int64_t{1}, std::int64_t{0}}, {2});
+  Tensor others;
+  for (std::int64_t length = padded; length > 1; length /= 2) {
+    const Tensor pairs = reshape(level, {rows, length / 2, 2});
+    const Tensor siblings = reshape(index_select(pairs, 2, swap), {rows, length, 1});
+    const Tensor spread = reshape(expand(siblings, {rows, length, padded / length}), {rows, padded});
+    others = others.defined() ? mul(others, spread) : spread;
+    level = mul(slice(pairs, 2, 0, 1), slice(pairs, 2, 1, 2));
+  }
+  if (!others.defined()) {
+    return full_like(x, 1.0);
+  }
+  const Tensor unpadded = padded == n ? others : slice(others, 1, 0, n);
+  return permute(reshape(unpadded, last.shape()), inverse);
+}
+
+const Op kProd{{.name = "prod",
+                .doc = "The product over axes",
+                .inputs = 1,
+                .attributes = &attribute_type<ReduceAttributes>,
+                .infer = infer_reduction<Domain::numeric, false>,
+                .kernel = kernels::through_float<reduce_kernel<kernels::Fold<kernels::ProductCombine>>>,
+                .vjp = [](const VjpCall& v) -> Gradients {
+                  if (v.input(0).numel() == 0) {
+                    return {full_like(v.input(0), 0.0)};
+                  }
+                  return {mul(with_kept_axes<ReduceAttributes>(v.cotangent, v),
+                              product_of_others(v.input(0), v.as<ReduceAttributes>().axes))};
+                },
+                .saves = {.inputs = 1},
+                .jvp = [](const JvpCall& v) -> Tensor {
+                  if (v.input(0).numel() == 0) {
+                    return full_like(v.output, 0.0);
+                  }
+                  const auto& attributes = v.as<ReduceAttributes>();
+                  const Tensor slopes = product_of_others(v.input(0), attributes.axes);
+                  return sum_over(mul(slopes, v.tangent(0)), attributes.axes, attributes.keepdims);
+                },
+                .flops = reduce_flops,
+                .samples = [] { return fold_samples(kNumbers, true); },
+                .family = "reduction"}};
+
+template <class Combine>
+struct Truth {
+  template <class Elements>
+  DIPTYCH_INLINE static void run(const Elements& elements, const void* /*attributes*/, std::uint8_t* out) {
+    elements.template pass<Combine, std::uint8_t>(
+        [](auto x, int) { return static_cast<std::uint8_t>(x != decltype(x)(0)); }, out);
+  }
 };
 
-void argmax_kernel(const KernelCall& call) {
-  const Axes axes{static_cast<const AxisAttributes*>(call.attributes)->axis};
-  const kernels::ReductionPlan plan = kernels::plan_reduction(call.inputs[0], axes);
-  const std::int64_t stride = plan.reduced_rank == 1 ? plan.reduced_strides[0] : 0;
-  auto* out = static_cast<std::int64_t*>(call.output.data);
-  visit(call.inputs[0].type->dtype, [&]<class T>() {
-    for (std::int64_t i = 0; i < plan.outputs; ++i) {
-      const T* in =
-          static_cast<const T*>(call.inputs[0].data) + plan.offset(i, plan.kept_rank, plan.kept, plan.kept_strides);
-      std::int64_t best = 0;
-      for (std::int64_t k = 1; k < plan.length; ++k) {
-        const T candidate = in[k * stride];
-        const T champion = in[best * stride];
-        const bool larger = candidate > champion || (candidate != candidate && champion == champion);
-        best = larger ? k : best;
-      }
-      out[i] = best;
-    }
+template <class Combine>
+void truth_kernel(const KernelCall& call) {
+  const Axes& axes = static_cast<const ReduceAttributes*>(call.attributes)->axes;
+  visit_arithmetic(call.inputs[0].type->dtype, [&]<class T>() {
+    kernels::run_reduction<Truth<Combine>, T>(call.inputs[0], axes, nullptr,
+                                              static_cast<std::uint8_t*>(call.output.data));
   });
 }
 
-const Op kArgmax{{.name = "argmax",
-                  .doc = "The first index of the largest element along an axis",
-                  .inputs = 1,
-                  .attributes = &attribute_type<AxisAttributes>,
-                  .infer =
-                      [](const InferCall& call, TensorType& output) {
-                        const std::int64_t axis = call.as<AxisAttributes>().axis;
-                        if (axis < 0 || axis >= call.shape(0).rank()) {
-                          call.fail_shape("the axis is out of range", "");
-                        }
-                        if (call.shape(0)[static_cast<int>(axis)] == 0) {
-                          call.fail_shape("there is no element to take", "the axis must not be empty");
-                        }
-                        output.dtype = DType::int64;
-                        output.shape = Shape();
-                        for (int i = 0; i < call.shape(0).rank(); ++i) {
-                          if (i != axis) {
-                            output.shape.push_back(call.shape(0)[i]);
-                          }
-                        }
-                      },
-                  .kernel = argmax_kernel,
-                  .flops = reduce_flops,
-                  .samples =
-                      [] {
-                        std::vector<Sample> samples;
-                        for (std::int64_t axis : {0, 1}) {
-                          const AxisAttributes attributes{axis};
-                          samples.push_back({{sample(DType::float32, {6, 9})},
-                                             AttributeValue(&attribute_type<AxisAttributes>, &attributes)});
-                        }
-                        return samples;
-                      },
-                  .family = "reduction"}};
+void infer_truth(const InferCall& call, TensorType& output) {
+  output.dtype = DType::boolean;
+  output.shape = reduced_shape<ReduceAttributes>(call);
+}
+
+/// 0 and 1 alone: the identities of these are theirs.
+const Op kAny{{.name = "any",
+               .doc = "Whether any element over axes differs from 0",
+               .inputs = 1,
+               .attributes = &attribute_type<ReduceAttributes>,
+               .infer = infer_truth,
+               .kernel = kernels::through_float<truth_kernel<kernels::MaxCombine>>,
+               .flops = reduce_flops,
+               .samples = [] { return fold_samples(kAll, true); },
+               .family = "reduction"}};
+
+struct AndCombine : kernels::MinCombine {
+  template <class T>
+  DIPTYCH_INLINE static T identity() {
+    return T(1);
+  }
+};
+
+const Op kEvery{{.name = "all",
+                 .doc = "Whether every element over axes differs from 0",
+                 .inputs = 1,
+                 .attributes = &attribute_type<ReduceAttributes>,
+                 .infer = infer_truth,
+                 .kernel = kernels::through_float<truth_kernel<AndCombine>>,
+                 .flops = reduce_flops,
+                 .samples = [] { return fold_samples(kAll, true); },
+                 .family = "reduction"}};
 
 Tensor reduce(const Op& op, const Tensor& x, const Axes& axes, bool keepdims, Location where) {
-  ReduceAttributes attributes{{}, keepdims};
-  std::uint32_t chosen = axes.empty() ? (1U << x.rank()) - 1 : 0;
-  for (std::int64_t axis : axes) {
-    chosen |= 1U << normalise_axis(axis, x.rank(), op->name, where);
-  }
-  for (int axis = 0; axis < x.rank(); ++axis) {
-    if (((chosen >> axis) & 1U) != 0) {
-      attributes.axes.push_back(axis);
-    }
-  }
+  const ReduceAttributes attributes{reduced_axes(x, axes, op->name, where), keepdims};
   return apply_op(op, &attributes, where, x);
 }
 
@@ -260,16 +313,20 @@ Tensor mean(const Tensor& x, const Axes& axes, bool keepdims, Location where) {
   return div(total, full_like(total, count, Shape{}, where), where);
 }
 
+Tensor prod(const Tensor& x, const Axes& axes, bool keepdims, Location where) {
+  return reduce(kProd, is_floating(x.dtype()) ? x : cast(x, DType::int64, where), axes, keepdims, where);
+}
 Tensor max(const Tensor& x, const Axes& axes, bool keepdims, Location where) {
   return reduce(kMax, x, axes, keepdims, where);
 }
 Tensor min(const Tensor& x, const Axes& axes, bool keepdims, Location where) {
   return reduce(kMin, x, axes, keepdims, where);
 }
-
-Tensor argmax(const Tensor& x, int axis, Location where) {
-  const AxisAttributes attributes{normalise_axis(axis, x.rank(), "argmax", where)};
-  return apply_op(kArgmax, &attributes, where, x);
+Tensor any(const Tensor& x, const Axes& axes, bool keepdims, Location where) {
+  return reduce(kAny, x, axes, keepdims, where);
+}
+Tensor all(const Tensor& x, const Axes& axes, bool keepdims, Location where) {
+  return reduce(kEvery, x, axes, keepdims, where);
 }
 
 }  // namespace diptych

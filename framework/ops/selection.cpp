@@ -83,17 +83,10 @@ template <class To>
 struct Cast {
   template <class From>
   DIPTYCH_INLINE static To apply(From x) {
-    if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To> && !std::is_same_v<To, bool>) {
-      // A plain conversion is undefined out of range. 2^31 and 2^63 are exact in both float types.
-      constexpr From kEnd = static_cast<From>(std::int64_t{1} << (sizeof(To) * 8 - 2)) * From(2);
-      const bool inside = x >= -kEnd && x < kEnd;
-      const To converted = static_cast<To>(inside ? x : From(0));
-      const To end = x < From(0) ? std::numeric_limits<To>::min() : std::numeric_limits<To>::max();
-      return inside || x != x ? converted : end;
-    } else if constexpr (std::is_same_v<To, bool>) {
-      return x != From(0);
+    if constexpr (std::is_same_v<From, bfloat16>) {
+      return math::convert<To>(static_cast<float>(x));
     } else {
-      return static_cast<To>(x);
+      return math::convert<To>(x);
     }
   }
 };

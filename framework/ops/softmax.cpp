@@ -1,7 +1,5 @@
 #include "framework/ops/softmax.h"
 
-#include <fmt/format.h>
-
 #include "framework/kernels/dense.h"
 #include "framework/kernels/reduction.h"
 #include "framework/ops/define.h"
@@ -13,36 +11,18 @@ namespace diptych {
 namespace {
 
 using namespace ops;
-
-void infer_rows(const InferCall& call, TensorType& output) {
-  check_domain<Domain::floating>(call, call.input(0).dtype);
-  if (call.shape(0).rank() == 0) {
-    call.fail_shape("needs at least one axis", "");
-  }
-  output = call.input(0);
-}
-
-struct RowMax {
-  template <class T>
-  DIPTYCH_INLINE static T identity() {
-    return -std::numeric_limits<T>::infinity();
-  }
-  template <class T>
-  DIPTYCH_INLINE static T apply(T a, T b) {
-    return math::maximum(a, b);
-  }
-};
+using kernels::SumCombine;
 
 template <class T, bool logarithm>
 struct SoftmaxRows {
   DIPTYCH_INLINE static void run(std::int64_t rows, std::int64_t columns, const T* in, T* out) {
     for (std::int64_t row = 0; row < rows; ++row, in += columns, out += columns) {
-      const T largest = kernels::reduce_dense<RowMax>(in, columns);
+      const T largest = kernels::reduce_dense<kernels::MaxCombine>(in, columns);
 #pragma GCC ivdep
       for (std::int64_t i = 0; i < columns; ++i) {
         out[i] = math::exp(in[i] - largest);
       }
-      const T total = kernels::reduce_dense<kernels::SumCombine>(static_cast<const T*>(out), columns);
+      const T total = kernels::reduce_dense<SumCombine>(static_cast<const T*>(out), columns);
       if constexpr (logarithm) {
         const T shift = math::log(total);
 #pragma GCC ivdep
@@ -59,30 +39,85 @@ struct SoftmaxRows {
   }
 };
 
-template <bool logarithm>
-void softmax_kernel(const KernelCall& call) {
+template <class T, bool logarithm>
+struct BackwardRows {
+  DIPTYCH_INLINE static void run(std::int64_t rows, std::int64_t columns, const T* dy, const T* y, T* out) {
+    for (std::int64_t row = 0; row < rows; ++row, dy += columns, y += columns, out += columns) {
+      if constexpr (logarithm) {
+        const T total = kernels::reduce_dense<SumCombine>(dy, columns);
+#pragma GCC ivdep
+        for (std::int64_t i = 0; i < columns; ++i) {
+          out[i] = dy[i] - math::exp(y[i]) * total;
+        }
+      } else {
+        const T total = kernels::detail::reduce<SumCombine, T>(columns, [=](std::int64_t i) { return dy[i] * y[i]; });
+#pragma GCC ivdep
+        for (std::int64_t i = 0; i < columns; ++i) {
+          out[i] = y[i] * (dy[i] - total);
+        }
+      }
+    }
+  }
+};
+
+/// Rows<T>::run(rows, columns, inputs..., output), over the last axis.
+template <template <class> class Rows, std::size_t... I>
+void run_rows(const KernelCall& call, std::index_sequence<I...> /*inputs*/) {
   const Shape& shape = call.output.type->shape;
   const std::int64_t columns = shape.back();
   const std::int64_t rows = columns == 0 ? 0 : shape.product() / columns;
-  const kernels::Dense input(call.inputs[0]);
-  if (call.output.type->dtype == DType::float32) {
-    PerIsa<SoftmaxRows<float, logarithm>>::active()(rows, columns, static_cast<const float*>(input.data()),
-                                                    static_cast<float*>(call.output.data));
-  } else {
-    PerIsa<SoftmaxRows<double, logarithm>>::active()(rows, columns, static_cast<const double*>(input.data()),
-                                                     static_cast<double*>(call.output.data));
+  const kernels::Dense inputs[] = {kernels::Dense(call.inputs[I])...};
+  const auto run = [&]<class T>() {
+    PerIsa<Rows<T>>::active()(rows, columns, static_cast<const T*>(inputs[I].data())...,
+                              static_cast<T*>(call.output.data));
+  };
+  call.output.type->dtype == DType::float32 ? run.template operator()<float>() : run.template operator()<double>();
+}
+template <template <class> class Rows, std::size_t inputs>
+void row_kernel(const KernelCall& call) {
+  run_rows<Rows>(call, std::make_index_sequence<inputs>());
+}
+template <class T>
+using Softmax = SoftmaxRows<T, false>;
+template <class T>
+using LogSoftmax = SoftmaxRows<T, true>;
+template <class T>
+using SoftmaxBackward = BackwardRows<T, false>;
+template <class T>
+using LogSoftmaxBackward = BackwardRows<T, true>;
+
+void infer_rows(const InferCall& call, TensorType& output) {
+  check_domain<Domain::floating>(call, call.input(0).dtype);
+  if (call.shape(0).rank() == 0) {
+    call.fail_shape("needs at least one axis", "reshape the scalar to [1]");
+  }
+  output = call.input(0);
+}
+
+void infer_row_pair(const InferCall& call, TensorType& output) {
+  infer_rows(call, output);
+  if (call.input(1) != call.input(0)) {
+    call.fail_shape("the cotangent and the result differ in type", "they have the type of the op's result");
   }
 }
 
-std::vector<Sample> row_samples() {
+Tensor row_sum(const Tensor& x) { return sum(x, {-1}, true); }
+
+std::vector<Sample> row_samples(std::size_t inputs, double low, double high) {
   std::vector<Sample> samples;
+  const auto add_sample = [&](const SampleInput& in) { samples.push_back({std::vector(inputs, in), {}}); };
   for (DType dtype : kFloats) {
-    samples.push_back({{sample(dtype, {4, 10})}, {}});
-    samples.push_back({{sample(dtype, {2, 3, 33})}, {}});
-    samples.push_back({{transposed(sample(dtype, {4, 10}))}, {}});
-    samples.push_back({{sample(dtype, {7}, -90, 90)}, {}});
-    samples.push_back({{sample(dtype, {0, 4})}, {}});
+    add_sample(sample(dtype, {4, 10}, low, high));
+    add_sample(sample(dtype, {2, 3, 33}, low, high));
+    add_sample(transposed(sample(dtype, {4, 10}, low, high)));
+    add_sample(sample(dtype, {0, 4}));
+    add_sample(sample(dtype, {4, 0}));
   }
+  return samples;
+}
+std::vector<Sample> softmax_samples() {
+  std::vector<Sample> samples = row_samples(1, -2, 2);
+  samples.push_back({{sample(DType::float32, {7}, -90, 90)}, {}});
   return samples;
 }
 
@@ -90,83 +125,100 @@ const Op kSoftmax{{.name = "softmax",
                    .doc = "exp(x) / sum(exp(x)) along the last axis",
                    .inputs = 1,
                    .infer = infer_rows,
-                   .kernel = kernels::through_float<softmax_kernel<false>>,
-                   .vjp = [](const VjpCall& v) -> Gradients {
-                     const Tensor weighted = mul(v.cotangent, v.output);
-                     return {sub(weighted, mul(v.output, sum(weighted, {-1}, true)))};
-                   },
+                   .kernel = kernels::through_float<row_kernel<Softmax, 1>>,
+                   .vjp = [](const VjpCall& v) -> Gradients { return {softmax_backward(v.cotangent, v.output)}; },
                    .saves = {.output = true},
+                   .jvp = [](const JvpCall& v) { return softmax_backward(v.tangent(0), v.output); },
                    .flops = flops_per_element<20>,
-                   .samples = row_samples,
+                   .samples = softmax_samples,
                    .family = "normalisation"}};
 
-const Op kLogSoftmax{{.name = "log_softmax",
-                      .doc = "log(softmax(x)) along the last axis, without its overflow",
-                      .inputs = 1,
-                      .infer = infer_rows,
-                      .kernel = kernels::through_float<softmax_kernel<true>>,
-                      .vjp = [](const VjpCall& v) -> Gradients {
-                        return {sub(v.cotangent, mul(exp(v.output), sum(v.cotangent, {-1}, true)))};
-                      },
-                      .saves = {.output = true},
-                      .flops = flops_per_element<20>,
-                      .samples = row_samples,
-                      .family = "normalisation"}};
+const Op kLogSoftmax{
+    {.name = "log_softmax",
+     .doc = "log(softmax(x)) along the last axis, without its overflow",
+     .inputs = 1,
+     .infer = infer_rows,
+     .kernel = kernels::through_float<row_kernel<LogSoftmax, 1>>,
+     .vjp = [](const VjpCall& v) -> Gradients { return {log_softmax_backward(v.cotangent, v.output)}; },
+     .saves = {.output = true},
+     .jvp = [](const JvpCall& v) { return sub(v.tangent(0), row_sum(mul(exp(v.output), v.tangent(0)))); },
+     .flops = flops_per_element<20>,
+     .samples = softmax_samples,
+     .family = "normalisation"}};
 
-struct OneHotAttributes {
-  std::int64_t depth = 1;
-  DType dtype = DType::float32;
-  static constexpr auto fields() {
-    return std::tuple(field("depth", &OneHotAttributes::depth), field("dtype", &OneHotAttributes::dtype));
-  }
-};
+const Op kSoftmaxBackward{
+    {.name = "softmax_backward",
+     .doc = "y * (dy - sum(dy * y)) along the last axis",
+     .inputs = 2,
+     .infer = infer_row_pair,
+     .kernel = kernels::through_float<row_kernel<SoftmaxBackward, 2>>,
+     .vjp = [](const VjpCall& v) -> Gradients {
+       const Tensor& dy = v.input(0);
+       const Tensor& y = v.input(1);
+       Gradients gradients;
+       if (v.needs(0)) {
+         gradients[0] = softmax_backward(v.cotangent, y);
+       }
+       if (v.needs(1)) {
+         gradients[1] = sub(mul(v.cotangent, sub(dy, row_sum(mul(dy, y)))), mul(dy, row_sum(mul(v.cotangent, y))));
+       }
+       return gradients;
+     },
+     .saves = {.inputs = 3},
+     .jvp = [](const JvpCall& v) -> Tensor {
+       const Tensor& dy = v.input(0);
+       const Tensor& y = v.input(1);
+       Tensor tangent;
+       if (v.tangent(0).defined()) {
+         tangent = softmax_backward(v.tangent(0), y);
+       }
+       if (v.tangent(1).defined()) {
+         const Tensor& t = v.tangent(1);
+         const Tensor by_y = sub(mul(t, sub(dy, row_sum(mul(dy, y)))), mul(y, row_sum(mul(dy, t))));
+         tangent = tangent.defined() ? add(tangent, by_y) : by_y;
+       }
+       return tangent;
+     },
+     .flops = flops_per_element<4>,
+     .samples = [] { return row_samples(2, -1, 1); },
+     .family = "normalisation"}};
 
-void one_hot_kernel(const KernelCall& call) {
-  const std::int64_t depth = static_cast<const OneHotAttributes*>(call.attributes)->depth;
-  const kernels::Dense input(call.inputs[0]);
-  const auto* indices = static_cast<const std::int64_t*>(input.data());
-  const std::int64_t count = call.inputs[0].type->shape.product();
-  visit(call.output.type->dtype, [&]<class T>() {
-    T* out = static_cast<T*>(call.output.data);
-    std::fill_n(out, count * depth, T(0));
-    for (std::int64_t i = 0; i < count; ++i) {
-      if (indices[i] < 0 || indices[i] >= depth) {
-        throw Error(
-            fmt::format("one_hot: index {} at position {} is outside [0, {}); check the labels", indices[i], i, depth));
-      }
-      out[i * depth + indices[i]] = T(1);
-    }
-  });
-}
-
-const Op kOneHot{{.name = "one_hot",
-                  .doc = "A row with a single 1 for each index",
-                  .inputs = 1,
-                  .attributes = &attribute_type<OneHotAttributes>,
-                  .infer =
-                      [](const InferCall& call, TensorType& output) {
-                        const auto& attributes = call.as<OneHotAttributes>();
-                        if (call.input(0).dtype != DType::int64) {
-                          call.fail_dtype("the indices are not i64", "cast them");
-                        }
-                        if (attributes.depth < 1) {
-                          call.fail_shape("the depth is below 1", "");
-                        }
-                        output.dtype = attributes.dtype;
-                        output.shape = call.shape(0);
-                        output.shape.push_back(attributes.depth);
-                      },
-                  .kernel = one_hot_kernel,
-                  .can_fail = true,
-                  .samples =
-                      [] {
-                        const OneHotAttributes attributes{5, DType::float32};
-                        const AttributeValue value(&attribute_type<OneHotAttributes>, &attributes);
-                        return std::vector<Sample>{{{sample(DType::int64, {7}, 0, 5)}, value},
-                                                   {{sample(DType::int64, {2, 3}, 0, 5)}, value}};
-                      }}};
+const Op kLogSoftmaxBackward{{.name = "log_softmax_backward",
+                              .doc = "dy - exp(y) * sum(dy) along the last axis",
+                              .inputs = 2,
+                              .infer = infer_row_pair,
+                              .kernel = kernels::through_float<row_kernel<LogSoftmaxBackward, 2>>,
+                              .vjp = [](const VjpCall& v) -> Gradients {
+                                const Tensor weighted = mul(v.cotangent, exp(v.input(1)));
+                                Gradients gradients;
+                                if (v.needs(0)) {
+                                  gradients[0] = sub(v.cotangent, row_sum(weighted));
+                                }
+                                if (v.needs(1)) {
+                                  gradients[1] = neg(mul(weighted, row_sum(v.input(0))));
+                                }
+                                return gradients;
+                              },
+                              .saves = {.inputs = 3},
+                              .jvp = [](const JvpCall& v) -> Tensor {
+                                Tensor tangent;
+                                if (v.tangent(0).defined()) {
+                                  tangent = log_softmax_backward(v.tangent(0), v.input(1));
+                                }
+                                if (v.tangent(1).defined()) {
+                                  const Tensor by_y = neg(mul(mul(v.tangent(1), exp(v.input(1))), row_sum(v.input(0))));
+                                  tangent = tangent.defined() ? add(tangent, by_y) : by_y;
+                                }
+                                return tangent;
+                              },
+                              .flops = flops_per_element<20>,
+                              .samples = [] { return row_samples(2, -1, 1); },
+                              .family = "normalisation"}};
 
 Tensor along_axis(const Op& op, const Tensor& x, int axis, Location where) {
+  if (x.rank() == 0) {
+    return apply_op(op, nullptr, where, x);  // refused there
+  }
   const int normal = normalise_axis(axis, x.rank(), op->name, where);
   if (normal == x.rank() - 1) {
     return apply_op(op, nullptr, where, x);
@@ -178,21 +230,11 @@ Tensor along_axis(const Op& op, const Tensor& x, int axis, Location where) {
 
 Tensor softmax(const Tensor& x, int axis, Location where) { return along_axis(kSoftmax, x, axis, where); }
 Tensor log_softmax(const Tensor& x, int axis, Location where) { return along_axis(kLogSoftmax, x, axis, where); }
-
-Tensor one_hot(const Tensor& indices, std::int64_t depth, DType dtype, Location where) {
-  const OneHotAttributes attributes{depth, dtype};
-  return apply_op(kOneHot, &attributes, where, indices);
+Tensor softmax_backward(const Tensor& dy, const Tensor& y, Location where) {
+  return apply_op(kSoftmaxBackward, nullptr, where, dy, y);
 }
-
-Tensor cross_entropy(const Tensor& logits, const Tensor& labels, Location where) {
-  if (logits.rank() != 2 || labels.rank() != 1 || logits.shape()[0] != labels.shape()[0]) {
-    throw ShapeError(fmt::format("cross_entropy: logits {} and labels {} don't fit", to_string(logits.type()),
-                                 to_string(labels.type())),
-                     where, "give logits of [N, classes] and labels of i64[N]");
-  }
-  const Tensor chosen =
-      mul(log_softmax(logits, -1, where), one_hot(labels, logits.shape()[1], logits.dtype(), where), where);
-  return neg(mean(sum(chosen, {1}, false, where), {}, false, where), where);
+Tensor log_softmax_backward(const Tensor& dy, const Tensor& y, Location where) {
+  return apply_op(kLogSoftmaxBackward, nullptr, where, dy, y);
 }
 
 }  // namespace diptych

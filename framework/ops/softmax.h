@@ -4,16 +4,13 @@
 
 namespace diptych {
 
-/// Along one axis; the largest element is subtracted first, so nothing overflows.
+/// Along one axis; the largest element is subtracted first, so nothing overflows. NaN where all are -inf.
 Tensor softmax(const Tensor& x, int axis = -1, Location where = Location::current());
 Tensor log_softmax(const Tensor& x, int axis = -1, Location where = Location::current());
 
-/// indices: i64[...] -> dtype[..., depth] with one 1 a row. Throws Error (from the kernel) for an index outside [0,
-/// depth).
-Tensor one_hot(const Tensor& indices, std::int64_t depth, DType dtype = DType::float32,
-               Location where = Location::current());
-
-/// logits: float[N, C], labels: i64[N] -> float[]: the mean of -log softmax(logits)[label].
-Tensor cross_entropy(const Tensor& logits, const Tensor& labels, Location where = Location::current());
+/// The gradient of softmax along the last axis where its result is y: y * (dy - sum(dy * y)).
+Tensor softmax_backward(const Tensor& dy, const Tensor& y, Location where = Location::current());
+/// The gradient of log_softmax along the last axis where its result is y: dy - exp(y) * sum(dy).
+Tensor log_softmax_backward(const Tensor& dy, const Tensor& y, Location where = Location::current());
 
 }  // namespace diptych

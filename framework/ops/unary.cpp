@@ -1,5 +1,6 @@
-// Unary elementwise ops: one entry each, the scalar function first.
+// Unary arithmetic: one entry each, the scalar function first. See transcendental.cpp and activation.cpp for more.
 
+#include "framework/kernels/strided_copy.h"
 #include "framework/ops/creation.h"
 #include "framework/ops/define.h"
 #include "framework/ops/elementwise.h"
@@ -88,40 +89,6 @@ const Op kSquare{{.name = "square",
                   .flops = flops_per_element<1>,
                   .samples = [] { return unary_samples(kNumbers, -3, 3); }}};
 
-struct Exp {
-  template <class T>
-  DIPTYCH_INLINE static T apply(T x) {
-    return math::exp(x);
-  }
-};
-const Op kExp{{.name = "exp",
-               .doc = "e to the power x",
-               .inputs = 1,
-               .infer = infer_unary<Domain::floating>,
-               .kernel = kernels::elementwise,
-               .loops = loops<Exp, Domain::floating, 1>(),
-               .vjp = [](const VjpCall& v) -> Gradients { return {mul(v.cotangent, v.output)}; },
-               .saves = kOutput,
-               .flops = flops_per_element<16>,
-               .samples = [] { return unary_samples(kFloats, -4, 4); }}};
-
-struct Log {
-  template <class T>
-  DIPTYCH_INLINE static T apply(T x) {
-    return math::log(x);
-  }
-};
-const Op kLog{{.name = "log",
-               .doc = "The natural logarithm",
-               .inputs = 1,
-               .infer = infer_unary<Domain::floating>,
-               .kernel = kernels::elementwise,
-               .loops = loops<Log, Domain::floating, 1>(),
-               .vjp = [](const VjpCall& v) -> Gradients { return {div(v.cotangent, v.input(0))}; },
-               .saves = kInput,
-               .flops = flops_per_element<20>,
-               .samples = [] { return unary_samples(kFloats, 0.1, 4); }}};
-
 struct Sqrt {
   template <class T>
   DIPTYCH_INLINE static T apply(T x) {
@@ -156,100 +123,117 @@ const Op kReciprocal{{.name = "reciprocal",
                       .flops = flops_per_element<1>,
                       .samples = [] { return unary_samples(kFloats, 0.5, 3); }}};
 
-struct Tanh {
+struct Rsqrt {
   template <class T>
   DIPTYCH_INLINE static T apply(T x) {
-    return math::tanh(x);
+    return T(1) / math::sqrt(x);
   }
 };
-const Op kTanh{{.name = "tanh",
-                .doc = "The hyperbolic tangent",
-                .inputs = 1,
-                .infer = infer_unary<Domain::floating>,
-                .kernel = kernels::elementwise,
-                .loops = loops<Tanh, Domain::floating, 1>(),
-                .vjp = [](const VjpCall& v) -> Gradients { return {v.cotangent * (1.0 - square(v.output))}; },
-                .saves = kOutput,
-                .flops = flops_per_element<18>,
-                .samples = [] { return unary_samples(kFloats, -3, 3); }}};
-
-struct Sigmoid {
-  template <class T>
-  DIPTYCH_INLINE static T apply(T x) {
-    return math::sigmoid(x);
-  }
-};
-const Op kSigmoid{{.name = "sigmoid",
-                   .doc = "1 / (1 + e^-x)",
-                   .inputs = 1,
-                   .infer = infer_unary<Domain::floating>,
-                   .kernel = kernels::elementwise,
-                   .loops = loops<Sigmoid, Domain::floating, 1>(),
-                   .vjp = [](const VjpCall& v) -> Gradients { return {v.cotangent * (v.output * (1.0 - v.output))}; },
-                   .saves = kOutput,
-                   .flops = flops_per_element<18>,
-                   .samples = [] { return unary_samples(kFloats, -4, 4); }}};
-
-struct Erf {
-  template <class T>
-  DIPTYCH_INLINE static T apply(T x) {
-    return math::erf(x);
-  }
-};
-constexpr double kTwoOverSqrtPi = 1.12837916709551257390;
-const Op kErf{
-    {.name = "erf",
-     .doc = "The error function",
+const Op kRsqrt{
+    {.name = "rsqrt",
+     .doc = "1 / sqrt(x)",
      .inputs = 1,
      .infer = infer_unary<Domain::floating>,
      .kernel = kernels::elementwise,
-     .loops = loops<Erf, Domain::floating, 1>(),
-     .vjp = [](const VjpCall& v) -> Gradients { return {v.cotangent * (exp(-square(v.input(0))) * kTwoOverSqrtPi)}; },
-     .saves = kInput,
-     .flops = flops_per_element<34>,
-     .samples = [] { return unary_samples(kFloats, -3, 3); }}};
+     .loops = loops<Rsqrt, Domain::floating, 1>(),
+     .vjp = [](const VjpCall& v) -> Gradients { return {v.cotangent * (v.output * square(v.output) * -0.5)}; },
+     .saves = kOutput,
+     .flops = flops_per_element<2>,
+     .samples = [] { return unary_samples(kFloats, 0.5, 4); }}};
 
-struct Relu {
+struct Floor {
   template <class T>
   DIPTYCH_INLINE static T apply(T x) {
-    return x < T(0) ? T(0) : x;  // NaN stays NaN
+    if constexpr (std::is_integral_v<T>) {
+      return x;
+    } else {
+      return math::floor(x);
+    }
   }
 };
-const Op kRelu{{.name = "relu",
-                .doc = "x where x > 0, else 0; its gradient at 0 is 0",
-                .inputs = 1,
-                .infer = infer_unary<Domain::numeric>,
-                .kernel = kernels::elementwise,
-                .loops = loops<Relu, Domain::numeric, 1>(),
-                .vjp = [](const VjpCall& v) -> Gradients {
-                  const Tensor zero = full_like(v.output, 0.0, Shape{});
-                  return {where(greater(v.output, zero), v.cotangent, zero)};
-                },
-                .saves = kOutput,
-                .flops = flops_per_element<1>,
-                .samples = [] { return unary_samples(kNumbers, -3, 3); }}};
-
-struct Gelu {
+struct Ceil {
   template <class T>
   DIPTYCH_INLINE static T apply(T x) {
-    return T(0.5) * x * (T(1) + math::erf(x * T(0.70710678118654752440)));
+    if constexpr (std::is_integral_v<T>) {
+      return x;
+    } else {
+      return -math::floor(-x);
+    }
   }
 };
-const Op kGelu{{.name = "gelu",
-                .doc = "x Phi(x), with the exact normal distribution [Hendrycks & Gimpel 2016]",
-                .inputs = 1,
-                .infer = infer_unary<Domain::floating>,
-                .kernel = kernels::elementwise,
-                .loops = loops<Gelu, Domain::floating, 1>(),
-                .vjp = [](const VjpCall& v) -> Gradients {
-                  const Tensor& x = v.input(0);
-                  const Tensor cdf = (erf(x * 0.70710678118654752440) + 1.0) * 0.5;
-                  const Tensor density = exp(square(x) * -0.5) * 0.39894228040143267794;
-                  return {v.cotangent * (cdf + x * density)};
-                },
-                .saves = kInput,
-                .flops = flops_per_element<38>,
-                .samples = [] { return unary_samples(kFloats, -3, 3); }}};
+struct Round {
+  template <class T>
+  DIPTYCH_INLINE static T apply(T x) {
+    if constexpr (std::is_integral_v<T>) {
+      return x;
+    } else {
+      return math::round_even(x);
+    }
+  }
+};
+
+/// Steps: constant but for their jumps.
+template <class Fn>
+OpDef step(const char* name, const char* doc) {
+  return {.name = name,
+          .doc = doc,
+          .inputs = 1,
+          .infer = infer_unary<Domain::numeric>,
+          .kernel = kernels::elementwise,
+          .loops = loops<Fn, Domain::numeric, 1>(),
+          .vjp = [](const VjpCall&) -> Gradients { return {}; },
+          .flops = flops_per_element<1>,
+          .samples = [] { return unary_samples(kNumbers, -5, 5); }};
+}
+const Op kFloor{step<Floor>("floor", "The largest integer that is at most x; its gradient is 0")};
+const Op kCeil{step<Ceil>("ceil", "The smallest integer that is at least x; its gradient is 0")};
+const Op kRound{step<Round>("round", "The nearest integer, ties to even; its gradient is 0")};
+
+struct IsNan {
+  template <class T>
+  DIPTYCH_INLINE static bool apply(T x) {
+    return x != x;
+  }
+};
+struct IsInf {
+  template <class T>
+  DIPTYCH_INLINE static bool apply(T x) {
+    if constexpr (std::is_integral_v<T>) {
+      return false;
+    } else {
+      return math::abs(x) == std::numeric_limits<T>::infinity();
+    }
+  }
+};
+struct IsFinite {
+  template <class T>
+  DIPTYCH_INLINE static bool apply(T x) {
+    if constexpr (std::is_integral_v<T>) {
+      return true;
+    } else {
+      return math::abs(x) <= std::numeric_limits<T>::max();
+    }
+  }
+};
+
+template <class Fn>
+OpDef classification(const char* name, const char* doc) {
+  return {.name = name,
+          .doc = doc,
+          .inputs = 1,
+          .infer =
+              [](const InferCall& call, TensorType& output) {
+                output.dtype = DType::boolean;
+                output.shape = call.shape(0);
+              },
+          .kernel = kernels::elementwise,
+          .loops = loops<Fn, Domain::any, 1>(),
+          .flops = flops_per_element<1>,
+          .samples = [] { return unary_samples(kAll, -3, 3); }};
+}
+const Op kIsNan{classification<IsNan>("isnan", "true where x is NaN")};
+const Op kIsInf{classification<IsInf>("isinf", "true where x is an infinity")};
+const Op kIsFinite{classification<IsFinite>("isfinite", "true where x is neither an infinity nor NaN")};
 
 struct LogicalNot {
   DIPTYCH_INLINE static bool apply(bool x) { return !x; }
@@ -279,11 +263,20 @@ struct Copy {
     return x;
   }
 };
+/// By runs and tiles instead of a loop a row. In place there is nothing to do.
+void copy_kernel(const KernelCall& call) {
+  const Operand& from = call.inputs[0];
+  if (from.data != call.output.data) {
+    kernels::strided_copy(from.type->shape, size_of(from.type->dtype), from.data, *from.strides, call.output.data,
+                          *call.output.strides);
+  }
+}
+
 const Op kCopy{{.name = "copy",
                 .doc = "A dense copy",
                 .inputs = 1,
                 .infer = infer_unary<Domain::any>,
-                .kernel = kernels::elementwise,
+                .kernel = copy_kernel,
                 .loops = loops<Copy, Domain::any, 1>(),
                 .vjp = [](const VjpCall& v) -> Gradients { return {v.cotangent}; },
                 .samples = [] { return unary_samples(kAll, -9, 9); }}};
@@ -298,6 +291,7 @@ const Op kStopGradient{
            layout.strides = strides;
            return true;
          },
+     .write_back = [](const Tensor&, const Tensor& value, const void*) { return value; },
      .kernel = kernels::elementwise,
      .vjp = [](const VjpCall&) -> Gradients { return {}; },
      .jvp = [](const JvpCall&) { return Tensor(); },
@@ -311,15 +305,15 @@ DIPTYCH_PUBLIC(neg, kNeg)
 DIPTYCH_PUBLIC(abs, kAbs)
 DIPTYCH_PUBLIC(sign, kSign)
 DIPTYCH_PUBLIC(square, kSquare)
-DIPTYCH_PUBLIC(exp, kExp)
-DIPTYCH_PUBLIC(log, kLog)
 DIPTYCH_PUBLIC(sqrt, kSqrt)
 DIPTYCH_PUBLIC(reciprocal, kReciprocal)
-DIPTYCH_PUBLIC(tanh, kTanh)
-DIPTYCH_PUBLIC(sigmoid, kSigmoid)
-DIPTYCH_PUBLIC(erf, kErf)
-DIPTYCH_PUBLIC(relu, kRelu)
-DIPTYCH_PUBLIC(gelu, kGelu)
+DIPTYCH_PUBLIC(rsqrt, kRsqrt)
+DIPTYCH_PUBLIC(floor, kFloor)
+DIPTYCH_PUBLIC(ceil, kCeil)
+DIPTYCH_PUBLIC(round, kRound)
+DIPTYCH_PUBLIC(isnan, kIsNan)
+DIPTYCH_PUBLIC(isinf, kIsInf)
+DIPTYCH_PUBLIC(isfinite, kIsFinite)
 DIPTYCH_PUBLIC(logical_not, kLogicalNot)
 DIPTYCH_PUBLIC(copy, kCopy)
 DIPTYCH_PUBLIC(stop_gradient, kStopGradient)

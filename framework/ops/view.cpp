@@ -8,6 +8,7 @@
 #include "framework/ops/creation.h"
 #include "framework/ops/define.h"
 #include "framework/ops/elementwise.h"
+#include "framework/ops/lengths.h"
 
 namespace diptych {
 namespace {
@@ -22,17 +23,6 @@ struct AxesAttributes {
   Axes axes;
   static constexpr auto fields() { return std::tuple(field("axes", &AxesAttributes::axes)); }
 };
-struct SliceAttributes {
-  std::int64_t axis = 0;
-  std::int64_t start = 0;
-  std::int64_t stop = 0;
-  std::int64_t step = 1;
-  static constexpr auto fields() {
-    return std::tuple(field("axis", &SliceAttributes::axis), field("start", &SliceAttributes::start),
-                      field("stop", &SliceAttributes::stop), field("step", &SliceAttributes::step));
-  }
-};
-
 /// A row-major copy of the input, seen through the output's shape.
 void copy_kernel(const KernelCall& call) { kernels::copy_dense(call.inputs[0], call.output.data); }
 
@@ -47,6 +37,7 @@ bool reshape_view(const TensorType& input, const Strides& strides, const TensorT
   int axis = input.shape.rank() - 1;
   std::int64_t step = 0;       // stride of the next output axis, going backwards
   std::int64_t remaining = 1;  // elements left in the current dense run of input axes
+  int run = axis;              // the run's outermost axis; strides of axes of length 1 mean nothing
   for (int i = output.shape.rank() - 1; i >= 0; --i) {
     if (output.shape[i] == 1) {
       continue;
@@ -59,12 +50,14 @@ bool reshape_view(const TensorType& input, const Strides& strides, const TensorT
         return false;
       }
       step = strides[axis];
+      run = axis;
       remaining = input.shape[axis--];
     }
     while (remaining % output.shape[i] != 0 || remaining < output.shape[i]) {
-      if (axis < 0 || (input.shape[axis] != 1 && strides[axis] != strides[axis + 1] * input.shape[axis + 1])) {
+      if (axis < 0 || (input.shape[axis] != 1 && strides[axis] != strides[run] * input.shape[run])) {
         return false;
       }
+      run = input.shape[axis] != 1 ? axis : run;
       remaining *= input.shape[axis--];
     }
     layout.strides[i] = step;
@@ -74,33 +67,42 @@ bool reshape_view(const TensorType& input, const Strides& strides, const TensorT
   return true;
 }
 
-const Op kReshape{{.name = "reshape",
-                   .doc = "The same elements in row-major order, in another shape",
-                   .inputs = 1,
-                   .attributes = &attribute_type<ShapeAttributes>,
-                   .infer =
-                       [](const InferCall& call, TensorType& output) {
-                         output.dtype = call.input(0).dtype;
-                         output.shape = call.as<ShapeAttributes>().shape;
-                         if (output.shape.product() != call.shape(0).product()) {
-                           call.fail_shape("the number of elements differs",
-                                           "use -1 for one length to have it inferred");
-                         }
-                       },
-                   .view = reshape_view,
-                   .kernel = copy_kernel,
-                   .vjp = [](const VjpCall& v) -> Gradients { return {reshape(v.cotangent, v.input_type(0).shape)}; },
-                   .linear = 1,
-                   .samples =
-                       [] {
-                         using A = ShapeAttributes;
-                         return std::vector<Sample>{with({sample(DType::float32, {4, 6})}, A{{3, 8}}),
-                                                    with({sample(DType::float64, {4, 6})}, A{{24}}),
-                                                    with({sample(DType::float64, {})}, A{{1, 1}}),
-                                                    with({sample(DType::int64, {2, 0})}, A{{0, 7}}),
-                                                    with({transposed(sample(DType::float32, {4, 6}))}, A{{2, 2, 6}}),
-                                                    with({transposed(sample(DType::float64, {4, 6}))}, A{{8, 3}})};
-                       }}};
+const Op kReshape{
+    {.name = "reshape",
+     .doc = "The same elements in row-major order, in another shape",
+     .inputs = 1,
+     .attributes = &attribute_type<ShapeAttributes>,
+     .infer =
+         [](const InferCall& call, TensorType& output) {
+           output.dtype = call.input(0).dtype;
+           output.shape = call.as<ShapeAttributes>().shape;
+           if (element_count(output.shape) != call.shape(0).product()) {
+             call.fail_shape("the number of elements differs", "use -1 for one length to have it inferred");
+           }
+         },
+     .view = reshape_view,
+     .write_back = [](const Tensor& base, const Tensor& value, const void*) { return reshape(value, base.shape()); },
+     .kernel = copy_kernel,
+     .vjp = [](const VjpCall& v) -> Gradients { return {reshape(v.cotangent, v.input_type(0).shape)}; },
+     .linear = 1,
+     .samples =
+         [] {
+           using A = ShapeAttributes;
+           return std::vector<Sample>{with({sample(DType::float32, {4, 6})}, A{{3, 8}}),
+                                      with({sample(DType::float64, {4, 6})}, A{{24}}),
+                                      with({sample(DType::float64, {})}, A{{1, 1}}),
+                                      with({sample(DType::int64, {2, 0})}, A{{0, 7}}),
+                                      with({transposed(sample(DType::float32, {4, 6}))}, A{{2, 2, 6}}),
+                                      with({transposed(sample(DType::float64, {4, 6}))}, A{{8, 3}})};
+         }}};
+
+Axes inverse_of(const Axes& axes) {
+  Axes inverse = axes;
+  for (int i = 0; i < axes.rank(); ++i) {
+    inverse[static_cast<int>(axes[i])] = i;
+  }
+  return inverse;
+}
 
 const Op kPermute{
     {.name = "permute",
@@ -134,14 +136,13 @@ const Op kPermute{
            }
            return true;
          },
+     .write_back =
+         [](const Tensor&, const Tensor& value, const void* attributes) {
+           return permute(value, inverse_of(static_cast<const AxesAttributes*>(attributes)->axes));
+         },
      .kernel = copy_kernel,
      .vjp = [](const VjpCall& v) -> Gradients {
-       const Axes& axes = v.as<AxesAttributes>().axes;
-       Axes inverse = axes;
-       for (int i = 0; i < axes.rank(); ++i) {
-         inverse[static_cast<int>(axes[i])] = i;
-       }
-       return {permute(v.cotangent, inverse)};
+       return {permute(v.cotangent, inverse_of(v.as<AxesAttributes>().axes))};
      },
      .linear = 1,
      .samples =
@@ -162,7 +163,8 @@ const Op kExpand{
            output.dtype = call.input(0).dtype;
            output.shape = call.as<ShapeAttributes>().shape;
            Shape common;
-           if (!broadcast(call.shape(0), output.shape, common) || common != output.shape) {
+           if (!broadcast(call.shape(0), output.shape, common) || common != output.shape ||
+               !element_count(output.shape)) {
              call.fail_shape("the input doesn't broadcast to the shape", "only axes of length 1 can be repeated");
            }
          },
@@ -187,43 +189,6 @@ const Op kExpand{
                with({sample(DType::float64, {})}, A{{2, 2}}), with({sample(DType::float64, {1, 3})}, A{{0, 3}})};
          }}};
 
-const Op kSlice{
-    {.name = "slice",
-     .doc = "Elements start, start + step, ... below stop along an axis",
-     .inputs = 1,
-     .attributes = &attribute_type<SliceAttributes>,
-     .infer =
-         [](const InferCall& call, TensorType& output) {
-           const auto& a = call.as<SliceAttributes>();
-           output = call.input(0);
-           if (a.axis < 0 || a.axis >= output.shape.rank()) {
-             call.fail_shape("the axis is out of range", "");
-           }
-           const std::int64_t length = output.shape[static_cast<int>(a.axis)];
-           if (a.step < 1 || a.start < 0 || a.stop < a.start || a.stop > length) {
-             call.fail_shape("the range is outside the axis", "0 <= start <= stop <= length and step >= 1");
-           }
-           output.shape[static_cast<int>(a.axis)] = (a.stop - a.start + a.step - 1) / a.step;
-         },
-     .view =
-         [](const TensorType&, const Strides& strides, const TensorType&, const void* attributes, Layout& layout) {
-           const auto& a = *static_cast<const SliceAttributes*>(attributes);
-           const int axis = static_cast<int>(a.axis);
-           layout.strides = strides;
-           layout.offset = a.start * strides[axis];
-           layout.strides[axis] *= a.step;
-           return true;
-         },
-     .kernel = copy_kernel,
-     .linear = 1,
-     .samples =
-         [] {
-           using A = SliceAttributes;
-           return std::vector<Sample>{with({sample(DType::float32, {4, 6})}, A{0, 1, 3, 1}),
-                                      with({sample(DType::float32, {4, 6})}, A{1, 0, 6, 4}),
-                                      with({sample(DType::int64, {4, 6})}, A{1, 5, 5, 1})};
-         }}};
-
 }  // namespace
 
 int normalise_axis(std::int64_t axis, int rank, const char* op, Location where) {
@@ -238,7 +203,7 @@ int normalise_axis(std::int64_t axis, int rank, const char* op, Location where) 
 Tensor reshape(const Tensor& x, const Shape& shape, Location where) {
   ShapeAttributes attributes{shape};
   int inferred = -1;
-  std::int64_t known = 1;
+  Shape others;
   for (int i = 0; i < shape.rank(); ++i) {
     if (shape[i] == -1 && inferred < 0) {
       inferred = i;
@@ -246,10 +211,11 @@ Tensor reshape(const Tensor& x, const Shape& shape, Location where) {
       throw ShapeError(fmt::format("reshape: {} to {}", to_string(x.type()), to_string(shape)), where,
                        "one length at most may be -1, none may be below it");
     } else {
-      known *= shape[i];
+      others.push_back(shape[i]);
     }
   }
   if (inferred >= 0) {
+    const std::int64_t known = element_count(others).value_or(0);
     if (known == 0 || x.numel() % known != 0) {
       throw ShapeError(fmt::format("reshape: {} to {}: no length fits the -1", to_string(x.type()), to_string(shape)),
                        where, "the product of the others must divide the number of elements");
@@ -259,16 +225,26 @@ Tensor reshape(const Tensor& x, const Shape& shape, Location where) {
   return apply_op(kReshape, &attributes, where, x);
 }
 
-Tensor flatten(const Tensor& x, int start_axis, Location where) {
+Tensor flatten(const Tensor& x, int start_axis, int end_axis, Location where) {
+  if (x.rank() == 0) {
+    return reshape(x, {1}, where);
+  }
+  const int start = normalise_axis(start_axis, x.rank(), "flatten", where);
+  const int end = normalise_axis(end_axis, x.rank(), "flatten", where);
+  if (start > end) {
+    throw ShapeError(fmt::format("flatten: axis {} comes after axis {}", start, end), where,
+                     "name the first axis, then the last");
+  }
   Shape shape;
-  for (int i = 0; i < start_axis && i < x.rank(); ++i) {
-    shape.push_back(x.shape()[i]);
+  std::int64_t merged = 1;
+  for (int i = 0; i < x.rank(); ++i) {
+    merged *= i >= start && i <= end ? x.shape()[i] : 1;
+    if (i < start || i > end) {
+      shape.push_back(x.shape()[i]);
+    } else if (i == end) {
+      shape.push_back(merged);
+    }
   }
-  std::int64_t rest = 1;
-  for (int i = start_axis; i < x.rank(); ++i) {
-    rest *= x.shape()[i];
-  }
-  shape.push_back(rest);
   return reshape(x, shape, where);
 }
 
@@ -295,17 +271,6 @@ Tensor expand(const Tensor& x, const Shape& shape, Location where) {
   return apply_op(kExpand, &attributes, where, x);
 }
 
-Tensor slice(const Tensor& x, int axis, std::int64_t start, std::int64_t stop, std::int64_t step, Location where) {
-  SliceAttributes attributes{normalise_axis(axis, x.rank(), "slice", where), start, stop, step};
-  const std::int64_t length = x.shape()[static_cast<int>(attributes.axis)];
-  const auto clip = [&](std::int64_t i) { return std::clamp<std::int64_t>(i < 0 ? i + length : i, 0, length); };
-  attributes.start = clip(start);
-  attributes.stop = std::max(attributes.start, clip(stop));
-  attributes.step =
-      std::min(step, std::max<std::int64_t>(length, 1));  // a longer step takes the first element alone, too
-  return apply_op(kSlice, &attributes, where, x);
-}
-
 Tensor squeeze(const Tensor& x, int axis, Location where) {
   const int dropped = normalise_axis(axis, x.rank(), "squeeze", where);
   if (x.shape()[dropped] != 1) {
@@ -315,6 +280,16 @@ Tensor squeeze(const Tensor& x, int axis, Location where) {
   for (int i = 0; i < x.rank(); ++i) {
     if (i != dropped) {
       shape.push_back(x.shape()[i]);
+    }
+  }
+  return reshape(x, shape, where);
+}
+
+Tensor squeeze(const Tensor& x, Location where) {
+  Shape shape;
+  for (const std::int64_t length : x.shape()) {
+    if (length != 1) {
+      shape.push_back(length);
     }
   }
   return reshape(x, shape, where);

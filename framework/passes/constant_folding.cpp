@@ -23,7 +23,7 @@ bool fold_constants(graph::Graph& graph) {
   bool changed = false;
   std::erase_if(graph.nodes, [&](const graph::Node& node) {
     const TensorType& type = graph.types[node.output];
-    if (node.op->view != nullptr || node.op->effect ||
+    if (node.op->view != nullptr || node.op->effect || node.is_control() ||
         type.shape.product() * static_cast<std::int64_t>(size_of(type.dtype)) > kMostBytes) {
       return false;
     }

@@ -33,7 +33,7 @@ bool eliminate_common_subexpressions(graph::Graph& graph) {
     }
     const std::size_t hash = hash_of(node);
     graph::Node* twin = nullptr;
-    if (node.op->effect) {
+    if (node.op->effect || node.is_control()) {
       kept.push_back(std::move(node));
       continue;
     }

@@ -1,6 +1,8 @@
 // Dead code elimination: drops nodes and constants that no output or update needs. Inputs stay: they are the graph's
 // signature. Nodes with effects stay, too.
 //
+// Inside regions it runs by itself: there every output counts. Of a control-flow node any output keeps all.
+//
 //   %3 = exp(%0)          (nobody reads %3)
 //   return %1       =>    return %1
 
@@ -16,15 +18,21 @@ bool eliminate_dead_code(graph::Graph& graph) {
   for (const graph::Update& update : graph.updates) {
     needed[update.value] = true;
   }
+  const auto stays = [&](const graph::Node& node) {
+    bool wanted = graph::has_effect(node);
+    for (std::size_t i = 0; i < node.output_count(); ++i) {
+      wanted = wanted || needed[node.output_at(i)];
+    }
+    return wanted;
+  };
   for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
-    if (needed[node->output] || node->op->effect) {
+    if (stays(*node)) {
       for (graph::ValueId input : node->inputs) {
         needed[input] = true;
       }
     }
   }
-  std::size_t dropped =
-      std::erase_if(graph.nodes, [&](const graph::Node& node) { return !needed[node.output] && !node.op->effect; });
+  std::size_t dropped = std::erase_if(graph.nodes, [&](const graph::Node& node) { return !stays(node); });
   dropped += std::erase_if(graph.constants, [&](const auto& constant) { return !needed[constant.first]; });
   return dropped > 0;
 }

@@ -18,6 +18,25 @@ std::span<const Pass> pipeline() {
   return passes;
 }
 
+namespace {
+
+/// The pass over the regions of control flow, innermost first, then over the graph itself.
+bool run_pass(const Pass& pass, graph::Graph& graph) {
+  bool changed = false;
+  for (graph::Node& node : graph.nodes) {
+    for (auto& region : node.regions) {
+      auto copy = std::make_shared<graph::Graph>(*region);
+      if (run_pass(pass, *copy)) {
+        region = std::move(copy);
+        changed = true;
+      }
+    }
+  }
+  return pass.run(graph) || changed;
+}
+
+}  // namespace
+
 PipelineOptions PipelineOptions::none() {
   PipelineOptions options;
   for (const Pass& pass : pipeline()) {
@@ -44,11 +63,11 @@ std::vector<PassRecord> run_pipeline(graph::Graph& graph, const PipelineOptions&
     if (options.disabled.contains(pass.name)) {
       continue;
     }
-    PassRecord record{pass.name, 0, graph.nodes.size(), 0, false};
+    PassRecord record{pass.name, 0, graph::count_nodes(graph), 0, false};
     const auto start = std::chrono::steady_clock::now();
-    record.changed = pass.run(graph);
+    record.changed = run_pass(pass, graph);
     record.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    record.nodes_after = graph.nodes.size();
+    record.nodes_after = graph::count_nodes(graph);
     records.push_back(record);
 #ifndef NDEBUG
     graph::verify(graph);

@@ -18,7 +18,7 @@
 //   copy(x), stop_gradient(x) -> x
 //
 // What feeds a layout-sensitive op (matmul, whose BLAS flags follow the strides), directly or through views, stays as
-// it is: the same elements in another layout may give other bits.
+// it is: the same elements in another layout may give other bits. So does what feeds a region, which may hold such ops.
 
 #include <algorithm>
 #include <bit>
@@ -53,7 +53,8 @@ class Simplifier {
       constant_[value] = &tensor;
     }
     for (auto node = graph_.nodes.rbegin(); node != graph_.nodes.rend(); ++node) {
-      if (node->op->layout_sensitive || (node->op->view != nullptr && fixed_layout_[node->output])) {
+      if (node->op->layout_sensitive || node->is_control() ||
+          (node->op->view != nullptr && fixed_layout_[node->output])) {
         for (ValueId input : node->inputs) {
           fixed_layout_[input] = true;
         }
@@ -62,6 +63,9 @@ class Simplifier {
     for (Node& node : graph_.nodes) {
       for (ValueId& input : node.inputs) {
         input = replacement_[input];
+      }
+      if (node.is_control()) {
+        continue;
       }
       producer_[node.output] = &node;
       constexpr int kMostSteps = 8;  // one rewrite may enable another

@@ -4,6 +4,7 @@
 
 #include "framework/core/tensor_body.h"
 #include "framework/kernels/elementwise.h"
+#include "framework/runtime/control_runner.h"
 #include "framework/runtime/memory_plan.h"
 #include "framework/runtime/pipeline.h"
 
@@ -47,9 +48,22 @@ struct Executable::KernelTask {
   }
 };
 
+struct Executable::ControlTask {
+  explicit ControlTask(const LoweredNode& node, const ExecutableOptions& options) : runner(node, options) {}
+
+  ControlRunner runner;
+  std::vector<void*> inputs;
+  std::vector<void*> outputs;
+
+  static void run(const void* task) {
+    const auto& self = *static_cast<const ControlTask*>(task);
+    self.runner.run(self.inputs, self.outputs);
+  }
+};
+
 Executable::Executable(const graph::Graph& graph, std::span<const Strides> argument_strides,
                        const ExecutableOptions& options)
-    : planned_(options.plan_memory), inputs_(graph.inputs) {
+    : options_(options), planned_(options.plan_memory), inputs_(graph.inputs) {
   for (graph::ValueId output : graph.outputs) {
     output_types_.push_back(graph.types[output]);
   }
@@ -95,9 +109,9 @@ Executable::Executable(const graph::Graph& graph, std::span<const Strides> argum
   const MemoryPlan plan = plan_memory(lifetimes);
   stats_.instructions = static_cast<std::uint32_t>(instructions_.size());
   stats_.allocations = static_cast<std::uint32_t>(output_types_.size());
-  stats_.lower_bound_bytes = plan.lower_bound;
+  stats_.lower_bound_bytes += plan.lower_bound;
   if (planned_) {
-    stats_.planned_peak_bytes = plan.peak;
+    stats_.planned_peak_bytes += plan.peak;
     stats_.heuristic = plan.heuristic;
     arena_ = allocate_storage(plan.peak);
     for (std::size_t i = 0; i < temporaries.size(); ++i) {
@@ -116,7 +130,33 @@ Executable::Executable(const graph::Graph& graph, std::span<const Strides> argum
 
 Executable::~Executable() = default;
 
+void Executable::build_control(const LoweredNode& node) {
+  auto task = std::make_unique<ControlTask>(node, options_);
+  task->inputs.resize(node.inputs.size());
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    buffers_[node.inputs[i].buffer].slots.push_back({&task->inputs[i], node.inputs[i].offset});
+  }
+  task->outputs.resize(1 + node.more_outputs.size());
+  for (std::size_t i = 0; i < task->outputs.size(); ++i) {
+    const Place& output = i == 0 ? node.output : node.more_outputs[i - 1];
+    buffers_[output.buffer].slots.push_back({&task->outputs[i], output.offset});
+  }
+  for (const auto& region : task->runner.regions()) {
+    stats_.planned_peak_bytes += region->stats().planned_peak_bytes;
+    stats_.lower_bound_bytes += region->stats().lower_bound_bytes;
+    stats_.temporary_bytes += region->stats().temporary_bytes;
+  }
+  labels_.push_back(&node.op->label);
+  source_ops_.push_back(node.source_op);
+  instructions_.push_back({ControlTask::run, task.get()});
+  control_tasks_.push_back(std::move(task));
+}
+
 void Executable::build(const LoweredNode& node) {
+  if (!node.regions.empty()) {
+    build_control(node);
+    return;
+  }
   const auto slot = [&](const Place& place, void*& pointer) {
     buffers_[place.buffer].slots.push_back({&pointer, place.offset});
   };
@@ -136,7 +176,10 @@ void Executable::build(const LoweredNode& node) {
 
   labels_.push_back(&node.op->label);
   source_ops_.push_back(node.source_op);
-  if (node.op->elementwise()) {
+  std::int64_t strides[kMaxElementwiseInputs + 1];
+  const bool linear_loop = node.op->elementwise() && kernels::linear_strides(task->call, strides);
+  // Of the elementwise ops only those with the common kernel are walked by its plan.
+  if (linear_loop || (node.op->elementwise() && node.op->kernel == kernels::elementwise)) {
     const TensorType* types[kMaxInputs];
     for (std::size_t i = 0; i < count; ++i) {
       types[i] = &node.inputs[i].type;
@@ -148,8 +191,7 @@ void Executable::build(const LoweredNode& node) {
       }
       slot(node.output, elementwise_task.data[count]);
     };
-    std::int64_t strides[kMaxElementwiseInputs + 1];
-    if (kernels::linear_strides(task->call, strides)) {
+    if (linear_loop) {
       auto linear = std::make_unique<LinearTask>();
       linear->loop = loop;
       linear->count = node.output.type.shape.product();

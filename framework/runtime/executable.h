@@ -15,9 +15,9 @@ struct ExecutableOptions {
 
 /// What a compiled graph costs, exactly.
 struct ExecutableStats {
-  std::uint32_t instructions = 0;      ///< kernel launches a call
+  std::uint32_t instructions = 0;      ///< kernel launches a call; control flow is one, and its regions' aren't counted
   std::uint32_t allocations = 0;       ///< blocks a call: outputs, and temporaries where memory isn't planned
-  std::size_t planned_peak_bytes = 0;  ///< of the arena; 0 where memory isn't planned
+  std::size_t planned_peak_bytes = 0;  ///< of the arena and those of regions; 0 where memory isn't planned
   std::size_t lower_bound_bytes = 0;   ///< the most bytes of temporaries that live at one time
   std::size_t temporary_bytes = 0;     ///< the sum over all temporaries
   const char* heuristic = "";          ///< that placed them
@@ -45,6 +45,7 @@ class Executable {
   struct LinearTask;   ///< an elementwise op in one loop
   struct StridedTask;  ///< an elementwise op over broadcast or strided operands
   struct KernelTask;   ///< any other kernel
+  struct ControlTask;  ///< control flow, whose regions have executables of their own
 
   /// A pointer inside a task that has to follow its buffer.
   struct Slot {
@@ -59,12 +60,14 @@ class Executable {
   };
 
   void build(const LoweredNode& node);
+  void build_control(const LoweredNode& node);
   void bind(BoundBuffer& buffer, void* pointer);
   void bind_inputs(std::span<const Tensor> arguments);
   template <bool planned, bool traced>
   void execute();
 
   ExecutableStats stats_;
+  ExecutableOptions options_;
   bool planned_;
   std::vector<graph::Input> inputs_;
   std::vector<TensorType> output_types_;
@@ -82,6 +85,7 @@ class Executable {
   std::vector<std::unique_ptr<LinearTask>> linear_tasks_;
   std::vector<std::unique_ptr<StridedTask>> strided_tasks_;
   std::vector<std::unique_ptr<KernelTask>> kernel_tasks_;
+  std::vector<std::unique_ptr<ControlTask>> control_tasks_;
   StorageRef arena_;
   std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
 };

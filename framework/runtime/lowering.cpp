@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "framework/graph/control_ops.h"
+
 namespace diptych::runtime {
 namespace {
 
@@ -69,6 +71,10 @@ class Lowering {
   }
 
   void lower_node(const graph::Node& node) {
+    if (node.is_control()) {
+      lower_control(node);
+      return;
+    }
     const TensorType& type = graph_.types[node.output];
     if (node.op->view != nullptr) {
       const Place& input = places_[node.inputs[0]];
@@ -80,15 +86,47 @@ class Lowering {
         return;
       }
     }
-    LoweredNode lowered{
-        node.op, node.attributes, {}, dense_place(new_buffer(BufferClass::temporary, 0, bytes_of(type)), type)};
-    if (!node.provenance.source_ops.empty()) {
-      lowered.source_op = node.provenance.source_ops.front() + std::uint64_t{1};
-    }
+    LoweredNode lowered = start(node);
     for (ValueId input : node.inputs) {
       lowered.inputs.push_back(places_[input]);
     }
-    places_[node.output] = lowered.output;
+    result_.nodes.push_back(std::move(lowered));
+  }
+
+  LoweredNode start(const graph::Node& node) {
+    LoweredNode lowered{node.op, node.attributes, {}, place_output(node.output)};
+    if (!node.provenance.source_ops.empty()) {
+      lowered.source_op = node.provenance.source_ops.front() + std::uint64_t{1};
+    }
+    lowered.can_fail = graph::can_fail(node);
+    lowered.where = node.provenance.where;
+    return lowered;
+  }
+  const Place& place_output(ValueId value) {
+    const TensorType& type = graph_.types[value];
+    return places_[value] = dense_place(new_buffer(BufferClass::temporary, 0, bytes_of(type)), type);
+  }
+
+  void lower_control(const graph::Node& node) {
+    LoweredNode lowered = start(node);
+    lowered.regions = node.regions;
+    for (ValueId output : node.more_outputs) {
+      lowered.more_outputs.push_back(place_output(output));
+    }
+    const auto [first_dense, end_dense] = graph::dense_inputs(node);
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      Place place = places_[node.inputs[i]];
+      if (i >= first_dense && i < end_dense && place.strides != contiguous_strides(place.type.shape)) {
+        if (place.contiguous) {  // only axes of length 1 differ
+          place.strides = contiguous_strides(place.type.shape);
+        } else {
+          const Place target = dense_place(new_buffer(BufferClass::temporary, 0, bytes_of(place.type)), place.type);
+          copy(place, target);
+          place = target;
+        }
+      }
+      lowered.inputs.push_back(place);
+    }
     result_.nodes.push_back(std::move(lowered));
   }
 
@@ -144,6 +182,10 @@ class Lowering {
       LoweredNode& node = result_.nodes[i];
       buffer_of(node.output).first = std::min(buffer_of(node.output).first, i);
       buffer_of(node.output).last = i;
+      for (const Place& output : node.more_outputs) {
+        buffer_of(output).first = std::min(buffer_of(output).first, i);
+        buffer_of(output).last = i;
+      }
       for (const Place& input : node.inputs) {
         buffer_of(input).last = i;
       }
@@ -161,6 +203,9 @@ class Lowering {
   void redirect(std::uint32_t from, std::uint32_t to) {
     for (LoweredNode& node : result_.nodes) {
       node.output.buffer = node.output.buffer == from ? to : node.output.buffer;
+      for (Place& output : node.more_outputs) {
+        output.buffer = output.buffer == from ? to : output.buffer;
+      }
       for (Place& input : node.inputs) {
         input.buffer = input.buffer == from ? to : input.buffer;
       }
@@ -179,7 +224,7 @@ class Lowering {
       bool safe = true;
       for (std::size_t i = writer; safe && i < result_.nodes.size(); ++i) {
         // A state isn't written before something that may throw: it would have changed although the call failed.
-        safe = i == writer || !result_.nodes[i].op->can_fail;
+        safe = !result_.nodes[i].can_fail;
         for (const Place& input : result_.nodes[i].inputs) {
           const bool reads_old = input.buffer == target.buffer;
           safe = safe && (!reads_old || (i == writer && can_overwrite(result_.nodes[i], target.buffer)));

@@ -32,6 +32,11 @@ struct LoweredNode {
   std::vector<Place> inputs;
   Place output;
   std::uint64_t source_op = 0;  ///< for traces: the first source op, counted from 1
+  bool can_fail = false;        ///< may throw, depending on elements
+  // Of control flow only.
+  std::vector<Place> more_outputs = {};
+  std::vector<std::shared_ptr<const graph::Graph>> regions = {};
+  Location where = {};
 };
 
 struct Lowered {
@@ -43,7 +48,9 @@ struct LoweringOptions {
   bool in_place = true;  ///< let elementwise ops write over an input that dies
 };
 
-/// `argument_strides`: one for each argument. States are dense; captured tensors have their own strides.
+/// The strides of a control-flow node's inputs are those of its regions' inputs, except that what a loop carries or
+/// reads by rows is dense. `argument_strides`: one for each argument. States are dense; captured tensors have their own
+/// strides.
 Lowered lower(const graph::Graph& graph, std::span<const Strides> argument_strides, const LoweringOptions& options);
 
 }  // namespace diptych::runtime

@@ -3,8 +3,15 @@
 #include "framework/kernels/scalar_math.h"
 
 #include <cmath>
+#include <cstring>
+#include <functional>
+#include <random>
 
 #include <gtest/gtest.h>
+
+#include "framework/kernels/normal_quantile.h"
+#include "framework/kernels/power.h"
+#include "framework/kernels/trigonometry.h"
 
 namespace diptych::math {
 namespace {
@@ -66,6 +73,156 @@ TEST(ScalarMath, Float64) {
       2.6, [](double x) { return sigmoid(x); }, sigmoid_of, -30, 30);
   expect_within<double>(
       2.6, [](double x) { return erf(x); }, std::erf, -7, 7);
+}
+
+/// Over all magnitudes: numbers of random bits below `limit`.
+template <class T>
+void expect_within_for_all_sizes(double bound, T (*actual)(T), long double (*expected)(long double), double limit) {
+  std::mt19937_64 bits(1);
+  double worst = 0;
+  T at = 0;
+  for (int i = 0; i < 400000; ++i) {
+    const auto b = static_cast<detail::Bits<T>>(bits());
+    const T x = std::bit_cast<T>(b);
+    const long double e = expected(x);
+    if (!(std::fabs(x) < limit) || !std::isfinite(static_cast<T>(e))) {
+      continue;
+    }
+    const double error = ulp_error(actual(x), e);
+    if (error > worst) {
+      worst = error;
+      at = x;
+    }
+  }
+  EXPECT_LE(worst, bound) << "at " << at;
+}
+
+template <class T>
+class ScalarMathOf : public ::testing::Test {};
+using FloatTypes = ::testing::Types<float, double>;
+TYPED_TEST_SUITE(ScalarMathOf, FloatTypes);
+
+TYPED_TEST(ScalarMathOf, Expm1AndLog1p) {
+  using T = TypeParam;
+  const double most = std::is_same_v<T, float> ? 88 : 709;
+  expect_within<T>(
+      2.0, [](T x) { return expm1(x); }, std::expm1, -40, most);
+  expect_within<T>(
+      2.0, [](T x) { return expm1(x); }, std::expm1, -1, 1);
+  expect_within_for_all_sizes<T>(
+      2.0, [](T x) { return expm1(x); }, std::expm1, most);
+  expect_within<T>(
+      1.6, [](T x) { return log1p(x); }, std::log1p, -0.999, 10);
+  expect_within_for_all_sizes<T>(
+      1.6, [](T x) { return log1p(x); }, std::log1p, INFINITY);
+}
+
+TYPED_TEST(ScalarMathOf, SineAndCosineOfEverySize) {
+  using T = TypeParam;
+  for (const double range : {1.0, 10.0, 1e5, 1.1e5, 1e9, 1.1e9}) {
+    expect_within<T>(
+        0.8, [](T x) { return sin(x); }, std::sin, -range, range);
+    expect_within<T>(
+        0.8, [](T x) { return cos(x); }, std::cos, -range, range);
+  }
+  expect_within_for_all_sizes<T>(
+      0.8, [](T x) { return sin(x); }, std::sin, INFINITY);
+  expect_within_for_all_sizes<T>(
+      0.8, [](T x) { return cos(x); }, std::cos, INFINITY);
+}
+
+TYPED_TEST(ScalarMathOf, SineAndCosineNextToMultiplesOfHalfPi) {  // where the reduction cancels most
+  using T = TypeParam;
+  double worst = 0;
+  for (long k = 1; k < 60000; ++k) {
+    for (const long multiple : {k, 7919 * k}) {
+      T x = static_cast<T>(static_cast<long double>(multiple) * 1.57079632679489661923L);
+      for (int step = 0; step < 3; ++step, x = std::nextafter(x, std::numeric_limits<T>::infinity())) {
+        worst = std::max(worst, ulp_error(sin(x), std::sin(static_cast<long double>(x))));
+        worst = std::max(worst, ulp_error(cos(x), std::cos(static_cast<long double>(x))));
+      }
+    }
+  }
+  EXPECT_LE(worst, 0.8);
+}
+
+// Published hard cases: 22 [Kahan], the float and the double nearest to a multiple of pi/2 [Muller 2016, table 11.1],
+// the largest numbers. Values by mpmath with 1,300 bits.
+TEST(ScalarMath, SineAndCosineOfKnownHardCases) {
+  EXPECT_DOUBLE_EQ(sin(22.0), -8.8513092904038759e-3);
+  EXPECT_DOUBLE_EQ(cos(6381956970095103.0 * 0x1p797), -4.6871659242546276e-19);
+  EXPECT_DOUBLE_EQ(sin(1.7976931348623157e308), 4.9619547891840618e-3);
+  EXPECT_DOUBLE_EQ(cos(1.7976931348623157e308), -9.9998768942655994e-1);
+  EXPECT_FLOAT_EQ(cos(16367173.0F * 0x1p72F), -1.6147698e-9F);
+  EXPECT_FLOAT_EQ(sin(3.40282347e38F), -5.21876523e-1F);
+}
+
+TYPED_TEST(ScalarMathOf, SineIsTheSameByBothReductionsWhereBothAreRight) {
+  using T = TypeParam;
+  for (int i = 0; i < 10000; ++i) {
+    const T x = kCommonTurn<T> * static_cast<T>(i - 5000) / T(5000);
+    EXPECT_EQ(sin(x), sin_common(x));
+    EXPECT_EQ(cos(x), cos_common(x));
+  }
+}
+
+TYPED_TEST(ScalarMathOf, Pow) {
+  using T = TypeParam;
+  const bool narrow = std::is_same_v<T, float>;
+  struct Range {
+    double log_low, log_high, y;
+  };
+  const double top = narrow ? 80 : 700;
+  for (const Range& r : {Range{-top, top, 1}, Range{-3, 3, top / 3}, Range{-0.01, 0.01, 100 * top}, Range{-5, 5, 5}}) {
+    std::mt19937_64 random(2);
+    std::uniform_real_distribution<double> log_x(r.log_low, r.log_high);
+    std::uniform_real_distribution<double> ys(-r.y, r.y);
+    double worst = 0;
+    T x_at = 0;
+    T y_at = 0;
+    for (int i = 0; i < 200000; ++i) {
+      const T x = static_cast<T>(std::exp(log_x(random)));
+      const T y = static_cast<T>(ys(random));
+      const double error = ulp_error(pow(x, y), std::pow(static_cast<long double>(x), static_cast<long double>(y)));
+      if (error > worst) {
+        worst = error;
+        x_at = x;
+        y_at = y;
+      }
+    }
+    EXPECT_LE(worst, narrow ? 0.51 : 1.3) << x_at << " ^ " << y_at;
+  }
+}
+
+TEST(ScalarMath, PowOfExactCases) {
+  for (int base = -12; base <= 12; ++base) {
+    double exact = 1;
+    for (int n = 0; n <= 14; ++n, exact *= base) {
+      if (std::fabs(exact) < 0x1p24) {  // beyond, halfway cases may go either way
+        EXPECT_EQ(pow(static_cast<float>(base), static_cast<float>(n)), static_cast<float>(exact));
+      }
+      EXPECT_NEAR(pow(static_cast<double>(base), static_cast<double>(n)), exact, std::fabs(exact) * 1.2e-16 * 1.3);
+    }
+  }
+  for (int n = -1074; n < 1024; ++n) {
+    EXPECT_EQ(pow(2.0, static_cast<double>(n)), std::ldexp(1.0, n)) << n;
+  }
+}
+
+// Quantiles of the standard normal distribution by mpmath: p, and |x| with Phi(x) = p.
+TEST(ScalarMath, NormalQuantile) {
+  const struct {
+    double p, x;
+  } known[] = {{0.4999, 2.5066283008800749e-4}, {0.4, 2.5334710313579974e-1}, {0.1, 1.2815515655446004},
+               {0.075, 1.4395314709384559},     {0.025, 1.9599639845400542},  {1e-3, 3.0902323061678135},
+               {1e-9, 5.9978070150076869},      {1e-11, 6.7060231554951363},  {1e-15, 7.9413453261709968},
+               {1e-100, 2.1273453560965324e1}};
+  for (const auto& [p, x] : known) {
+    EXPECT_NEAR(normal_quantile(0.5 - p, p), x, 2e-15 * x) << p;
+    if (p > 1e-10) {
+      EXPECT_NEAR(normal_quantile(static_cast<float>(0.5 - p), static_cast<float>(p)), x, 4e-7 * x + 1e-7) << p;
+    }
+  }
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 #include <regex>
+#include <sstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -25,6 +26,22 @@ TEST(Documents, TheOpsPageIsCurrent) {
       << "renew it: build/release/diptych list --ops --markdown > docs/ops.md";
 }
 
+/// Any space or line break as one space.
+std::string reflowed(const std::string& text) { return std::regex_replace(text, std::regex("\\s+"), " "); }
+
+TEST(Documents, ExamplesOfControlFlowAreCompiled) {
+  const std::string examples =
+      reflowed(text_of(fs::path(DIPTYCH_SOURCE) / "tests/graph/control_flow_examples_test.cpp"));
+  const std::string page = reflowed(text_of(fs::path(DIPTYCH_SOURCE) / "docs/control-flow.md"));
+  int blocks = 0;
+  for (std::size_t at = page.find("```cpp "); at != std::string::npos; at = page.find("```cpp ", at + 1)) {
+    const std::string block = page.substr(at + 7, page.find("```", at + 7) - at - 7);
+    EXPECT_NE(examples.find(block), std::string::npos) << block;
+    ++blocks;
+  }
+  EXPECT_EQ(blocks, 4);
+}
+
 TEST(Documents, LinksLeadSomewhere) {
   const std::regex link(R"(\]\(([^)#: ]+)\))");
   std::vector<fs::path> pages = {fs::path(DIPTYCH_SOURCE) / "README.md", fs::path(DIPTYCH_SOURCE) / "CONTRIBUTING.md"};
@@ -39,6 +56,31 @@ TEST(Documents, LinksLeadSomewhere) {
       EXPECT_TRUE(fs::exists(page.parent_path() / (*match)[1].str())) << page << " links to " << (*match)[1];
     }
   }
+}
+
+TEST(Documents, TheNamesPageNamesWhatIsDeclared) {
+  std::string headers;
+  for (const auto& entry : fs::recursive_directory_iterator(fs::path(DIPTYCH_SOURCE) / "framework")) {
+    if (entry.path().extension() == ".h") {
+      headers += text_of(entry.path());
+    }
+  }
+  std::istringstream page(text_of(fs::path(DIPTYCH_SOURCE) / "docs/names.md"));
+  const std::regex code("`([A-Za-z0-9_:]+)");
+  int names = 0;
+  for (std::string line; std::getline(page, line);) {
+    if (!line.starts_with("| `")) {
+      continue;
+    }
+    const std::string cell = line.substr(0, line.find(" | "));
+    for (std::sregex_iterator match(cell.begin(), cell.end(), code), end; match != end; ++match) {
+      const std::string qualified = (*match)[1].str();
+      const std::string name = qualified.substr(qualified.rfind(':') + 1);
+      EXPECT_TRUE(std::regex_search(headers, std::regex("\\b" + name + "\\b"))) << name << " is declared nowhere";
+      ++names;
+    }
+  }
+  EXPECT_GT(names, 60);
 }
 
 TEST(Documents, TheReadmeOpensWithTheTwoCommandsAndARealOutput) {

@@ -47,9 +47,25 @@ std::vector<std::string> seeds() {
         [](const Tensor& x) {
           return std::vector<Tensor>{
               where(less(x, full({2}, -0.0)), square(full({2}, 0.3)) + x, exp(full({2}, 1e30)) - exp(full({2}, 1e30))),
-              cross_entropy(reshape(x, {1, 2}), argmax(reshape(x, {1, 2})))};
+              cross_entropy(reshape(x, {1, 2}), argmax(reshape(x, {1, 2}), 1))};
         },
         f32({1, -1}, {2}), pipeline));
+    texts.push_back(text_of(
+        [](const Tensor& x) {
+          const auto body = [](const Tensor& carry, const Tensor& row) {
+            const Tensor limit = full({}, 3);
+            const Tensor next = cond(
+                less(sum(row), limit), [&] { return carry * row; },
+                [&] {
+                  return while_loop([&](const Tensor& y) { return less(sum(y), limit); },
+                                    [](const Tensor& y) { return y * y; }, row, {.max_iterations = 7});
+                });
+            return std::pair(next, debug::check_finite(sum(next), "sum"));
+          };
+          const auto [last, ys] = scan(body, full({2}, 1), x, {.reverse = true});
+          return std::vector<Tensor>{last, ys};
+        },
+        wave({3, 2}, 1), pipeline));
   }
   Graph constants;
   constants.name = "c";

@@ -64,7 +64,7 @@ TEST(JitGradient, FlowsToArgumentsAndVariables) {
 TEST(JitGradient, FlowsThroughSeveralOutputsSomeUnusedSomeIntegers) {
   expect_same_gradients([](auto wrap) {
     auto inner = wrap([](const Tensor& x, const Tensor& y) {
-      return std::vector<Tensor>{exp(x), argmax(y), x * y, y + 1};
+      return std::vector<Tensor>{exp(x), argmax(y, -1), x * y, y + 1};
     });
     auto transform = value_and_grad(
         [&](const Tensor& x, const Tensor& y) {

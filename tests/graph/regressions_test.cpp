@@ -163,5 +163,12 @@ TEST(Pipeline, ASecondRunFindsNothingMore) {
   }
 }
 
+// The middle axis, of length 1, has the stride 0 of the repeated one: the two looked like one dense run.
+TEST(Regressions, ARepeatedAxisIsCopiedWhereAReshapeJoinsItToOthers) {
+  const Tensor row = diptych::testing::f32({1, 2, 3, 4}, {1, 4});
+  const Tensor joined = reshape(expand(row, {2, 1, 4}), {8});
+  diptych::testing::expect_same_bits(joined, diptych::testing::f32({1, 2, 3, 4, 1, 2, 3, 4}, {8}), "reshape");
+}
+
 }  // namespace
 }  // namespace diptych::graph

@@ -1,6 +1,12 @@
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <set>
+#include <thread>
 #include <unistd.h>
 
 #include <gmock/gmock.h>
@@ -103,6 +109,153 @@ TEST_F(BadFile, ATruncatedArchiveIsRefused) {
   const auto size = std::filesystem::file_size(path_);
   std::filesystem::resize_file(path_, size - 9);
   EXPECT_NE(message(), "no error");
+}
+
+// ---- prefetching
+
+bool same(const Dataset& a, const Dataset& b) {
+  return bitwise_equal(a.inputs, b.inputs) && bitwise_equal(a.labels, b.labels);
+}
+
+TEST(Prefetch, GivesTheSameBatchesInTheSameOrder) {
+  const Dataset digits = load_digits(DIPTYCH_DIGITS);
+  for (const std::size_t depth : {1U, 2U, 7U}) {
+    Batches plain(digits, 64, 9);
+    Prefetch prefetch([all = Batches(digits, 64, 9)](std::int64_t step) mutable { return all[step]; }, depth, 5);
+    for (std::int64_t step = 5; step < 65; ++step) {
+      ASSERT_TRUE(same(prefetch.next(), plain[step])) << step;
+    }
+  }
+}
+
+TEST(Prefetch, HoldsNoMoreThanItsDepth) {
+  std::atomic<int> made = 0;
+  {
+    Prefetch prefetch(
+        [&](std::int64_t step) {
+          ++made;
+          return Dataset{full({1}, static_cast<double>(step)), zeros({1}, DType::int64)};
+        },
+        3);
+    EXPECT_EQ(prefetch.next().inputs.item(), 0);
+    for (int i = 0; i < 100 && made < 4; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    EXPECT_EQ(made, 4) << "one was taken, three wait";
+  }
+  EXPECT_LE(made, 4);
+  EXPECT_THROW(Prefetch([](std::int64_t) { return Dataset(); }, 0), Error);
+}
+
+TEST(Prefetch, ForwardsWhatTheMakerThrowsInItsPlace) {
+  Prefetch prefetch([](std::int64_t step) -> Dataset {
+    if (step == 2) {
+      throw FileError("the disk is gone");
+    }
+    return {full({1}, static_cast<double>(step)), zeros({1}, DType::int64)};
+  });
+  EXPECT_EQ(prefetch.next().inputs.item(), 0);
+  EXPECT_EQ(prefetch.next().inputs.item(), 1);
+  EXPECT_THROW(prefetch.next(), FileError);
+  EXPECT_THROW(prefetch.next(), FileError);
+}
+
+TEST(Prefetch, EndsAtAnyTime) {
+  const Dataset digits = load_digits(DIPTYCH_DIGITS);
+  for (int taken = 0; taken < 30; ++taken) {
+    Prefetch prefetch([all = Batches(digits, 8, 1)](std::int64_t step) mutable { return all[step]; }, 1 + taken % 4);
+    for (int i = 0; i < taken % 5; ++i) {
+      prefetch.next();
+    }
+  }
+}
+
+// ---- synthetic data
+
+TEST(SyntheticImages, AreSeededAndBalanced) {
+  const SyntheticImages options{.count = 60, .channels = 2, .size = 8, .classes = 3};
+  const Dataset images = synthetic_images(options);
+  EXPECT_EQ(images.inputs.shape(), (Shape{60, 2, 8, 8}));
+  const std::vector<int> labels = images.labels.to_vector<int>();
+  for (int c = 0; c < 3; ++c) {
+    EXPECT_EQ(std::count(labels.begin(), labels.end(), c), 20);
+  }
+  EXPECT_TRUE(same(images, synthetic_images(options)));
+  SyntheticImages other = options;
+  other.seed = 2;
+  EXPECT_FALSE(same(images, synthetic_images(other)));
+  EXPECT_FALSE(same(images, synthetic_images(options, 1))) << "other classes";
+  other.classes = 0;
+  EXPECT_THROW(synthetic_images(other), Error);
+  EXPECT_EQ(synthetic_images({.count = 0}).size(), 0);
+}
+
+TEST(SyntheticImages, CanBeLearnedAndNotByChance) {
+  // Two sets of the same classes: what is learned on one holds on the other.
+  const SyntheticImages options{.count = 1024, .channels = 1, .size = 12, .classes = 4, .noise = 0.3};
+  const Dataset train = synthetic_images(options);
+  SyntheticImages more = options;
+  more.seed = 77;
+  more.count = 400;
+  const Dataset test = synthetic_images(more);
+  Rng rng(1);
+  nn::Sequential model({std::make_shared<nn::Flatten>(), std::make_shared<nn::Linear>(144, 64, rng),
+                        std::make_shared<nn::ReLU>(), std::make_shared<nn::Linear>(64, 4, rng)});
+  optim::Adam adam(model.parameters(), 3e-3);
+  auto loss = value_and_grad([&](const Tensor& x, const Tensor& y) { return cross_entropy(model(x), y); },
+                             {.weights = model.parameters()});
+  auto step = jit([&](const Tensor& x, const Tensor& y) {
+    const auto result = loss(x, y);
+    adam.step(result.weights);
+    return result.value;
+  });
+  Prefetch batches([all = Batches(train, 64, 3)](std::int64_t i) mutable { return all[i]; });
+  for (int i = 0; i < 400; ++i) {
+    const Dataset batch = batches.next();
+    step(batch.inputs, batch.labels);
+  }
+  EXPECT_GT(mean(equal(argmax(model(test.inputs), -1), test.labels)).item(), 0.8);
+}
+
+TEST(SyntheticTokens, FollowTheirChain) {
+  const SyntheticTokens options{.count = 400, .length = 50, .vocabulary = 12, .successors = 3};
+  const Dataset tokens = synthetic_tokens(options);
+  EXPECT_EQ(tokens.size(), 400);
+  const std::vector<int> in = tokens.inputs.to_vector<int>();
+  const std::vector<int> out = tokens.labels.to_vector<int>();
+  std::map<int, std::map<int, int>> counts;
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    if (i % 50 != 49) {
+      ASSERT_EQ(out[i], in[i + 1]) << "labels are the inputs, one further";
+    }
+    ++counts[in[i]][out[i]];
+  }
+  // The entropy of the chain as it is seen, from the counts, and as it is said to be: 1.5 bits.
+  double entropy = 0;
+  for (const auto& [token, next] : counts) {
+    EXPECT_LE(next.size(), 3U);
+    double total = 0;
+    for (const auto& [successor, count] : next) {
+      total += count;
+    }
+    for (const auto& [successor, count] : next) {
+      entropy -= count * std::log(count / total) / 20000;
+    }
+  }
+  EXPECT_NEAR(entropy, synthetic_token_entropy(options), 0.01);
+  EXPECT_NEAR(synthetic_token_entropy(options), 1.5 * std::log(2.0), 1e-12);
+  EXPECT_TRUE(same(tokens, synthetic_tokens(options)));
+  EXPECT_FALSE(same(tokens, synthetic_tokens(options, 1)));
+  EXPECT_EQ(synthetic_token_entropy({.successors = 1}), 0);
+  EXPECT_THROW(synthetic_tokens({.vocabulary = 3, .successors = 4}), Error);
+}
+
+TEST(Batches, OfTokensCountExamplesNotTokens) {
+  const Dataset tokens = synthetic_tokens({.count = 10, .length = 6});
+  Batches batches(tokens, 4, 1);
+  EXPECT_EQ(batches.per_epoch(), 2);
+  EXPECT_EQ(batches[1].labels.shape(), (Shape{4, 6}));
 }
 
 }  // namespace

@@ -36,7 +36,7 @@ TrainingRun train(How how, bool gelu, bool adam, std::int64_t steps, std::int64_
   } else {
     optimizer = std::make_unique<optim::SGD>(parameters, 0.05, 0.9);
   }
-  auto loss = value_and_grad([&](const Tensor& x, const Tensor& y) { return nn::cross_entropy_loss((*model)(x), y); },
+  auto loss = value_and_grad([&](const Tensor& x, const Tensor& y) { return cross_entropy((*model)(x), y); },
                              {.weights = parameters});
   const auto step = [&](const Tensor& x, const Tensor& y) {
     const auto result = loss(x, y);
@@ -57,7 +57,7 @@ TrainingRun train(How how, bool gelu, bool adam, std::int64_t steps, std::int64_
     run.losses.push_back(how == How::eager || how == How::mode ? step(batch.inputs, batch.labels)
                                                                : captured(batch.inputs, batch.labels));
   }
-  run.accuracy = mean(equal(argmax((*model)(digits.test.inputs)), digits.test.labels)).item();
+  run.accuracy = mean(equal(argmax((*model)(digits.test.inputs), -1), digits.test.labels)).item();
   set_mode(Mode::eager);
   for (const Variable& variable : parameters) {
     run.state.push_back(variable.value());
@@ -159,8 +159,8 @@ TEST(Module, NamesParametersByPath) {
 }
 
 TEST(Loss, MeanSquaredErrorRefusesToBroadcast) {
-  EXPECT_EQ(nn::mse_loss(Tensor::from({1.0F, 3.0F}, {2}), zeros({2})).item(), 5);
-  EXPECT_THROW(nn::mse_loss(zeros({2, 1}), zeros({2})), ShapeError);
+  EXPECT_EQ(mse_loss(Tensor::from({1.0F, 3.0F}, {2}), zeros({2})).item(), 5);
+  EXPECT_THROW(mse_loss(zeros({2, 1}), zeros({2})), ShapeError);
 }
 
 }  // namespace

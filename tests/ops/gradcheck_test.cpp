@@ -15,7 +15,7 @@ using Function = std::function<Tensor(const std::vector<Tensor>&)>;
 /// Chosen so that no kink (of abs, relu, max, min, ...) lies within the differences.
 constexpr std::uint64_t kSeed = 6;
 
-double dot(const Tensor& a, const Tensor& b) { return sum(mul(a, b)).item(); }
+double inner_product(const Tensor& a, const Tensor& b) { return sum(mul(a, b)).item(); }
 
 /// Gradients of a scalar function by all its arguments.
 std::vector<Tensor> gradients_of(const Function& f, const std::vector<Tensor>& x) {
@@ -52,7 +52,7 @@ void expect_gradient(const Function& f, const std::vector<Tensor>& x, const char
     for (std::size_t i = 0; i < x.size(); ++i) {
       direction.push_back(rng.normal(x[i].shape(), 0, 1, DType::float64));
       EXPECT_EQ(gradients[i].type(), x[i].type()) << order;
-      expected += dot(gradients[i], direction[i]);
+      expected += inner_product(gradients[i], direction[i]);
     }
     const double actual = directional_difference(f, x, direction);
     EXPECT_NEAR(actual, expected, 1e-7 * (1 + std::fabs(expected))) << order << " order, direction " << seed;
@@ -110,6 +110,80 @@ TEST_P(GradCheck, SecondOrder) {
         return total;
       },
       x_, "second");
+}
+
+/// A direction in the arguments, and the gradient along it.
+std::vector<Tensor> direction_in(const std::vector<Tensor>& x) {
+  Rng rng(29);
+  std::vector<Tensor> direction;
+  for (const Tensor& tensor : x) {
+    direction.push_back(rng.normal(tensor.shape(), 0, 1, DType::float64));
+  }
+  return direction;
+}
+
+TEST_P(GradCheck, ForwardModeAgreesWithReverseMode) {
+  const std::vector<Tensor> direction = direction_in(x_);
+  const std::vector<Tensor> gradients = gradients_of(scalar(), x_);
+  double expected = 0;
+  double scale = 1;
+  for (std::size_t i = 0; i < x_.size(); ++i) {
+    expected += inner_product(gradients[i], direction[i]);
+    scale += inner_product(abs(gradients[i]), abs(direction[i]));
+  }
+  const double actual = jvp(scalar(), std::tuple(x_), std::tuple(direction)).second.item();
+  EXPECT_NEAR(actual, expected, 1e-12 * scale);
+}
+
+TEST_P(GradCheck, ForwardOverReverseAgreesWithReverseOverReverse) {
+  const std::vector<Tensor> direction = direction_in(x_);
+  const Function f = scalar();
+  const auto gradient = [&](const std::vector<Tensor>& x) {
+    auto [y, pullback] = vjp(f, x);
+    return pullback(full({}, 1, DType::float64));
+  };
+  const std::vector<Tensor> forward = jvp(gradient, std::tuple(x_), std::tuple(direction)).second;
+  const std::vector<Tensor> reverse = gradients_of(
+      [&](const std::vector<Tensor>& x) {
+        const std::vector<Tensor> gradients = gradients_of(f, x);
+        Tensor total = full({}, 0, DType::float64);
+        for (std::size_t i = 0; i < gradients.size(); ++i) {
+          total = total + sum(gradients[i] * direction[i]);
+        }
+        return total;
+      },
+      x_);
+  for (std::size_t i = 0; i < x_.size(); ++i) {
+    const std::vector<double> a = forward[i].to_vector<double>();
+    const std::vector<double> b = reverse[i].to_vector<double>();
+    double scale = 1;
+    for (double value : b) {
+      scale += std::fabs(value);
+    }
+    for (std::size_t k = 0; k < a.size(); ++k) {
+      EXPECT_NEAR(a[k], b[k], 1e-12 * scale) << "input " << i << " element " << k;
+    }
+  }
+}
+
+TEST_P(GradCheck, SecondOrderAndForwardModeHaveTheSameBitsInAGraph) {
+  const Function f = scalar();
+  const auto all = [f](const std::vector<Tensor>& x, const std::vector<Tensor>& direction) {
+    auto gradient = [&](const std::vector<Tensor>& at) {
+      auto [y, pullback] = vjp(f, at);
+      return pullback(full({}, 1, DType::float64));
+    };
+    auto [by_reverse, along] = vjp(gradient, x);
+    std::vector<Tensor> results = along(direction);
+    results.push_back(jvp(f, std::tuple(x), std::tuple(direction)).second);
+    return results;
+  };
+  const std::vector<Tensor> direction = direction_in(x_);
+  const std::vector<Tensor> eager = all(x_, direction);
+  const std::vector<Tensor> graph = jit(all)(x_, direction);
+  for (std::size_t i = 0; i < eager.size(); ++i) {
+    EXPECT_TRUE(bitwise_equal(eager[i], graph[i])) << i << "\n" << to_string(eager[i]) << "\n" << to_string(graph[i]);
+  }
 }
 
 std::vector<OpCase> differentiable_cases() {

@@ -18,36 +18,22 @@ std::vector<Tensor> values_and_gradients(const OpCase& c, std::span<const Tensor
   if (!cotangent.defined()) {
     return results;
   }
-  GradOptions options;
+  std::vector<Tensor> arguments(inputs.begin(), inputs.end());
+  std::vector<std::size_t> positions;
+  std::vector<Tensor> x;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (is_floating(inputs[i].dtype())) {
-      options.arguments.push_back(static_cast<int>(i));
+      positions.push_back(i);
+      x.push_back(inputs[i]);
     }
   }
-  const auto scalar = [&](std::vector<Tensor> arguments) {
-    return sum(mul(call(*c.op, arguments, c.sample.attributes), cotangent));
+  auto function = [&](const std::vector<Tensor>& values) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      arguments[positions[i]] = values[i];
+    }
+    return call(*c.op, arguments, c.sample.attributes);
   };
-  std::vector<Tensor> gradients;
-  switch (inputs.size()) {
-    case 1:
-      gradients = value_and_grad([&](const Tensor& a) { return scalar({a}); }, options)(inputs[0]).arguments;
-      break;
-    case 2:
-      gradients = value_and_grad(
-                      [&](const Tensor& a, const Tensor& b) {
-                        return scalar({a, b});
-                      },
-                      options)(inputs[0], inputs[1])
-                      .arguments;
-      break;
-    default:
-      gradients = value_and_grad(
-                      [&](const Tensor& a, const Tensor& b, const Tensor& d) {
-                        return scalar({a, b, d});
-                      },
-                      options)(inputs[0], inputs[1], inputs[2])
-                      .arguments;
-  }
+  const std::vector<Tensor> gradients = vjp(function, x).second(cotangent);
   results.insert(results.end(), gradients.begin(), gradients.end());
   return results;
 }

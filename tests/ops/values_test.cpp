@@ -143,7 +143,7 @@ TEST(Reduction, MeanMaxMinArgmax) {
   EXPECT_THAT(mean(x, {1}).to_vector<float>(), ElementsAre(2, 23.0F / 3));
   EXPECT_THAT(max(x, {0}).to_vector<float>(), ElementsAre(5, 9, 9));
   EXPECT_THAT(min(x, {-1}, true).to_vector<float>(), ElementsAre(1, 5));
-  EXPECT_THAT(argmax(x).to_vector<std::int64_t>(), ElementsAre(0, 1));
+  EXPECT_THAT(argmax(x, -1).to_vector<std::int64_t>(), ElementsAre(0, 1));
   EXPECT_EQ(mean(Tensor::from({true, false, true, true}, {4})).item(), 0.75);
   EXPECT_EQ(sum(zeros({0, 3})).item(), 0);
 }

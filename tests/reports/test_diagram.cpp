@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "reports/diagram.h"
+#include "reports/graph_diagram.h"
 #include "reports/layout.h"
 #include "tests/reports/well_formed.h"
 
@@ -186,6 +187,42 @@ TEST(NodeClass, IsFoundByName) {
   EXPECT_EQ(node_class_from("matmul"), NodeClass::matmul);
   EXPECT_EQ(node_class_from("other"), NodeClass::other);
   EXPECT_EQ(node_class_from("<script>"), NodeClass::other);
+}
+
+TEST(GraphDiagram, RegionsAreClusters) {
+  const graph::Graph graph = graph::parse(
+      "graph \"g\"(%0: bool[] argument \"p\", %1: f32[2] argument \"x\") {\n"
+      "  %2: f32[2], %3: f32[] = cond(%0, %1) [\n"
+      "    graph \"then\"(%0: f32[2] argument \"x\") {\n"
+      "      %1: f32[] = sum(%0) {axes=[0], keepdims=false}\n"
+      "      return %0, %1\n"
+      "    },\n"
+      "    graph \"else\"(%0: f32[2] argument \"x\") {\n"
+      "      %1: f32[] = max(%0) {axes=[0], keepdims=false}\n"
+      "      return %0, %1\n"
+      "    }\n"
+      "  ]\n"
+      "  %4: f32[2] = mul(%2, %3)\n"
+      "  return %4\n}");
+  const Diagram diagram = graph_diagram(graph, nullptr);
+  const auto titled = [&](const std::string& title) {
+    const auto found = std::find_if(diagram.nodes.begin(), diagram.nodes.end(),
+                                    [&](const DiagramNode& node) { return node.label[0] == title; });
+    EXPECT_NE(found, diagram.nodes.end()) << title;
+    return *found;
+  };
+  EXPECT_EQ(titled("sum").scope, std::vector<std::string>{"then %2"});
+  EXPECT_EQ(titled("max").scope, std::vector<std::string>{"else %2"});
+  EXPECT_EQ(titled("cond").node_class, NodeClass::control);
+  std::size_t into_mul = 0;
+  for (const DiagramEdge& edge : diagram.edges) {
+    into_mul += edge.from == titled("cond").id && edge.to == titled("mul").id ? 1 : 0;
+  }
+  EXPECT_EQ(into_mul, 2U) << "both outputs are the node's";
+  const std::string svg = render_svg(diagram);
+  EXPECT_EQ(markup_problem(svg), "");
+  EXPECT_THAT(svg, AllOf(HasSubstr("then"), HasSubstr("else")));
+  EXPECT_EQ(graph_diagram(graph, &graph).nodes.size(), diagram.nodes.size());
 }
 
 }  // namespace

@@ -40,6 +40,7 @@ std::vector<Workload> reference_suite() {
                      .suite = "reference",
                      .title = fmt::format("{} x z = tanh(z @ y), {}x{}", Rigid::kRounds, width, width),
                      .unit = "call",
+                     .in_default_set = true,
                      .check_steps = 1,
                      .make = [width](std::uint64_t seed) { return std::make_unique<Rigid>(seed, width); }});
   }

@@ -3,11 +3,25 @@
 #include "workloads/workload.h"
 
 namespace diptych::workloads {
+namespace {
+
+template <class Predicate>
+std::vector<std::string> names_where(Predicate chosen) {
+  std::vector<std::string> names;
+  for (const Workload& workload : all_workloads()) {
+    if (chosen(workload)) {
+      names.push_back(workload.name);
+    }
+  }
+  return names;
+}
+
+}  // namespace
 
 const std::vector<Workload>& all_workloads() {
   static const std::vector<Workload> all = [] {
     std::vector<Workload> list;
-    for (const auto& suite : {mlp_suite, reference_suite, micro_suite}) {
+    for (const auto& suite : {mlp_suite, attention_suite, reference_suite, micro_suite}) {
       std::vector<Workload> part = suite();
       std::move(part.begin(), part.end(), std::back_inserter(list));
     }
@@ -30,6 +44,14 @@ std::vector<std::string> suite_names() {
     }
   }
   return names;
+}
+
+std::vector<std::string> names_of_suite(std::string_view suite) {
+  return names_where([&](const Workload& workload) { return suite == "all" || workload.suite == suite; });
+}
+
+std::vector<std::string> names_of_default_set() {
+  return names_where([](const Workload& workload) { return workload.in_default_set; });
 }
 
 }  // namespace diptych::workloads

@@ -1,0 +1,37 @@
+#pragma once
+
+#include "framework/data/dataset.h"
+
+/// Data made up from a seed: as much as a benchmark wants, and with something to learn.
+namespace diptych::data {
+
+struct SyntheticImages {
+  std::int64_t count = 1024;
+  std::int64_t channels = 3;
+  std::int64_t size = 32;  ///< height and width
+  std::int64_t classes = 10;
+  double noise = 0.5;  ///< standard deviation; the patterns have amplitude 1
+  std::uint64_t seed = 1;
+};
+
+/// inputs: f32[count, channels, size, size], labels: i64[count], every class equally often, in a seeded order. Each
+/// class is a wave of its own direction, length and colour; each image has another phase, so that no single pixel tells
+/// the class. Two sets of one `pattern_seed` have the same classes.
+Dataset synthetic_images(const SyntheticImages& options, std::uint64_t pattern_seed = 0);
+
+struct SyntheticTokens {
+  std::int64_t count = 1024;
+  std::int64_t length = 64;
+  std::int64_t vocabulary = 64;
+  std::int64_t successors = 4;  ///< tokens that may follow a token
+  std::uint64_t seed = 1;
+};
+
+/// inputs: i64[count, length], labels: i64[count, length]: the token that follows each. A Markov chain: each token has
+/// `successors` that follow it with probabilities 1/2, 1/4, ..., the last two alike; so the best possible cross-entropy
+/// is synthetic_token_entropy(), against log(vocabulary) for guessing.
+Dataset synthetic_tokens(const SyntheticTokens& options, std::uint64_t pattern_seed = 0);
+/// Nats a token.
+double synthetic_token_entropy(const SyntheticTokens& options);
+
+}  // namespace diptych::data

@@ -1,0 +1,37 @@
+#pragma once
+
+#include "framework/core/dtype.h"
+#include "framework/kernels/window.h"
+
+namespace diptych::kernels {
+
+/// A 2-d convolution of x[batch, groups * channels, rows.input, columns.input] with
+/// weight[groups * outputs, channels, rows.kernel, columns.kernel]. Padding cells are zeros, also to arithmetic: a
+/// weight that is infinite or NaN makes NaN of them.
+struct ConvolutionShape {
+  std::int64_t batch = 0;
+  std::int64_t groups = 1;
+  std::int64_t channels = 0;  ///< of the input, in one group
+  std::int64_t outputs = 0;   ///< channels of the output, in one group
+  WindowAxis rows;
+  WindowAxis columns;
+
+  std::int64_t input_plane() const { return rows.input * columns.input; }
+  std::int64_t output_plane() const { return rows.output * columns.output; }
+  std::int64_t taps() const { return rows.kernel * columns.kernel; }
+  /// Elements of x that one output reads.
+  std::int64_t depth() const { return channels * taps(); }
+};
+
+/// Dense f32 or f64. Groups of few channels are computed directly; all else is gathered ("im2col") into a workspace of
+/// bounded size and multiplied by single-threaded BLAS, in pieces that depend on the shape alone. `bias` may be null.
+void convolution(const ConvolutionShape& shape, DType dtype, const void* x, const void* weight, const void* bias,
+                 void* y);
+/// The transpose in x: dx from dy and weight.
+void convolution_input_gradient(const ConvolutionShape& shape, DType dtype, const void* dy, const void* weight,
+                                void* dx);
+/// The transpose in weight: dweight from x and dy.
+void convolution_weight_gradient(const ConvolutionShape& shape, DType dtype, const void* x, const void* dy,
+                                 void* dweight);
+
+}  // namespace diptych::kernels

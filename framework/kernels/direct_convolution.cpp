@@ -1,0 +1,163 @@
+#include "framework/kernels/direct_convolution.h"
+
+#include <vector>
+
+#include "framework/kernels/runs.h"
+
+namespace diptych::kernels {
+namespace {
+
+/// out[t] += sum of runs[t][i] * b[i] where mask[i], each in 16 lanes and a tree.
+template <class T, int taps>
+struct MaskedDots {
+  using Bits = typename math::detail::FloatTraits<T>::Bits;
+  DIPTYCH_INLINE static void run(std::int64_t n, const T* const* runs, const T* b, const Bits* mask, T* out) {
+    constexpr int kLanes = 16;
+    const T* in[taps];
+    T lanes[taps][kLanes] = {};
+    for (int t = 0; t < taps; ++t) {
+      in[t] = runs[t];
+    }
+    for (std::int64_t i = 0; i < n; i += kLanes) {
+#pragma GCC unroll 16
+      for (int t = 0; t < taps; ++t) {
+        for (int j = 0; j < kLanes; ++j) {
+          // Between the rows `b` is zero, but the run isn't ours there and may be NaN.
+          const T value = std::bit_cast<T>(std::bit_cast<Bits>(in[t][i + j]) & mask[i + j]);
+          lanes[t][j] = math::fma(value, b[i + j], lanes[t][j]);
+        }
+      }
+    }
+    for (int t = 0; t < taps; ++t) {
+      for (int half = kLanes / 2; half > 0; half /= 2) {
+        for (int j = 0; j < half; ++j) {
+          lanes[t][j] += lanes[t][j + half];
+        }
+      }
+      out[t] += lanes[t][0];
+    }
+  }
+};
+
+}  // namespace
+
+bool direct_convolution_fits(const ConvolutionShape& shape) {
+  return shape.groups > 1 && shape.batch > 0 && shape.channels * shape.outputs <= 16 &&
+         shape.channels * shape.outputs > 0 && PhasedPlane(shape.rows, shape.columns).is_reasonable();
+}
+
+template <class T>
+void direct_convolution(const ConvolutionShape& shape, const T* x, const T* weight, const T* bias, T* y) {
+  const PhasedPlane layout(shape.rows, shape.columns);
+  const Buffer<T> phases(shape.channels * layout.size());
+  const Buffer<T> run(layout.run() + PhasedPlane::kSlack);
+  std::vector<const T*> runs;
+  for (std::int64_t channel = 0; channel < shape.channels; ++channel) {
+    for (std::int64_t k = 0; k < shape.rows.kernel; ++k) {
+      for (std::int64_t l = 0; l < shape.columns.kernel; ++l) {
+        runs.push_back(phases.data() + channel * layout.size() + layout.offset(k, l));
+      }
+    }
+  }
+  const auto fill = PerIsa<FillPhases<T>>::active();
+  for (std::int64_t group = 0; group < shape.batch * shape.groups; ++group) {
+    for (std::int64_t channel = 0; channel < shape.channels; ++channel, x += shape.input_plane()) {
+      fill(&layout, x, phases.data() + channel * layout.size());
+    }
+    for (std::int64_t output = 0; output < shape.outputs; ++output, y += shape.output_plane()) {
+      const std::int64_t o = group % shape.groups * shape.outputs + output;
+      combine_runs(layout.run(), runs, weight + o * shape.depth(), bias != nullptr ? bias[o] : T(0), run.data());
+      copy_rows(shape.rows.output, shape.columns.output, run.data(), layout.pitch, y, shape.columns.output);
+    }
+  }
+}
+
+template <class T>
+void direct_input_gradient(const ConvolutionShape& shape, const T* dy, const T* weight, T* dx) {
+  const PhasedPlane layout(shape.rows, shape.columns);
+  // Each run of outputs between zeros, because taps of a phase read it from different offsets.
+  const std::int64_t margin = layout.phase_size() + layout.pitch;
+  const std::int64_t run_size = 2 * margin + layout.run() + PhasedPlane::kSlack;
+  const Buffer<T> outputs(shape.outputs * run_size);
+  const Buffer<T> phases(layout.size());
+  std::vector<const T*> runs;
+  std::vector<T> weights;
+  std::fill_n(dx, shape.batch * shape.groups * shape.channels * shape.input_plane(), T(0));
+  const auto drain = PerIsa<DrainPhases<T>>::active();
+  for (std::int64_t group = 0; group < shape.batch * shape.groups; ++group) {
+    for (std::int64_t output = 0; output < shape.outputs; ++output, dy += shape.output_plane()) {
+      copy_rows(shape.rows.output, shape.columns.output, dy, shape.columns.output,
+                outputs.data() + output * run_size + margin, layout.pitch);
+    }
+    const T* of_group = weight + group % shape.groups * shape.outputs * shape.depth();
+    for (std::int64_t channel = 0; channel < shape.channels; ++channel, dx += shape.input_plane()) {
+      for (std::int64_t phase = 0; phase < layout.row_phases * layout.column_phases; ++phase) {
+        runs.clear();
+        weights.clear();
+        for (std::int64_t output = 0; output < shape.outputs; ++output) {
+          for (std::int64_t k = 0; k < shape.rows.kernel; ++k) {
+            for (std::int64_t l = 0; l < shape.columns.kernel; ++l) {
+              if (layout.phase_of(k, l) == phase) {
+                runs.push_back(outputs.data() + output * run_size + margin - layout.offset_in_phase(k, l));
+                weights.push_back(
+                    of_group[output * shape.depth() + channel * shape.taps() + k * shape.columns.kernel + l]);
+              }
+            }
+          }
+        }
+        combine_runs(layout.phase_size(), runs, weights.data(), T(0), phases.data() + phase * layout.phase_size());
+      }
+      drain(&layout, phases.data(), dx);
+    }
+  }
+}
+
+template <class T>
+void direct_weight_gradient(const ConvolutionShape& shape, const T* x, const T* dy, T* dweight) {
+  const PhasedPlane layout(shape.rows, shape.columns);
+  const Buffer<T> phases(shape.channels * layout.size());
+  const Buffer<T> run(layout.run() + PhasedPlane::kSlack);
+  using Bits = typename MaskedDots<T, 1>::Bits;
+  const Buffer<Bits> mask(layout.run() + PhasedPlane::kSlack);
+  for (std::int64_t row = 0; row < shape.rows.output; ++row) {
+    std::fill_n(mask.data() + row * layout.pitch, shape.columns.output, Bits(-1));
+  }
+  std::fill_n(dweight, shape.groups * shape.outputs * shape.depth(), T(0));
+  const auto fill = PerIsa<FillPhases<T>>::active();
+  const auto three_dots = PerIsa<MaskedDots<T, 3>>::active();
+  const auto dot = PerIsa<MaskedDots<T, 1>>::active();
+  std::vector<const T*> runs;
+  for (std::int64_t channel = 0; channel < shape.channels; ++channel) {
+    for (std::int64_t k = 0; k < shape.rows.kernel; ++k) {
+      for (std::int64_t l = 0; l < shape.columns.kernel; ++l) {
+        runs.push_back(phases.data() + channel * layout.size() + layout.offset(k, l));
+      }
+    }
+  }
+  for (std::int64_t group = 0; group < shape.batch * shape.groups; ++group) {
+    for (std::int64_t channel = 0; channel < shape.channels; ++channel, x += shape.input_plane()) {
+      fill(&layout, x, phases.data() + channel * layout.size());
+    }
+    T* out = dweight + group % shape.groups * shape.outputs * shape.depth();
+    for (std::int64_t output = 0; output < shape.outputs; ++output, dy += shape.output_plane()) {
+      copy_rows(shape.rows.output, shape.columns.output, dy, shape.columns.output, run.data(), layout.pitch);
+      std::int64_t done = 0;
+      for (; done + 3 <= shape.depth(); done += 3) {
+        three_dots(layout.run(), runs.data() + done, run.data(), mask.data(), out + done);
+      }
+      for (; done < shape.depth(); ++done) {
+        dot(layout.run(), runs.data() + done, run.data(), mask.data(), out + done);
+      }
+      out += shape.depth();
+    }
+  }
+}
+
+template void direct_convolution(const ConvolutionShape&, const float*, const float*, const float*, float*);
+template void direct_convolution(const ConvolutionShape&, const double*, const double*, const double*, double*);
+template void direct_input_gradient(const ConvolutionShape&, const float*, const float*, float*);
+template void direct_input_gradient(const ConvolutionShape&, const double*, const double*, double*);
+template void direct_weight_gradient(const ConvolutionShape&, const float*, const float*, float*);
+template void direct_weight_gradient(const ConvolutionShape&, const double*, const double*, double*);
+
+}  // namespace diptych::kernels

@@ -1,0 +1,299 @@
+#include "framework/kernels/normalisation.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "framework/kernels/reduction.h"
+#include "framework/kernels/runs.h"
+#include "framework/kernels/scalar_math.h"
+
+namespace diptych::kernels {
+namespace {
+
+template <class T>
+struct RowStatistics {
+  T mean = T(0);
+  T shift = T(0);  ///< the mean of x - mean: what rounding took from it
+  T variance = T(0);
+  T rstd = T(0);
+
+  DIPTYCH_INLINE T normalised(T x) const { return ((x - mean) - shift) * rstd; }
+};
+
+template <class T, class Load>
+DIPTYCH_INLINE T sum_of(std::int64_t n, const Load& load) {
+  T result;
+  detail::reduce<SumCombine, T, 1>(
+      n, [&](std::int64_t i, int) __attribute__((always_inline)) { return load(i); }, &result);
+  return result;
+}
+
+template <bool centred, class T>
+DIPTYCH_INLINE RowStatistics<T> statistics_of(const T* x, std::int64_t n, T eps) {
+  RowStatistics<T> row;
+  const T count = static_cast<T>(n);
+  if constexpr (centred) {
+    const T mean = sum_of<T>(
+                       n, [=](std::int64_t i) __attribute__((always_inline)) { return x[i]; }) /
+                   count;
+    const T shift = sum_of<T>(
+                        n, [=](std::int64_t i) __attribute__((always_inline)) { return x[i] - mean; }) /
+                    count;
+    const T squares = sum_of<T>(
+        n, [=](std::int64_t i) __attribute__((always_inline)) {
+          const T distance = (x[i] - mean) - shift;
+          return distance * distance;
+        });
+    row.mean = mean;
+    row.shift = shift;
+    row.variance = squares / count;
+  } else {
+    row.variance = sum_of<T>(
+                       n, [=](std::int64_t i) __attribute__((always_inline)) { return x[i] * x[i]; }) /
+                   count;
+  }
+  row.rstd = T(1) / math::sqrt(row.variance + eps);
+  return row;
+}
+
+/// What a row is multiplied with: a weight an element, or one for all. Null: none.
+template <class T>
+struct RowWeight {
+  const T* data;
+  bool single;
+};
+
+template <class T, bool centred>
+struct NormaliseRows {
+  DIPTYCH_INLINE static void run(std::int64_t rows, std::int64_t n, T eps, const T* x, const RowWeight<T>* weight,
+                                 const T* bias, T* y) {
+    const T* w = weight->data;
+    for (std::int64_t row = 0; row < rows; ++row, x += n, y += n) {
+      const RowStatistics<T> s = statistics_of<centred>(x, n, eps);
+      if (w == nullptr) {
+        for (std::int64_t i = 0; i < n; ++i) {
+          y[i] = s.normalised(x[i]);
+        }
+      } else if (weight->single) {
+        const T scale = *w;
+        const T offset = bias != nullptr ? *bias : T(0);
+        for (std::int64_t i = 0; i < n; ++i) {
+          y[i] = s.normalised(x[i]) * scale + offset;
+        }
+      } else if (bias != nullptr) {
+        for (std::int64_t i = 0; i < n; ++i) {
+          y[i] = s.normalised(x[i]) * w[i] + bias[i];
+        }
+      } else {
+        for (std::int64_t i = 0; i < n; ++i) {
+          y[i] = s.normalised(x[i]) * w[i];
+        }
+      }
+    }
+  }
+};
+
+template <class T, bool centred>
+struct InputGradientRows {
+  DIPTYCH_INLINE static void run(std::int64_t rows, std::int64_t n, T eps, const T* dy, const T* x,
+                                 const RowWeight<T>* weight, T* dx) {
+    for (std::int64_t row = 0; row < rows; ++row, dy += n, x += n, dx += n) {
+      const RowStatistics<T> s = statistics_of<centred>(x, n, eps);
+      const T* w = weight->data;
+      if (w == nullptr) {
+        finish(
+            n, s, x, [=](std::int64_t i) __attribute__((always_inline)) { return dy[i]; }, dx);
+      } else if (weight->single) {
+        const T scale = *w;
+        finish(
+            n, s, x, [=](std::int64_t i) __attribute__((always_inline)) { return dy[i] * scale; }, dx);
+      } else {
+        finish(
+            n, s, x, [=](std::int64_t i) __attribute__((always_inline)) { return dy[i] * w[i]; }, dx);
+      }
+    }
+  }
+
+ private:
+  template <class G>
+  DIPTYCH_INLINE static void finish(std::int64_t n, const RowStatistics<T>& s, const T* x, const G& g, T* dx) {
+    const T count = static_cast<T>(n);
+    const T along = sum_of<T>(
+                        n, [&](std::int64_t i) __attribute__((always_inline)) { return g(i) * s.normalised(x[i]); }) /
+                    count;
+    T mean = T(0);
+    if constexpr (centred) {
+      mean = sum_of<T>(
+                 n, [&](std::int64_t i) __attribute__((always_inline)) { return g(i); }) /
+             count;
+    }
+    for (std::int64_t i = 0; i < n; ++i) {
+      dx[i] = s.rstd * ((g(i) - mean) - s.normalised(x[i]) * along);
+    }
+  }
+};
+
+/// dweight[i] += the sum over rows of dy * h, `block` of them at a time so that the sum stays accurate.
+template <class T, bool centred>
+struct WeightGradientRows {
+  DIPTYCH_INLINE static void run(std::int64_t rows, std::int64_t n, T eps, const T* dy, const T* x, T* block,
+                                 T* dweight) {
+    constexpr std::int64_t kRowsOfBlock = 64;
+    for (std::int64_t begin = 0; begin < rows; begin += kRowsOfBlock) {
+      for (std::int64_t i = 0; i < n; ++i) {
+        block[i] = T(0);
+      }
+      for (std::int64_t row = begin; row < std::min(rows, begin + kRowsOfBlock); ++row, dy += n, x += n) {
+        const RowStatistics<T> s = statistics_of<centred>(x, n, eps);
+        for (std::int64_t i = 0; i < n; ++i) {
+          block[i] += dy[i] * s.normalised(x[i]);
+        }
+      }
+      for (std::int64_t i = 0; i < n; ++i) {
+        dweight[i] += block[i];
+      }
+    }
+  }
+};
+
+template <class T, bool centred>
+struct WeightGradientOfRow {
+  DIPTYCH_INLINE static void run(std::int64_t n, T eps, const T* dy, const T* x, T* dweight) {
+    const RowStatistics<T> s = statistics_of<centred>(x, n, eps);
+    *dweight = sum_of<T>(
+        n, [&](std::int64_t i) __attribute__((always_inline)) { return dy[i] * s.normalised(x[i]); });
+  }
+};
+
+template <class T>
+struct StatisticsOfRow {
+  DIPTYCH_INLINE static void run(std::int64_t n, const T* x, T* mean, T* variance) {
+    const RowStatistics<T> s = statistics_of<true>(x, n, T(0));
+    *mean = s.mean + s.shift;
+    *variance = s.variance;
+  }
+};
+
+/// A channel of [batch, channels, plane] as one dense row.
+template <class T>
+class Channels {
+ public:
+  explicit Channels(const NormShape& shape) : shape_(shape), row_(shape.columns) {}
+
+  const T* gather(const T* x, std::int64_t channel) const {
+    x += channel * shape_.plane;
+    if (shape_.batch == 1) {
+      return x;
+    }
+    for (std::int64_t image = 0; image < shape_.batch; ++image) {
+      std::copy_n(x + image * shape_.rows * shape_.plane, shape_.plane, row_.data() + image * shape_.plane);
+    }
+    return row_.data();
+  }
+  T* row() const { return row_.data(); }
+  void scatter(T* y, std::int64_t channel) const {
+    y += channel * shape_.plane;
+    for (std::int64_t image = 0; image < shape_.batch; ++image) {
+      std::copy_n(row_.data() + image * shape_.plane, shape_.plane, y + image * shape_.rows * shape_.plane);
+    }
+  }
+
+ private:
+  const NormShape& shape_;
+  Buffer<T> row_;
+};
+
+/// Calls `fn.template operator()<T, centred>()`; not for empty tensors.
+template <class Fn>
+void specialise(const NormShape& shape, DType dtype, const Fn& fn) {
+  if (dtype == DType::float32) {
+    shape.centred ? fn.template operator()<float, true>() : fn.template operator()<float, false>();
+  } else {
+    shape.centred ? fn.template operator()<double, true>() : fn.template operator()<double, false>();
+  }
+}
+
+}  // namespace
+
+void normalise(const NormShape& shape, DType dtype, const void* x, const void* weight, const void* bias, void* y) {
+  specialise(shape, dtype, [&]<class T, bool centred>() {
+    const T* in = static_cast<const T*>(x);
+    const T* w = static_cast<const T*>(weight);
+    const T* b = static_cast<const T*>(bias);
+    T* out = static_cast<T*>(y);
+    const auto run = PerIsa<NormaliseRows<T, centred>>::active();
+    const T eps = static_cast<T>(shape.eps);
+    if (!shape.by_channel) {
+      const RowWeight<T> of_columns{w, false};
+      run(shape.rows, shape.columns, eps, in, &of_columns, b, out);
+      return;
+    }
+    const Channels<T> from(shape);
+    const Channels<T> to(shape);
+    for (std::int64_t channel = 0; channel < shape.rows; ++channel) {
+      const RowWeight<T> of_row{w != nullptr ? w + channel : nullptr, true};
+      run(1, shape.columns, eps, from.gather(in, channel), &of_row, b != nullptr ? b + channel : nullptr, to.row());
+      to.scatter(out, channel);
+    }
+  });
+}
+
+void normalise_input_gradient(const NormShape& shape, DType dtype, const void* dy, const void* x, const void* weight,
+                              void* dx) {
+  specialise(shape, dtype, [&]<class T, bool centred>() {
+    const T* in = static_cast<const T*>(x);
+    const T* cotangent = static_cast<const T*>(dy);
+    const T* w = static_cast<const T*>(weight);
+    T* out = static_cast<T*>(dx);
+    const auto run = PerIsa<InputGradientRows<T, centred>>::active();
+    const T eps = static_cast<T>(shape.eps);
+    if (!shape.by_channel) {
+      const RowWeight<T> of_columns{w, false};
+      run(shape.rows, shape.columns, eps, cotangent, in, &of_columns, out);
+      return;
+    }
+    const Channels<T> from(shape);
+    const Channels<T> above(shape);
+    const Channels<T> to(shape);
+    for (std::int64_t channel = 0; channel < shape.rows; ++channel) {
+      const RowWeight<T> of_row{w != nullptr ? w + channel : nullptr, true};
+      run(1, shape.columns, eps, above.gather(cotangent, channel), from.gather(in, channel), &of_row, to.row());
+      to.scatter(out, channel);
+    }
+  });
+}
+
+void normalise_weight_gradient(const NormShape& shape, DType dtype, const void* dy, const void* x, void* dweight) {
+  specialise(shape, dtype, [&]<class T, bool centred>() {
+    const T* in = static_cast<const T*>(x);
+    const T* cotangent = static_cast<const T*>(dy);
+    T* out = static_cast<T*>(dweight);
+    const T eps = static_cast<T>(shape.eps);
+    if (!shape.by_channel) {
+      const Buffer<T> block(shape.columns);
+      std::fill_n(out, shape.columns, T(0));
+      PerIsa<WeightGradientRows<T, centred>>::active()(shape.rows, shape.columns, eps, cotangent, in, block.data(),
+                                                       out);
+      return;
+    }
+    const Channels<T> from(shape);
+    const Channels<T> above(shape);
+    const auto run = PerIsa<WeightGradientOfRow<T, centred>>::active();
+    for (std::int64_t channel = 0; channel < shape.rows; ++channel) {
+      run(shape.columns, eps, above.gather(cotangent, channel), from.gather(in, channel), out + channel);
+    }
+  });
+}
+
+void normalise_statistics(const NormShape& shape, DType dtype, const void* x, void* statistics) {
+  specialise(shape, dtype, [&]<class T, bool centred>() {
+    T* out = static_cast<T*>(statistics);
+    const Channels<T> from(shape);
+    const auto run = PerIsa<StatisticsOfRow<T>>::active();
+    for (std::int64_t channel = 0; channel < shape.rows; ++channel) {
+      run(shape.columns, from.gather(static_cast<const T*>(x), channel), out + channel, out + shape.rows + channel);
+    }
+  });
+}
+
+}  // namespace diptych::kernels

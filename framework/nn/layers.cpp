@@ -1,0 +1,75 @@
+#include "framework/nn/layers.h"
+
+#include <fmt/format.h>
+
+#include "framework/nn/check.h"
+#include "framework/nn/containers.h"
+#include "framework/nn/init.h"
+#include "framework/ops/matmul.h"
+#include "framework/ops/view.h"
+
+namespace diptych::nn {
+
+using detail::checked_length;
+
+Linear::Linear(std::int64_t inputs, std::int64_t outputs, Rng& rng, const LinearOptions& options) {
+  checked_length("Linear", "inputs", inputs);
+  checked_length("Linear", "outputs", outputs);
+  weight = parameter("weight", init::by_name(options.init, rng, {inputs, outputs}, {inputs, outputs}, options.dtype));
+  if (options.bias) {
+    bias = parameter("bias", init::by_name(options.bias_init, rng, {outputs}, {inputs, outputs}, options.dtype));
+  }
+}
+Tensor Linear::forward(const Tensor& x) { return linear(x, weight, bias.defined() ? bias.value() : Tensor()); }
+
+PatchEmbed::PatchEmbed(std::int64_t channels, std::int64_t patch, std::int64_t width, Rng& rng,
+                       const LinearOptions& options)
+    : channels_(checked_length("PatchEmbed", "channels", channels)),
+      patch_(checked_length("PatchEmbed", "patch", patch)),
+      projection_(add("projection", std::make_shared<Linear>(channels * patch * patch, width, rng, options))) {}
+
+Tensor PatchEmbed::forward(const Tensor& x) {
+  const Shape& shape = x.shape();
+  if (shape.rank() != 4 || shape[1] != channels_ || shape[2] % patch_ != 0 || shape[3] % patch_ != 0) {
+    throw ShapeError(
+        fmt::format("PatchEmbed: {} is no batch of images of {} channels that patches of {}x{} fill; reshape or pad it",
+                    to_string(x.type()), channels_, patch_, patch_));
+  }
+  const std::int64_t rows = shape[2] / patch_;
+  const std::int64_t columns = shape[3] / patch_;
+  const Tensor patches = permute(reshape(x, {shape[0], channels_, rows, patch_, columns, patch_}), {0, 2, 4, 1, 3, 5});
+  return (*projection_)(reshape(patches, {shape[0], rows * columns, channels_ * patch_ * patch_}));
+}
+
+Tensor Flatten::forward(const Tensor& x) {
+  const int rank = x.rank();
+  const int start = start_ < 0 ? start_ + rank : start_;
+  const int end = end_ < 0 ? end_ + rank : end_;
+  if (start < 0 || end >= rank || start > end) {
+    throw ShapeError(fmt::format("Flatten: {} has no axes {} to {}; choose others", to_string(x.type()), start_, end_));
+  }
+  Shape shape;
+  for (int i = 0; i < rank; ++i) {
+    if (i <= start || i > end) {
+      shape.push_back(x.shape()[i]);
+    } else {
+      shape[start] *= x.shape()[i];
+    }
+  }
+  return reshape(x, shape);
+}
+
+Sequential::Sequential(std::vector<ModulePtr> modules) : modules_(std::move(modules)) {
+  for (std::size_t i = 0; i < modules_.size(); ++i) {
+    add(std::to_string(i), modules_[i]);
+  }
+}
+Tensor Sequential::forward(const Tensor& x) {
+  Tensor y = x;
+  for (const ModulePtr& module : modules_) {
+    y = (*module)(y);
+  }
+  return y;
+}
+
+}  // namespace diptych::nn

@@ -1,0 +1,260 @@
+// Cross entropy with labels, a row at a time: neither the probabilities nor the labels' rows of zeros and a one are
+// ever in memory. The gradient is one pass too: (softmax(logits) - target) * cotangent.
+
+#include "framework/ops/cross_entropy.h"
+
+#include <fmt/format.h>
+
+#include "framework/kernels/dense.h"
+#include "framework/kernels/reduction.h"
+#include "framework/ops/creation.h"
+#include "framework/ops/index.h"
+#include "framework/ops/reduction.h"
+#include "framework/ops/softmax.h"
+#include "framework/ops/view.h"
+
+namespace diptych {
+namespace {
+
+using namespace ops;
+using kernels::SumCombine;
+
+struct CrossEntropyAttributes {
+  double label_smoothing = 0;
+  std::int64_t ignore_index = kIgnoreNothing;
+  static constexpr auto fields() {
+    return std::tuple(field("label_smoothing", &CrossEntropyAttributes::label_smoothing),
+                      field("ignore_index", &CrossEntropyAttributes::ignore_index));
+  }
+};
+
+void check_rows(const InferCall& call) {
+  check_domain<Domain::floating>(call, call.input(0).dtype);
+  check_indices(call, 1);
+  if (call.shape(0).rank() != 2 || call.shape(1).rank() != 1 || call.shape(0)[0] != call.shape(1)[0]) {
+    call.fail_shape("logits and labels don't fit", "give logits of [N, classes] and labels of i64[N]");
+  }
+  const double smoothing = call.as<CrossEntropyAttributes>().label_smoothing;
+  if (!(smoothing >= 0 && smoothing <= 1)) {
+    call.fail_shape(fmt::format("the label smoothing {} is outside [0, 1]", smoothing), "0 means none");
+  }
+}
+
+/// The dense logits of a call, and labels that are classes or ignored.
+struct Rows {
+  kernels::Dense logits, labels;
+  std::int64_t count, classes;
+
+  explicit Rows(const KernelCall& call)
+      : logits(call.inputs[0]),
+        labels(call.inputs[1]),
+        count(call.inputs[0].type->shape[0]),
+        classes(call.inputs[0].type->shape[1]) {
+    const std::int64_t ignored = static_cast<const CrossEntropyAttributes*>(call.attributes)->ignore_index;
+    for (std::int64_t row = 0; row < count; ++row) {
+      const std::int64_t label = label_data()[row];
+      if ((label < 0 || label >= classes) && label != ignored) {
+        fail_index(*call.op, label, row, classes);
+      }
+    }
+  }
+  const std::int64_t* label_data() const { return static_cast<const std::int64_t*>(labels.data()); }
+};
+
+template <class T>
+struct LossRows {
+  DIPTYCH_INLINE static void run(std::int64_t rows, std::int64_t classes, const T* logits, const std::int64_t* labels,
+                                 const CrossEntropyAttributes* attributes, T* out) {
+    const T smoothing = static_cast<T>(attributes->label_smoothing);
+    for (std::int64_t row = 0; row < rows; ++row, logits += classes) {
+      if (labels[row] == attributes->ignore_index) {
+        out[row] = T(0);
+        continue;
+      }
+      const T largest = kernels::reduce_dense<kernels::MaxCombine>(logits, classes);
+      const T total = kernels::detail::reduce<SumCombine, T>(
+          classes, [=](std::int64_t i) { return math::exp(logits[i] - largest); });
+      T chosen = logits[labels[row]] - largest;
+      if (smoothing != T(0)) {
+        const T sum =
+            kernels::detail::reduce<SumCombine, T>(classes, [=](std::int64_t i) { return logits[i] - largest; });
+        chosen = (T(1) - smoothing) * chosen + smoothing * (sum / static_cast<T>(classes));
+      }
+      out[row] = math::log(total) - chosen;
+    }
+  }
+};
+
+template <class T>
+struct GradientRows {
+  DIPTYCH_INLINE static void run(std::int64_t rows, std::int64_t classes, const T* logits, const std::int64_t* labels,
+                                 const CrossEntropyAttributes* attributes, const T* scale, T* out) {
+    const T smoothing = static_cast<T>(attributes->label_smoothing);
+    const T spread = smoothing / static_cast<T>(classes);
+    for (std::int64_t row = 0; row < rows; ++row, logits += classes, out += classes) {
+      if (labels[row] == attributes->ignore_index) {
+        for (std::int64_t i = 0; i < classes; ++i) {
+          out[i] = T(0);
+        }
+        continue;
+      }
+      const T largest = kernels::reduce_dense<kernels::MaxCombine>(logits, classes);
+#pragma GCC ivdep
+      for (std::int64_t i = 0; i < classes; ++i) {
+        out[i] = math::exp(logits[i] - largest);
+      }
+      const T total = kernels::reduce_dense<SumCombine>(static_cast<const T*>(out), classes);
+      const T factor = scale[row];
+      const T label_probability = out[labels[row]] / total;
+#pragma GCC ivdep
+      for (std::int64_t i = 0; i < classes; ++i) {
+        out[i] = (out[i] / total - spread) * factor;
+      }
+      out[labels[row]] = ((label_probability - spread) - (T(1) - smoothing)) * factor;
+    }
+  }
+};
+
+void loss_kernel(const KernelCall& call) {
+  const Rows rows(call);
+  const auto* attributes = static_cast<const CrossEntropyAttributes*>(call.attributes);
+  const auto run = [&]<class T>() {
+    PerIsa<LossRows<T>>::active()(rows.count, rows.classes, static_cast<const T*>(rows.logits.data()),
+                                  rows.label_data(), attributes, static_cast<T*>(call.output.data));
+  };
+  call.output.type->dtype == DType::float32 ? run.template operator()<float>() : run.template operator()<double>();
+}
+
+void gradient_kernel(const KernelCall& call) {
+  const Rows rows(call);
+  const kernels::Dense scale(call.inputs[2]);
+  const auto* attributes = static_cast<const CrossEntropyAttributes*>(call.attributes);
+  const auto run = [&]<class T>() {
+    PerIsa<GradientRows<T>>::active()(rows.count, rows.classes, static_cast<const T*>(rows.logits.data()),
+                                      rows.label_data(), attributes, static_cast<const T*>(scale.data()),
+                                      static_cast<T*>(call.output.data));
+  };
+  call.output.type->dtype == DType::float32 ? run.template operator()<float>() : run.template operator()<double>();
+}
+
+/// (softmax(logits) - target) * scale, a row at a time; scale: [N]
+Tensor gradient_rows(const Tensor& logits, const Tensor& labels, const Tensor& scale,
+                     const CrossEntropyAttributes& attributes);
+Tensor unscaled_gradient(const Tensor& logits, const Tensor& labels, const CrossEntropyAttributes& attributes) {
+  return gradient_rows(logits, labels, expand(full_like(logits, 1.0, Shape{}), labels.shape()), attributes);
+}
+
+std::vector<Sample> cross_entropy_samples(bool with_scale) {
+  std::vector<Sample> samples;
+  const auto add_sample = [&](SampleInput logits, const CrossEntropyAttributes& attributes) {
+    const Shape shape = logits.type.shape;
+    const DType dtype = logits.type.dtype;
+    std::vector<SampleInput> inputs{std::move(logits),
+                                    sample(DType::int64, {shape[0]}, 0, static_cast<double>(shape[1]))};
+    if (with_scale) {
+      inputs.push_back(sample(dtype, {shape[0]}));
+    }
+    samples.push_back(with(std::move(inputs), attributes));
+  };
+  for (DType dtype : kFloats) {
+    add_sample(sample(dtype, {6, 10}), {});
+    add_sample(sample(dtype, {5, 33}), {0.1, 2});
+    add_sample(transposed(sample(dtype, {7, 4})), {0, 1});
+    add_sample(sample(dtype, {0, 4}), {});
+  }
+  return samples;
+}
+
+const Op kCrossEntropy{
+    {.name = "cross_entropy",
+     .doc = "-log softmax(logits)[label] of every row",
+     .inputs = 2,
+     .attributes = &attribute_type<CrossEntropyAttributes>,
+     .infer =
+         [](const InferCall& call, TensorType& output) {
+           check_rows(call);
+           output.dtype = call.input(0).dtype;
+           output.shape = call.shape(1);
+         },
+     .kernel = kernels::through_float<loss_kernel>,
+     .vjp = [](const VjpCall& v) -> Gradients {
+       return {gradient_rows(v.input(0), v.input(1), v.cotangent, v.as<CrossEntropyAttributes>())};
+     },
+     .saves = {.inputs = 3},
+     .jvp = [](const JvpCall& v) -> Tensor {
+       return sum(mul(unscaled_gradient(v.input(0), v.input(1), v.as<CrossEntropyAttributes>()), v.tangent(0)), {1});
+     },
+     .can_fail = true,
+     .flops = [](const InferCall& call,
+                 const TensorType&) { return 20.0 * static_cast<double>(call.shape(0).product()); },
+     .samples = [] { return cross_entropy_samples(false); },
+     .family = "loss"}};
+
+/// softmax_backward of u where the loss counts, scaled
+Tensor through_softmax(const Tensor& logits, const Tensor& labels, const Tensor& scale, const Tensor& u,
+                       const CrossEntropyAttributes& attributes) {
+  Tensor counted = scale;
+  if (attributes.ignore_index != kIgnoreNothing) {
+    const Tensor ignored = equal(labels, full(Shape{}, static_cast<double>(attributes.ignore_index), DType::int64));
+    counted = where(ignored, full_like(scale, 0.0, Shape{}), scale);
+  }
+  return softmax_backward(mul(u, unsqueeze(counted, 1)), softmax(logits));
+}
+
+const Op kCrossEntropyBackward{
+    {.name = "cross_entropy_backward",
+     .doc = "(softmax(logits) - target) * scale of every row",
+     .inputs = 3,
+     .attributes = &attribute_type<CrossEntropyAttributes>,
+     .infer =
+         [](const InferCall& call, TensorType& output) {
+           check_rows(call);
+           if (call.input(2) != TensorType{call.input(0).dtype, call.shape(1)}) {
+             call.fail_shape("the scale doesn't fit", "it has the logits' element type and the labels' shape");
+           }
+           output = call.input(0);
+         },
+     .kernel = kernels::through_float<gradient_kernel>,
+     .vjp = [](const VjpCall& v) -> Gradients {
+       const auto& attributes = v.as<CrossEntropyAttributes>();
+       Gradients gradients;
+       if (v.needs(0)) {
+         gradients[0] = through_softmax(v.input(0), v.input(1), v.input(2), v.cotangent, attributes);
+       }
+       if (v.needs(2)) {
+         gradients[2] = sum(mul(v.cotangent, unscaled_gradient(v.input(0), v.input(1), attributes)), {1});
+       }
+       return gradients;
+     },
+     .saves = {.inputs = 7},
+     .jvp = [](const JvpCall& v) -> Tensor {
+       const auto& attributes = v.as<CrossEntropyAttributes>();
+       Tensor tangent;
+       if (v.tangent(0).defined()) {
+         tangent = through_softmax(v.input(0), v.input(1), v.input(2), v.tangent(0), attributes);
+       }
+       if (v.tangent(2).defined()) {
+         const Tensor by_scale = gradient_rows(v.input(0), v.input(1), v.tangent(2), attributes);
+         tangent = tangent.defined() ? add(tangent, by_scale) : by_scale;
+       }
+       return tangent;
+     },
+     .can_fail = true,
+     .flops = flops_per_element<20>,
+     .samples = [] { return cross_entropy_samples(true); },
+     .family = "loss"}};
+
+Tensor gradient_rows(const Tensor& logits, const Tensor& labels, const Tensor& scale,
+                     const CrossEntropyAttributes& attributes) {
+  return apply_op(kCrossEntropyBackward, &attributes, Location::current(), logits, labels, scale);
+}
+
+}  // namespace
+
+Tensor ops::cross_entropy_rows(const Tensor& logits, const Tensor& labels, double label_smoothing,
+                               std::int64_t ignore_index, Location where) {
+  const CrossEntropyAttributes attributes{label_smoothing, ignore_index};
+  return apply_op(kCrossEntropy, &attributes, where, logits, labels);
+}
+
+}  // namespace diptych

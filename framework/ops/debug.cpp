@@ -1,0 +1,126 @@
+#include "framework/ops/debug.h"
+
+#include <cmath>
+#include <iostream>
+#include <mutex>
+
+#include <fmt/format.h>
+
+#include "framework/core/tensor_body.h"
+#include "framework/ops/define.h"
+
+namespace diptych::debug {
+namespace {
+
+struct Output {
+  std::mutex mutex;
+  std::ostream* stream = nullptr;
+};
+Output& output() {
+  static Output instance;
+  return instance;
+}
+
+struct LabelAttributes {
+  InternedText label;
+  InternedText file;
+  std::int64_t line = 0;
+  static constexpr auto fields() {
+    return std::tuple(field("label", &LabelAttributes::label), field("file", &LabelAttributes::file),
+                      field("line", &LabelAttributes::line));
+  }
+};
+
+const LabelAttributes& attributes_of(const KernelCall& call) {
+  return *static_cast<const LabelAttributes*>(call.attributes);
+}
+
+/// The operand as a tensor that owns nothing.
+Tensor borrowed(const Operand& operand) {
+  TensorBody* body = new_body();
+  body->type = *operand.type;
+  body->strides = *operand.strides;
+  body->numel = operand.type->shape.product();
+  body->contiguous = operand.contiguous;
+  body->data = operand.data;
+  return Tensor::adopt(body);
+}
+
+void infer_nothing(const InferCall& /*call*/, TensorType& output_type) { output_type = {DType::uint8, {0}}; }
+
+void print_kernel(const KernelCall& call) {
+  const std::string text =
+      fmt::format("{}: {}\n", attributes_of(call).label.c_str(), to_string(borrowed(call.inputs[0])));
+  const std::lock_guard lock(output().mutex);
+  std::ostream& stream = output().stream != nullptr ? *output().stream : std::cout;
+  stream << text << std::flush;
+}
+
+std::string index_text(std::int64_t index, const Shape& shape) {
+  Dims position = shape;
+  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+    position[axis] = index % shape[axis];
+    index /= shape[axis];
+  }
+  return to_string(position);
+}
+
+void check_finite_kernel(const KernelCall& call) {
+  const Tensor x = borrowed(call.inputs[0]);
+  const LabelAttributes& attributes = attributes_of(call);
+  visit(x.dtype(), [&]<class T>() {
+    if constexpr (std::is_same_v<T, bfloat16> || std::is_floating_point_v<T>) {
+      const auto* elements = static_cast<const T*>(x.body()->data);
+      for (std::int64_t i = 0; i < x.numel(); ++i) {
+        const auto value = static_cast<double>(elements[element_offset(*x.body(), i)]);
+        if (!std::isfinite(value)) {
+          throw Error(fmt::format("check_finite: '{}' has {} at {} of {}", attributes.label.c_str(), value,
+                                  index_text(i, x.shape()), to_string(x.type())),
+                      Location{attributes.file.c_str(), static_cast<std::uint32_t>(attributes.line)},
+                      "check what it is computed from, too");
+        }
+      }
+    }
+  });
+}
+
+const Op kPrint{{.name = "debug.print",
+                 .doc = "Writes x to the debug stream",
+                 .inputs = 1,
+                 .attributes = &attribute_type<LabelAttributes>,
+                 .infer = infer_nothing,
+                 .kernel = print_kernel,
+                 .effect = true,
+                 .samples = nullptr,
+                 .family = "debug"}};
+const Op kCheckFinite{{.name = "debug.check_finite",
+                       .doc = "Fails if x has an element that is NaN or infinite",
+                       .inputs = 1,
+                       .attributes = &attribute_type<LabelAttributes>,
+                       .infer = infer_nothing,
+                       .kernel = check_finite_kernel,
+                       .can_fail = true,
+                       .effect = true,
+                       .samples = nullptr,
+                       .family = "debug"}};
+
+Tensor look(const Op& op, std::string_view label, const Tensor& x, Location where) {
+  const LabelAttributes attributes{InternedText(label), InternedText(where.file), where.line};
+  apply_op(op, &attributes, where, x);
+  return x;
+}
+
+}  // namespace
+
+Tensor print(std::string_view label, const Tensor& x, Location where) { return look(kPrint, label, x, where); }
+
+Tensor check_finite(const Tensor& x, std::string_view name, Location where) {
+  return look(kCheckFinite, name, x, where);
+}
+
+void set_stream(std::ostream* stream) {
+  const std::lock_guard lock(output().mutex);
+  output().stream = stream;
+}
+
+}  // namespace diptych::debug

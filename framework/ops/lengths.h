@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "framework/core/dims.h"
+
+/// Arithmetic on lengths that come from outside: attributes may hold any number.
+namespace diptych::ops {
+
+/// The number of elements; nothing where a length is negative or where the bytes can't be counted.
+inline std::optional<std::int64_t> element_count(const Shape& shape) {
+  constexpr std::int64_t kMost = INT64_MAX / 16;  // leaves room for the size of an element
+  std::int64_t count = 1;
+  bool fits = true;
+  bool empty = false;
+  for (const std::int64_t length : shape) {
+    // A zero must not hide what overflows beside it: strides are products, too.
+    fits = fits && length >= 0 && !__builtin_mul_overflow(count, length == 0 ? 1 : length, &count);
+    empty = empty || length == 0;
+  }
+  return fits && count <= kMost ? std::optional<std::int64_t>(empty ? 0 : count) : std::nullopt;
+}
+
+/// a + b, or nothing if either is negative or the sum too large.
+inline std::optional<std::int64_t> add_lengths(std::int64_t a, std::int64_t b) {
+  std::int64_t sum = 0;
+  if (a < 0 || b < 0 || __builtin_add_overflow(a, b, &sum)) {
+    return std::nullopt;
+  }
+  return sum;
+}
+
+}  // namespace diptych::ops

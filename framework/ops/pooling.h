@@ -1,0 +1,45 @@
+#pragma once
+
+#include "framework/core/tensor.h"
+
+/// Poolings of x[N, C, H, W] (2-d) or x[N, C, L] (1-d), floating. Lists have one length for all spatial axes, or one an
+/// axis. Wrong sizes throw ShapeError.
+namespace diptych {
+
+struct PoolOptions {
+  Dims stride = {};  ///< none: the kernel's size, so that windows don't overlap
+  /// At most half the kernel. Two lengths an axis: before and after.
+  Dims padding = {0};
+  Dims dilation = {1};  ///< of max_pool only
+  /// Rounds the result's length up: the last window may reach over the end, but starts inside.
+  bool ceil_mode = false;
+  /// avg_pool only: padding counts as elements, which are zero.
+  bool count_include_pad = true;
+};
+
+/// The largest element of each window, NaN if there is one; padding never wins. The gradient goes to the first of equal
+/// elements.
+Tensor max_pool2d(const Tensor& x, const Dims& kernel_size, const PoolOptions& options = {},
+                  Location where = Location::current());
+Tensor max_pool1d(const Tensor& x, const Dims& kernel_size, const PoolOptions& options = {},
+                  Location where = Location::current());
+Tensor avg_pool2d(const Tensor& x, const Dims& kernel_size, const PoolOptions& options = {},
+                  Location where = Location::current());
+Tensor avg_pool1d(const Tensor& x, const Dims& kernel_size, const PoolOptions& options = {},
+                  Location where = Location::current());
+
+/// To `output_size`, from windows that cover the input as evenly as they can: output o of O takes the inputs from
+/// floor(o * H / O) to below ceil((o + 1) * H / O).
+Tensor adaptive_max_pool2d(const Tensor& x, const Dims& output_size, Location where = Location::current());
+Tensor adaptive_max_pool1d(const Tensor& x, const Dims& output_size, Location where = Location::current());
+Tensor adaptive_avg_pool2d(const Tensor& x, const Dims& output_size, Location where = Location::current());
+Tensor adaptive_avg_pool1d(const Tensor& x, const Dims& output_size, Location where = Location::current());
+
+/// Over all of H and W: [N, C, 1, 1].
+Tensor global_max_pool2d(const Tensor& x, Location where = Location::current());
+Tensor global_avg_pool2d(const Tensor& x, Location where = Location::current());
+/// Over all of L: [N, C, 1].
+Tensor global_max_pool1d(const Tensor& x, Location where = Location::current());
+Tensor global_avg_pool1d(const Tensor& x, Location where = Location::current());
+
+}  // namespace diptych

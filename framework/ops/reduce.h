@@ -1,0 +1,91 @@
+#pragma once
+
+#include "framework/kernels/dense.h"
+#include "framework/kernels/reduction.h"
+#include "framework/ops/define.h"
+
+/// What the files that define reductions share.
+namespace diptych::ops {
+
+struct ReduceAttributes {
+  Axes axes;  ///< sorted, each once, none negative
+  bool keepdims = false;
+  static constexpr auto fields() {
+    return std::tuple(field("axes", &ReduceAttributes::axes), field("keepdims", &ReduceAttributes::keepdims));
+  }
+};
+
+/// The output's shape; refuses axes that aren't sorted axes of the input.
+Shape reduced_shape(const InferCall& call, const Axes& axes, bool keepdims);
+template <class A>
+Shape reduced_shape(const InferCall& call) {
+  return reduced_shape(call, call.as<A>().axes, call.as<A>().keepdims);
+}
+void require_element(const InferCall& call, const Shape& output);
+
+/// One per element of the input.
+double reduce_flops(const InferCall& call, const TensorType& output);
+
+/// A reduced tensor with the axes put back as length 1; `shape`: the input's.
+Tensor with_kept_axes(const Tensor& reduced, Shape shape, const Axes& axes, bool keepdims);
+template <class A>
+Tensor with_kept_axes(const Tensor& reduced, const VjpCall& v) {
+  return with_kept_axes(reduced, v.input_type(0).shape, v.as<A>().axes, v.as<A>().keepdims);
+}
+template <class A>
+Tensor with_kept_axes(const Tensor& reduced, const JvpCall& v) {
+  return with_kept_axes(reduced, v.input(0).shape(), v.as<A>().axes, v.as<A>().keepdims);
+}
+
+/// The sum; over no axis: x itself, other than the public sum.
+Tensor sum_over(const Tensor& x, const Axes& axes, bool keepdims);
+
+/// Sorted and none negative; none given: all. Throws ShapeError for one that is out of range or given twice.
+Axes reduced_axes(const Tensor& x, const Axes& axes, const char* op, Location where);
+
+/// Calls `fn.template operator()<T>()` with the element type; bool comes as uint8, and bfloat16 never.
+template <class Fn>
+void visit_arithmetic(DType dtype, const Fn& fn) {
+  visit(dtype, [&]<class T>() {
+    if constexpr (std::is_same_v<T, bool>) {
+      fn.template operator()<std::uint8_t>();
+    } else if constexpr (!std::is_same_v<T, bfloat16>) {
+      fn.template operator()<T>();
+    }
+  });
+}
+
+/// Shapes and axes on which every reduction is tried, for one dtype.
+template <class A>
+std::vector<Sample> reduction_samples(DType dtype, const A& base, double low = -2, double high = 2) {
+  std::vector<Sample> samples;
+  const auto add_sample = [&](SampleInput input, const Axes& axes, bool keepdims) {
+    A attributes = base;
+    attributes.axes = axes;
+    attributes.keepdims = keepdims;
+    samples.push_back(with({std::move(input)}, attributes));
+  };
+  const double least = dtype == DType::uint8 || dtype == DType::boolean ? 0 : low;
+  const auto in = [&](const Shape& shape) { return sample(dtype, shape, least, high); };
+  add_sample(in({5, 37}), {0}, false);
+  add_sample(in({5, 37}), {1}, true);
+  add_sample(in({37, 35}), {0, 1}, false);
+  add_sample(in({3, 4, 5}), {0, 2}, true);
+  add_sample(in({3, 4, 5}), {1}, false);
+  add_sample(transposed(in({18, 21})), {0}, false);
+  add_sample(transposed(in({18, 21})), {1}, false);
+  return samples;
+}
+template <class A>
+std::vector<Sample> reduction_samples(std::initializer_list<DType> dtypes, const A& base, double low = -2,
+                                      double high = 2) {
+  std::vector<Sample> samples;
+  for (DType dtype : dtypes) {
+    for (Sample& one : reduction_samples(dtype, base, low, high)) {
+      samples.push_back(std::move(one));
+    }
+  }
+  return samples;
+}
+
+}  // namespace diptych::ops

@@ -1,0 +1,246 @@
+// gather, scatter and scatter_add: single elements at indices along one axis.
+
+#include "framework/kernels/dense.h"
+#include "framework/kernels/reduction.h"
+#include "framework/ops/creation.h"
+#include "framework/ops/index.h"
+#include "framework/ops/indexing.h"
+#include "framework/ops/reduction.h"
+#include "framework/ops/view.h"
+
+namespace diptych {
+namespace {
+
+using namespace ops;
+
+/// The index has as many axes as `x`, and along no other axis a greater length.
+void check_index_shape(const InferCall& call, int axis) {
+  const Shape& x = call.shape(0);
+  const Shape& index = call.shape(1);
+  check_indices(call, 1);
+  bool fits = x.rank() == index.rank();
+  for (int i = 0; fits && i < x.rank(); ++i) {
+    fits = i == axis || index[i] <= x[i];
+  }
+  if (!fits) {
+    call.fail_shape("the index doesn't fit",
+                    "it has as many axes as the first input, and only along the axis may it be longer");
+  }
+}
+
+/// Calls fn(offset in x, position in the index) for every index in row-major order.
+template <class Fn>
+DIPTYCH_INLINE void for_each_index(const Shape& x, const Shape& index_shape, int axis, const std::int64_t* index,
+                                   const Fn& fn) {
+  const std::int64_t count = index_shape.product();
+  if (count == 0) {
+    return;
+  }
+  const Strides strides = contiguous_strides(x);
+  const int last = index_shape.rank() - 1;
+  const std::int64_t run = index_shape[last];
+  const std::int64_t axis_stride = strides[axis];
+  Dims at = Dims::filled(last + 1, 0);
+  for (std::int64_t position = 0; position < count; position += run) {
+    std::int64_t base = 0;  // of this run, without the axis
+    for (int i = 0; i < last; ++i) {
+      base += i == axis ? 0 : at[i] * strides[i];
+    }
+    const std::int64_t step = last == axis ? 0 : 1;
+    for (std::int64_t i = 0; i < run; ++i) {
+      fn(base + i * step + index[position + i] * axis_stride, position + i);
+    }
+    for (int i = last - 1; i >= 0 && ++at[i] == index_shape[i]; --i) {
+      at[i] = 0;
+    }
+  }
+}
+
+/// The dense indices, all in range.
+class Indices {
+ public:
+  Indices(const KernelCall& call, const Shape& x)
+      : axis_(static_cast<int>(static_cast<const AxisAttributes*>(call.attributes)->axis)),
+        x_(x),
+        shape_(call.inputs[1].type->shape),
+        dense_(call.inputs[1]) {
+    check_range(*call.op, data(), shape_.product(), x[axis_]);
+  }
+  template <class Fn>
+  DIPTYCH_INLINE void for_each(const Fn& fn) const {
+    for_each_index(x_, shape_, axis_, data(), fn);
+  }
+
+ private:
+  const std::int64_t* data() const { return static_cast<const std::int64_t*>(dense_.data()); }
+
+  int axis_;
+  const Shape& x_;
+  const Shape& shape_;
+  kernels::Dense dense_;
+};
+
+void gather_kernel(const KernelCall& call) {
+  const kernels::Dense input(call.inputs[0]);
+  const Indices indices(call, call.inputs[0].type->shape);
+  visit(call.output.type->dtype, [&]<class T>() {
+    const T* in = static_cast<const T*>(input.data());
+    T* out = static_cast<T*>(call.output.data);
+    indices.for_each([=](std::int64_t offset, std::int64_t position) { out[position] = in[offset]; });
+  });
+}
+
+template <bool add>
+void scatter_kernel(const KernelCall& call) {
+  const Indices indices(call, call.output.type->shape);
+  const kernels::Dense source(call.inputs[2]);
+  kernels::copy_dense(call.inputs[0], call.output.data);
+  visit(call.output.type->dtype, [&]<class T>() {
+    const T* in = static_cast<const T*>(source.data());
+    T* out = static_cast<T*>(call.output.data);
+    if constexpr (!add) {
+      indices.for_each([=](std::int64_t offset, std::int64_t position) { out[offset] = in[position]; });
+    } else if constexpr (!std::is_same_v<T, bool> && !std::is_same_v<T, bfloat16>) {
+      indices.for_each([=](std::int64_t offset, std::int64_t position) {
+        out[offset] = kernels::SumCombine::apply(out[offset], in[position]);
+      });
+    }
+  });
+}
+
+template <Domain domain>
+void infer_scatter(const InferCall& call, TensorType& output) {
+  check_domain<domain>(call, call.input(0).dtype);
+  check_index_shape(call, checked_axis(call, call.as<AxisAttributes>().axis));
+  if (call.input(2).dtype != call.input(0).dtype) {
+    call.fail_dtype("element types differ", "cast one of them");
+  }
+  if (call.shape(2) != call.shape(1)) {
+    call.fail_shape("the source has not the shape of the index", "slice or expand the source");
+  }
+  output = call.input(0);
+}
+
+int axis_of(const VjpCall& v) { return static_cast<int>(v.as<AxisAttributes>().axis); }
+int axis_of(const JvpCall& v) { return static_cast<int>(v.as<AxisAttributes>().axis); }
+/// Zeros without memory of their own.
+Tensor zeros_of(const TensorType& type) { return expand(full(Shape{}, 0.0, type.dtype), type.shape); }
+Tensor tangent_or_zeros(const Tensor& tangent, const Tensor& of) {
+  return tangent.defined() ? tangent : zeros_of(of.type());
+}
+
+/// true where an entry of the index isn't overwritten by a later one
+Tensor last_entries(const Tensor& index, const TensorType& x, int axis) {
+  const Tensor serial = cumsum(expand(full(Shape{}, 1.0, DType::int64), index.shape()), axis);
+  const Tensor winners = scatter(zeros_of({DType::int64, x.shape}), axis, index, serial);
+  return equal(gather(winners, axis, index), serial);
+}
+
+std::vector<Sample> gather_samples(bool with_source, std::initializer_list<DType> dtypes) {
+  std::vector<Sample> samples;
+  const auto add_sample = [&](const SampleInput& x, const Shape& index, std::int64_t length, std::int64_t axis) {
+    std::vector<SampleInput> inputs{x, sample(DType::int64, index, 0, static_cast<double>(length))};
+    if (with_source) {
+      inputs.push_back(sample(x.type.dtype, index, x.low, x.high));
+    }
+    samples.push_back(with(std::move(inputs), AxisAttributes{axis}));
+  };
+  for (DType dtype : dtypes) {
+    const double low = dtype == DType::uint8 || dtype == DType::boolean ? 0 : -2;
+    add_sample(sample(dtype, {5, 7}, low), {9, 7}, 5, 0);
+    add_sample(sample(dtype, {5, 7}, low), {4, 3}, 7, 1);
+  }
+  add_sample(transposed(sample(DType::float64, {5, 7})), {5, 2}, 7, 1);
+  add_sample(sample(DType::float64, {2, 4, 3}), {2, 6, 3}, 4, 1);
+  add_sample(sample(DType::float64, {2, 4, 3}), {2, 0, 3}, 4, 1);
+  return samples;
+}
+
+const Op kGather{{.name = "gather",
+                  .doc = "Elements at indices along an axis",
+                  .inputs = 2,
+                  .attributes = &attribute_type<AxisAttributes>,
+                  .infer =
+                      [](const InferCall& call, TensorType& output) {
+                        check_index_shape(call, checked_axis(call, call.as<AxisAttributes>().axis));
+                        output.dtype = call.input(0).dtype;
+                        output.shape = call.shape(1);
+                      },
+                  .kernel = gather_kernel,
+                  .vjp = [](const VjpCall& v) -> Gradients {
+                    return {scatter_add(zeros_of(v.input_type(0)), axis_of(v), v.input(1), v.cotangent)};
+                  },
+                  .saves = {.inputs = 2},
+                  .linear = 1,
+                  .can_fail = true,
+                  .samples = [] { return gather_samples(false, kAll); },
+                  .family = "indexing"}};
+
+const Op kScatter{{.name = "scatter",
+                   .doc = "The first input with elements replaced at indices along an axis; the last of several wins",
+                   .inputs = 3,
+                   .attributes = &attribute_type<AxisAttributes>,
+                   .infer = infer_scatter<Domain::any>,
+                   .kernel = scatter_kernel<false>,
+                   .vjp = [](const VjpCall& v) -> Gradients {
+                     const int axis = axis_of(v);
+                     const Tensor& index = v.input(1);
+                     Gradients gradients;
+                     if (v.needs(0)) {
+                       gradients[0] = scatter(v.cotangent, axis, index, zeros_of({v.cotangent.dtype(), index.shape()}));
+                     }
+                     if (v.needs(2)) {
+                       gradients[2] = where(last_entries(index, v.input_type(0), axis),
+                                            gather(v.cotangent, axis, index), full_like(v.cotangent, 0.0, Shape{}));
+                     }
+                     return gradients;
+                   },
+                   .saves = {.inputs = 2},
+                   .jvp = [](const JvpCall& v) -> Tensor {
+                     return scatter(tangent_or_zeros(v.tangent(0), v.input(0)), axis_of(v), v.input(1),
+                                    tangent_or_zeros(v.tangent(2), v.input(2)));
+                   },
+                   .can_fail = true,
+                   .samples = [] { return gather_samples(true, kAll); },
+                   .family = "indexing"}};
+
+const Op kScatterAdd{
+    {.name = "scatter_add",
+     .doc = "The first input with elements added at indices along an axis",
+     .inputs = 3,
+     .attributes = &attribute_type<AxisAttributes>,
+     .infer = infer_scatter<Domain::numeric>,
+     .kernel = kernels::through_float<scatter_kernel<true>>,
+     .vjp = [](const VjpCall& v) -> Gradients {
+       return {v.cotangent, Tensor(), v.needs(2) ? gather(v.cotangent, axis_of(v), v.input(1)) : Tensor()};
+     },
+     .saves = {.inputs = 2},
+     .jvp = [](const JvpCall& v) -> Tensor {
+       return scatter_add(tangent_or_zeros(v.tangent(0), v.input(0)), axis_of(v), v.input(1),
+                          tangent_or_zeros(v.tangent(2), v.input(2)));
+     },
+     .can_fail = true,
+     .flops = [](const InferCall& call, const TensorType&) { return static_cast<double>(call.shape(1).product()); },
+     .samples = [] { return gather_samples(true, kNumbers); },
+     .family = "indexing"}};
+
+Tensor scatter_by(const Op& op, const Tensor& x, int axis, const Tensor& index, const Tensor& source, Location where) {
+  const AxisAttributes attributes{normalise_axis(axis, x.rank(), op->name, where)};
+  const DType dtype = promote(x.dtype(), source.dtype());
+  return apply_op(op, &attributes, where, cast(x, dtype, where), as_indices(index, where), cast(source, dtype, where));
+}
+
+}  // namespace
+
+Tensor gather(const Tensor& x, int axis, const Tensor& index, Location where) {
+  const AxisAttributes attributes{normalise_axis(axis, x.rank(), "gather", where)};
+  return apply_op(kGather, &attributes, where, x, as_indices(index, where));
+}
+Tensor scatter(const Tensor& x, int axis, const Tensor& index, const Tensor& source, Location where) {
+  return scatter_by(kScatter, x, axis, index, source, where);
+}
+Tensor scatter_add(const Tensor& x, int axis, const Tensor& index, const Tensor& source, Location where) {
+  return scatter_by(kScatterAdd, x, axis, index, source, where);
+}
+
+}  // namespace diptych

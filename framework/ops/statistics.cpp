@@ -1,0 +1,266 @@
+// var, std, logsumexp and norm: reductions that pass over their elements more than once.
+
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "framework/ops/creation.h"
+#include "framework/ops/elementwise.h"
+#include "framework/ops/reduce.h"
+#include "framework/ops/reduction.h"
+#include "framework/ops/view.h"
+
+namespace diptych {
+namespace {
+
+using namespace ops;
+
+struct VarianceAttributes {
+  Axes axes;
+  bool keepdims = false;
+  double correction = 1;
+  static constexpr auto fields() {
+    return std::tuple(field("axes", &VarianceAttributes::axes), field("keepdims", &VarianceAttributes::keepdims),
+                      field("correction", &VarianceAttributes::correction));
+  }
+};
+
+void infer_variance(const InferCall& call, TensorType& output) {
+  check_domain<Domain::floating>(call, call.input(0).dtype);
+  const double correction = call.as<VarianceAttributes>().correction;
+  if (!(correction >= 0) || std::isinf(correction)) {
+    call.fail_shape(fmt::format("the correction {} is no number from 0 on", correction),
+                    "0 divides by the number of elements, 1 by one less");
+  }
+  output.dtype = call.input(0).dtype;
+  output.shape = reduced_shape<VarianceAttributes>(call);
+}
+
+/// What the sum of squared deviations is divided by; 0 where there are too few elements.
+double degrees_of_freedom(std::int64_t elements, double correction) {
+  const double degrees = static_cast<double>(elements) - correction;
+  return degrees > 0 ? degrees : 0;
+}
+
+/// The mean first, then squared deviations from it. In double; for doubles, whose mean is rounded itself, the
+/// deviations' mean is added to it.
+template <bool root>
+struct Variance {
+  template <class Elements, class T>
+  DIPTYCH_INLINE static void run(const Elements& elements, const void* attributes, T* out) {
+    using kernels::SumCombine;
+    const double count = static_cast<double>(elements.n);
+    const double left = count - static_cast<const VarianceAttributes*>(attributes)->correction;
+    const double degrees = left > 0 ? left : 0;
+    double means[Elements::kWidth];
+    double sums[Elements::kWidth];
+    elements.template pass<SumCombine, double>([](T x, int) { return static_cast<double>(x); }, means);
+    for (int w = 0; w < elements.width(); ++w) {
+      means[w] = means[w] / count;
+    }
+    if constexpr (std::is_same_v<T, double>) {
+      elements.template pass<SumCombine, double>([&](T x, int w) { return x - means[w]; }, sums);
+      for (int w = 0; w < elements.width(); ++w) {
+        means[w] = means[w] + sums[w] / count;
+      }
+    }
+    elements.template pass<SumCombine, double>(
+        [&](T x, int w) {
+          const double deviation = static_cast<double>(x) - means[w];
+          return deviation * deviation;
+        },
+        sums);
+    for (int w = 0; w < elements.width(); ++w) {
+      const double variance = sums[w] / degrees;
+      out[w] = static_cast<T>(root ? math::sqrt(variance) : variance);
+    }
+  }
+};
+
+template <class Body, class A>
+void floating_kernel(const KernelCall& call) {
+  const auto* attributes = static_cast<const A*>(call.attributes);
+  if (call.inputs[0].type->dtype == DType::float32) {
+    kernels::run_reduction<Body, float>(call.inputs[0], attributes->axes, attributes,
+                                        static_cast<float*>(call.output.data));
+  } else {
+    kernels::run_reduction<Body, double>(call.inputs[0], attributes->axes, attributes,
+                                         static_cast<double*>(call.output.data));
+  }
+}
+
+Tensor mean_over(const Tensor& x, const Axes& axes) { return axes.empty() ? x : mean(x, axes, true); }
+
+/// d var / dx = 2 (x - mean) / degrees
+Tensor variance_slope(const Tensor& x, const VarianceAttributes& attributes) {
+  std::int64_t elements = 1;
+  for (std::int64_t axis : attributes.axes) {
+    elements *= x.shape()[static_cast<int>(axis)];
+  }
+  const Tensor deviation = sub(x, mean_over(x, attributes.axes));
+  return mul(deviation, full_like(x, 2 / degrees_of_freedom(elements, attributes.correction), Shape{}));
+}
+
+/// 1 / (2 std), and 0 where std is 0
+Tensor root_slope(const Tensor& deviation) {
+  const Tensor zero = full_like(deviation, 0.0, Shape{});
+  const Tensor flat = equal(deviation, zero);
+  const Tensor safe = where(flat, full_like(deviation, 1.0, Shape{}), deviation);
+  return where(flat, zero, div(full_like(deviation, 0.5, Shape{}), safe));
+}
+
+std::vector<Sample> variance_samples() {
+  std::vector<Sample> samples = reduction_samples(kFloats, VarianceAttributes{});
+  samples.push_back(with({sample(DType::float64, {3, 40}, 999, 1001)}, VarianceAttributes{{1}, false, 0}));
+  samples.push_back(with({sample(DType::float32, {4500, 300})}, VarianceAttributes{{0}, true, 1.5}));
+  samples.push_back(with({sample(DType::float64, {3, 0})}, VarianceAttributes{{0}, false, 1}));
+  return samples;
+}
+
+const Op kVar{{.name = "var",
+               .doc = "The variance over axes",
+               .inputs = 1,
+               .attributes = &attribute_type<VarianceAttributes>,
+               .infer = infer_variance,
+               .kernel = kernels::through_float<floating_kernel<Variance<false>, VarianceAttributes>>,
+               .vjp = [](const VjpCall& v) -> Gradients {
+                 return {mul(variance_slope(v.input(0), v.as<VarianceAttributes>()),
+                             with_kept_axes<VarianceAttributes>(v.cotangent, v))};
+               },
+               .saves = {.inputs = 1},
+               .jvp = [](const JvpCall& v) -> Tensor {
+                 const auto& attributes = v.as<VarianceAttributes>();
+                 return sum_over(mul(variance_slope(v.input(0), attributes), v.tangent(0)), attributes.axes,
+                                 attributes.keepdims);
+               },
+               .flops = [](const InferCall& call, const TensorType& output) { return 4 * reduce_flops(call, output); },
+               .samples = variance_samples,
+               .family = "reduction"}};
+
+const Op kStd{{.name = "std",
+               .doc = "The square root of the variance over axes",
+               .inputs = 1,
+               .attributes = &attribute_type<VarianceAttributes>,
+               .infer = infer_variance,
+               .kernel = kernels::through_float<floating_kernel<Variance<true>, VarianceAttributes>>,
+               .vjp = [](const VjpCall& v) -> Gradients {
+                 const Tensor slope = mul(v.cotangent, root_slope(v.output));
+                 return {mul(variance_slope(v.input(0), v.as<VarianceAttributes>()),
+                             with_kept_axes<VarianceAttributes>(slope, v))};
+               },
+               .saves = {.inputs = 1, .output = true},
+               .jvp = [](const JvpCall& v) -> Tensor {
+                 const auto& attributes = v.as<VarianceAttributes>();
+                 return mul(root_slope(v.output), sum_over(mul(variance_slope(v.input(0), attributes), v.tangent(0)),
+                                                           attributes.axes, attributes.keepdims));
+               },
+               .flops = [](const InferCall& call, const TensorType& output) { return 4 * reduce_flops(call, output); },
+               .samples = variance_samples,
+               .family = "reduction"}};
+
+struct LogSumExp {
+  template <class Elements, class T>
+  DIPTYCH_INLINE static void run(const Elements& elements, const void* /*attributes*/, T* out) {
+    T shifts[Elements::kWidth];
+    elements.template pass<kernels::MaxCombine, T>([](T x, int) { return x; }, shifts);
+    for (int w = 0; w < elements.width(); ++w) {
+      // Infinite: inf - inf would be NaN, and exp and log say the right thing without a shift.
+      shifts[w] = math::abs(shifts[w]) <= std::numeric_limits<T>::max() ? shifts[w] : T(0);
+    }
+    elements.template pass<kernels::SumCombine, T>([&](T x, int w) { return math::exp(x - shifts[w]); }, out);
+    for (int w = 0; w < elements.width(); ++w) {
+      out[w] = math::log(out[w]) + shifts[w];
+    }
+  }
+};
+
+/// softmax(x) over the axes; 0 where every element is -inf
+Tensor softmax_over(const Tensor& x, const Tensor& kept) {
+  const Tensor nothing = equal(kept, full_like(kept, -std::numeric_limits<double>::infinity(), Shape{}));
+  return exp(sub(x, where(nothing, full_like(kept, 0.0, Shape{}), kept)));
+}
+
+const Op kLogSumExp{
+    {.name = "logsumexp",
+     .doc = "log(sum(exp(x))) over axes, without its overflow",
+     .inputs = 1,
+     .attributes = &attribute_type<ReduceAttributes>,
+     .infer =
+         [](const InferCall& call, TensorType& output) {
+           check_domain<Domain::floating>(call, call.input(0).dtype);
+           output.dtype = call.input(0).dtype;
+           output.shape = reduced_shape<ReduceAttributes>(call);
+         },
+     .kernel = kernels::through_float<floating_kernel<LogSumExp, ReduceAttributes>>,
+     .vjp = [](const VjpCall& v) -> Gradients {
+       return {mul(softmax_over(v.input(0), with_kept_axes<ReduceAttributes>(v.output, v)),
+                   with_kept_axes<ReduceAttributes>(v.cotangent, v))};
+     },
+     .saves = {.inputs = 1, .output = true},
+     .jvp = [](const JvpCall& v) -> Tensor {
+       const auto& attributes = v.as<ReduceAttributes>();
+       const Tensor weights = softmax_over(v.input(0), with_kept_axes<ReduceAttributes>(v.output, v));
+       return sum_over(mul(weights, v.tangent(0)), attributes.axes, attributes.keepdims);
+     },
+     .flops = [](const InferCall& call, const TensorType& output) { return 20 * reduce_flops(call, output); },
+     .samples =
+         [] {
+           std::vector<Sample> samples = reduction_samples(kFloats, ReduceAttributes{});
+           samples.push_back(with({sample(DType::float64, {4, 9}, -900, 900)}, ReduceAttributes{{1}, false}));
+           samples.push_back(with({sample(DType::float64, {0, 3})}, ReduceAttributes{{0}, false}));
+           samples.push_back(with({sample(DType::float64, {})}, ReduceAttributes{}));
+           return samples;
+         },
+     .family = "reduction"}};
+
+Tensor floating(const Tensor& x, Location where) { return is_floating(x.dtype()) ? x : cast(x, DType::float32, where); }
+
+/// f(sum) and 0 where the sum is 0: there f has no derivative that is of use.
+template <class Fn>
+Tensor zero_at_zero(const Tensor& total, const Fn& f, Location location) {
+  const Tensor zero = full_like(total, 0.0, Shape{}, location);
+  const Tensor nothing = equal(total, zero, location);
+  return where(nothing, zero, f(where(nothing, full_like(total, 1.0, Shape{}, location), total, location)), location);
+}
+
+Tensor power(const Tensor& positive, double exponent, Location where) {
+  return exp(mul(log(positive, where), full_like(positive, exponent, Shape{}, where), where), where);
+}
+
+}  // namespace
+
+Tensor var(const Tensor& x, const Axes& axes, double correction, bool keepdims, Location where) {
+  const VarianceAttributes attributes{reduced_axes(x, axes, "var", where), keepdims, correction};
+  return apply_op(kVar, &attributes, where, floating(x, where));
+}
+Tensor std(const Tensor& x, const Axes& axes, double correction, bool keepdims, Location where) {
+  const VarianceAttributes attributes{reduced_axes(x, axes, "std", where), keepdims, correction};
+  return apply_op(kStd, &attributes, where, floating(x, where));
+}
+Tensor logsumexp(const Tensor& x, const Axes& axes, bool keepdims, Location where) {
+  const ReduceAttributes attributes{reduced_axes(x, axes, "logsumexp", where), keepdims};
+  return apply_op(kLogSumExp, &attributes, where, floating(x, where));
+}
+
+Tensor norm(const Tensor& input, double p, const Axes& axes, bool keepdims, Location where) {
+  if (!(p > 0)) {
+    throw ShapeError(fmt::format("norm: p is {}", p), where, "give p > 0, or infinity for the largest magnitude");
+  }
+  const Tensor x = floating(input, where);
+  if (std::isinf(p)) {
+    return max(abs(x, where), axes, keepdims, where);
+  }
+  if (p == 1) {
+    return sum(abs(x, where), axes, keepdims, where);
+  }
+  if (p == 2) {
+    return zero_at_zero(
+        sum(square(x, where), axes, keepdims, where), [&](const Tensor& total) { return sqrt(total, where); }, where);
+  }
+  const Tensor powers = zero_at_zero(
+      abs(x, where), [&](const Tensor& magnitude) { return power(magnitude, p, where); }, where);
+  return zero_at_zero(
+      sum(powers, axes, keepdims, where), [&](const Tensor& total) { return power(total, 1 / p, where); }, where);
+}
+
+}  // namespace diptych

@@ -1,0 +1,34 @@
+#pragma once
+
+#include "framework/runtime/executable.h"
+
+namespace diptych::runtime {
+
+/// Runs a control-flow node: an executable per region, called as often as elements say. Between iterations carries stay
+/// the regions' own result tensors; the node's output buffers are written when nothing can fail any more.
+class ControlRunner {
+ public:
+  ControlRunner(const LoweredNode& node, const ExecutableOptions& options);
+
+  /// Pointers to the elements of the node's inputs, which have the strides of `node`, and of its outputs, dense.
+  void run(std::span<void* const> inputs, std::span<void* const> outputs) const;
+
+  std::span<const std::unique_ptr<Executable>> regions() const { return regions_; }
+
+ private:
+  using Tensors = std::vector<Tensor>;
+  void run_cond(std::span<void* const> outputs) const;
+  void run_while(std::span<void* const> outputs) const;
+  void run_scan(std::span<void* const> outputs) const;
+  std::size_t bytes(std::size_t output) const { return output_bytes_[output]; }
+
+  const OpDef* op_;
+  AttributeValue attributes_;
+  Location where_;
+  std::vector<std::unique_ptr<Executable>> regions_;
+  Tensors inputs_;  ///< own no elements: they point to where the node's inputs are
+  Tensors rows_;    ///< of what a scan reads, the same way
+  std::vector<std::size_t> output_bytes_;
+};
+
+}  // namespace diptych::runtime

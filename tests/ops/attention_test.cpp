@@ -1,0 +1,206 @@
+// Attention against its formula in double, and masked softmax against the ops that it joins, bit by bit.
+
+#include <cmath>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/ops/reference_array.h"
+
+namespace diptych::testing {
+namespace {
+
+using ::testing::Each;
+using ::testing::HasSubstr;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// softmax(scale q k^T + mask) v of one head, by its definition; mask(i, j) is added.
+template <class Mask>
+std::vector<double> attention(const ReferenceArray& q, const ReferenceArray& k, const ReferenceArray& v, double scale,
+                              const Mask& mask) {
+  const std::int64_t length = q.shape[0];
+  const std::int64_t keys = k.shape[0];
+  std::vector<double> result;
+  for (std::int64_t i = 0; i < length; ++i) {
+    std::vector<double> weights;
+    double total = 0;
+    for (std::int64_t j = 0; j < keys; ++j) {
+      double score = 0;
+      for (std::int64_t e = 0; e < q.shape[1]; ++e) {
+        score += q[{i, e}] * k[{j, e}];
+      }
+      weights.push_back(std::exp(score * scale + mask(i, j)));
+      total += weights.back();
+    }
+    for (std::int64_t f = 0; f < v.shape[1]; ++f) {
+      double sum = 0;
+      for (std::int64_t j = 0; j < keys; ++j) {
+        sum += weights[static_cast<std::size_t>(j)] / total * v[{j, f}];
+      }
+      result.push_back(sum);
+    }
+  }
+  return result;
+}
+
+void expect_near(const std::vector<double>& actual, const std::vector<double>& expected, double tolerance) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (std::size_t i = 0; i < actual.size(); ++i) {
+    EXPECT_NEAR(actual[i], expected[i], tolerance) << i;
+  }
+}
+
+Tensor random(const Shape& shape, std::uint64_t seed, DType dtype = DType::float64) {
+  return Rng(seed).normal(shape, 0, 1, dtype);
+}
+
+TEST(Attention, FollowsTheFormula) {
+  const Tensor q = random({5, 4}, 1);
+  const Tensor k = random({7, 4}, 2);
+  const Tensor v = random({7, 3}, 3);
+  const ReferenceArray a(q);
+  const ReferenceArray b(k);
+  const ReferenceArray c(v);
+  const auto none = [](std::int64_t, std::int64_t) { return 0.0; };
+  expect_near(scaled_dot_product_attention(q, k, v).to_vector<double>(), attention(a, b, c, 0.5, none), 1e-13);
+  expect_near(scaled_dot_product_attention(q, k, v, {.scale = -2}).to_vector<double>(), attention(a, b, c, -2, none),
+              1e-13);
+  expect_near(scaled_dot_product_attention(q, k, v, {.is_causal = true}).to_vector<double>(),
+              attention(a, b, c, 0.5, [](std::int64_t i, std::int64_t j) { return j <= i ? 0 : -kInfinity; }), 1e-13);
+  const Tensor bias = random({5, 7}, 4);
+  const ReferenceArray d(bias);
+  expect_near(scaled_dot_product_attention(q, k, v, {.mask = bias}).to_vector<double>(),
+              attention(a, b, c, 0.5,
+                        [&](std::int64_t i, std::int64_t j) {
+                          return d[{i, j}];
+                        }),
+              1e-13);
+  expect_near(
+      scaled_dot_product_attention(q, k, v, {.mask = greater(bias, zeros({}, DType::float64)), .is_causal = false})
+          .to_vector<double>(),
+      attention(a, b, c, 0.5,
+                [&](std::int64_t i, std::int64_t j) {
+                  return d[{i, j}] > 0 ? 0 : -kInfinity;
+                }),
+      1e-13);
+}
+
+TEST(Attention, HeadsAndBatchesAreIndependent) {
+  const Tensor q = random({2, 3, 5, 4}, 1, DType::float32);
+  const Tensor k = random({2, 1, 6, 4}, 2, DType::float32);  // keys and values shared by the heads
+  const Tensor v = random({2, 1, 6, 4}, 3, DType::float32);
+  const Tensor result = scaled_dot_product_attention(q, k, v);
+  ASSERT_EQ(result.shape(), (Shape{2, 3, 5, 4}));
+  for (int batch = 0; batch < 2; ++batch) {
+    for (int head = 0; head < 3; ++head) {
+      const Tensor one = scaled_dot_product_attention(select(select(q, 0, batch), 0, head),
+                                                      squeeze(select(k, 0, batch)), squeeze(select(v, 0, batch)));
+      expect_near(select(select(result, 0, batch), 0, head).to_vector<double>(), one.to_vector<double>(), 1e-6);
+    }
+  }
+}
+
+TEST(Attention, ARowThatMayAttendToNothingIsNaN) {
+  const Tensor q = random({2, 4}, 1);
+  const Tensor mask = Tensor::from(std::vector<bool>{true, false, false, false}, {2, 2});
+  const std::vector<double> result = scaled_dot_product_attention(q, q, q, {.mask = mask}).to_vector<double>();
+  expect_near({result.begin(), result.begin() + 4}, select(q, 0, 0).to_vector<double>(), 1e-13);
+  EXPECT_THAT(std::vector<double>(result.begin() + 4, result.end()), Each(::testing::IsNan()));
+}
+
+TEST(Attention, EmptyAxesAndErrors) {
+  EXPECT_EQ(scaled_dot_product_attention(zeros({0, 3, 4}), zeros({0, 5, 4}), zeros({0, 5, 2})).shape(),
+            (Shape{0, 3, 2}));
+  EXPECT_EQ(scaled_dot_product_attention(zeros({3, 4}), zeros({0, 4}), zeros({0, 2})).to_vector<double>(),
+            std::vector<double>(6, 0));
+  EXPECT_EQ(scaled_dot_product_attention(zeros({0, 4}), zeros({3, 4}), zeros({3, 2}), {.is_causal = true}).shape(),
+            (Shape{0, 2}));
+  const Tensor q = zeros({3, 4});
+  EXPECT_THAT(message_of<ShapeError>([&] {
+                scaled_dot_product_attention(q, zeros({3, 5}), q);
+              }),
+              HasSubstr("[..., S, E]"));
+  EXPECT_THAT(message_of<ShapeError>([&] {
+                scaled_dot_product_attention(q, q, zeros({2, 4}));
+              }),
+              HasSubstr("don't fit"));
+  EXPECT_THAT(message_of<ShapeError>([&] { scaled_dot_product_attention(zeros({3}), q, q); }), HasSubstr("don't fit"));
+  EXPECT_THAT(message_of<ShapeError>([&] {
+                scaled_dot_product_attention(q, q, q, {.mask = zeros({2, 3, 3})});
+              }),
+              HasSubstr("mask doesn't broadcast"));
+  EXPECT_THAT(message_of<DTypeError>([&] {
+                scaled_dot_product_attention(q, q, q, {.mask = ones({3, 3}, DType::int64)});
+              }),
+              HasSubstr("neither bool"));
+}
+
+/// The ops one by one.
+Tensor composed(const Tensor& scores, const Tensor& mask, bool is_causal, double scale) {
+  const Tensor hidden = full_like(scores, -kInfinity, Shape{});
+  Tensor x = scores * scale;
+  if (mask.defined()) {
+    x = mask.dtype() == DType::boolean ? where(mask, x, hidden) : add(x, mask);
+  }
+  if (is_causal) {
+    x = where(tril(ones(scores.shape(), DType::boolean)), x, hidden);
+  }
+  return softmax(x);
+}
+
+TEST(MaskedSoftmax, HasTheBitsOfTheOpsThatItJoins) {
+  for (const DType dtype : {DType::float32, DType::float64}) {
+    for (const Shape& shape : {Shape{2, 3, 5, 7}, Shape{1, 40, 197}, Shape{3, 64}, Shape{2, 4100}, Shape{33, 1}}) {
+      const Tensor scores = Rng(1).normal(shape, 0, 3, dtype);
+      const std::int64_t rows = shape[shape.rank() - 2];
+      const Tensor bias = Rng(2).normal({rows, shape.back()}, 0, 1, dtype);
+      const Tensor column = Rng(3).normal({rows, 1}, 0, 1, dtype);
+      Tensor flags = greater(bias, full({}, -1, dtype));
+      for (const Tensor& mask : {Tensor(), bias, flags, transpose(contiguous(transpose(flags))), column}) {
+        for (const bool is_causal : {false, true}) {
+          for (const double scale : {1.0, 0.3, -2.0, 0.0}) {
+            const Tensor fused = masked_softmax(scores, mask, is_causal, scale);
+            EXPECT_TRUE(bitwise_equal(fused, composed(scores, mask, is_causal, scale)))
+                << to_string(shape) << (mask.defined() ? to_string(mask.type()) : "") << is_causal << scale;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(MaskedSoftmax, SpecialValuesComeThrough) {
+  const auto row = [](const std::vector<double>& values) {
+    return masked_softmax(Tensor::from(values, {1, static_cast<std::int64_t>(values.size())})).to_vector<double>();
+  };
+  EXPECT_THAT(row({0, NAN, 1}), Each(::testing::IsNan()));
+  EXPECT_THAT(row({0, kInfinity}), ::testing::Contains(::testing::IsNan()));
+  EXPECT_EQ(row({-kInfinity, 3}), (std::vector<double>{0, 1}));
+  EXPECT_EQ(row({1e308, -1e308}), (std::vector<double>{1, 0}));
+  // NaN before the diagonal reaches what lies behind it, as in the definition.
+  const Tensor scores = Tensor::from({std::nan(""), 1.0, 2.0}, {1, 3});
+  EXPECT_THAT(masked_softmax(scores, {}, true).to_vector<double>(), Each(::testing::IsNan()));
+}
+
+TEST(MaskedSoftmax, GradientsAreThoseOfTheOpsThatItJoins) {
+  const Tensor scores = random({2, 6, 9}, 1);
+  const Tensor mask = random({6, 1}, 2);
+  const Tensor weights = random({2, 6, 9}, 3);
+  for (const bool is_causal : {false, true}) {
+    const auto gradients = [&](auto&& f) {
+      return grad([&](const Tensor& s, const Tensor& m) { return sum(mul(f(s, m, is_causal, 0.7), weights)); },
+                  std::vector{0, 1})(scores, mask);
+    };
+    const auto fused = gradients([](const Tensor& s, const Tensor& m, bool causal, double scale) {
+      return masked_softmax(s, m, causal, scale);
+    });
+    const auto expected = gradients(composed);
+    for (std::size_t i = 0; i < 2; ++i) {
+      expect_near(fused[i].to_vector<double>(), expected[i].to_vector<double>(), 1e-14);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace diptych::testing

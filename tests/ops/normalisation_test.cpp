@@ -1,0 +1,300 @@
+// Normalisations against formulas in double, and the running statistics in eager and as a graph.
+
+#include <cmath>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "framework/diptych.h"
+
+namespace diptych {
+namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+/// (x - mean) / sqrt(variance + eps) for each group of elements that `group_of(index)` puts together.
+template <class GroupOf>
+std::vector<double> normalised(const std::vector<double>& x, const GroupOf& group_of, double eps, bool centred = true) {
+  std::map<std::int64_t, std::vector<std::size_t>> groups;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    groups[group_of(static_cast<std::int64_t>(i))].push_back(i);
+  }
+  std::vector<double> result(x.size());
+  for (const auto& [group, members] : groups) {
+    double mean = 0;
+    for (const std::size_t i : members) {
+      mean += centred ? x[i] / static_cast<double>(members.size()) : 0;
+    }
+    double variance = 0;
+    for (const std::size_t i : members) {
+      variance += (x[i] - mean) * (x[i] - mean) / static_cast<double>(members.size());
+    }
+    for (const std::size_t i : members) {
+      result[i] = (x[i] - mean) / std::sqrt(variance + eps);
+    }
+  }
+  return result;
+}
+
+void expect_near(const Tensor& actual, const std::vector<double>& expected, double tolerance, const std::string& what) {
+  const std::vector<double> values = actual.to_vector<double>();
+  ASSERT_EQ(values.size(), expected.size()) << what;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    ASSERT_NEAR(values[i], expected[i], tolerance) << what << ", element " << i;
+  }
+}
+
+TEST(LayerNorm, FollowsTheFormula) {
+  for (const auto& [shape, axes] : {std::pair{Shape{3, 7}, 1},
+                                    {Shape{2, 3, 5}, 2},
+                                    {Shape{4, 1}, 1},
+                                    {Shape{9}, 1},
+                                    {Shape{2, 70, 33}, 1},
+                                    {Shape{1, 9000}, 1}}) {
+    const Tensor x = Rng(1).normal(shape, 0.5, 2, DType::float64);
+    Shape last;
+    for (int axis = shape.rank() - axes; axis < shape.rank(); ++axis) {
+      last.push_back(shape[axis]);
+    }
+    const std::int64_t n = last.product();
+    const Tensor weight = Rng(2).normal(last, 0, 1, DType::float64);
+    const Tensor bias = Rng(3).normal(last, 0, 1, DType::float64);
+    const std::vector<double> h = normalised(
+        x.to_vector<double>(), [&](std::int64_t i) { return i / n; }, 1e-5);
+    const std::vector<double> w = weight.to_vector<double>();
+    const std::vector<double> b = bias.to_vector<double>();
+    for (const bool weighted : {false, true}) {
+      for (const bool biased : {false, true}) {
+        std::vector<double> expected = h;
+        for (std::size_t i = 0; i < h.size(); ++i) {
+          const std::size_t at = i % static_cast<std::size_t>(n);
+          expected[i] = h[i] * (weighted ? w[at] : 1) + (biased ? b[at] : 0);
+        }
+        const Tensor y = layer_norm(x, last, weighted ? weight : Tensor(), biased ? bias : Tensor());
+        expect_near(y, expected, 1e-12, to_string(shape));
+        expect_near(layer_norm(cast(x, DType::float32), last, weighted ? cast(weight, DType::float32) : Tensor(),
+                               biased ? cast(bias, DType::float32) : Tensor()),
+                    expected, 1e-5, to_string(shape));
+      }
+    }
+    expect_near(
+        rms_norm(x, last, weight),
+        [&] {
+          std::vector<double> expected = normalised(
+              x.to_vector<double>(), [&](std::int64_t i) { return i / n; }, 1e-6, false);
+          for (std::size_t i = 0; i < expected.size(); ++i) {
+            expected[i] *= w[i % static_cast<std::size_t>(n)];
+          }
+          return expected;
+        }(),
+        1e-12, to_string(shape));
+  }
+}
+
+TEST(LayerNorm, HandComputed) {
+  const Tensor x = Tensor::from({1.0, 3.0, 5.0, 5.0}, {2, 2});
+  EXPECT_THAT(layer_norm(x, {2}, {}, {}, 0).to_vector<double>(), ElementsAre(-1, 1, ::testing::_, ::testing::_));
+  EXPECT_THAT(layer_norm(x, {2}, {}, {}, 3).to_vector<double>(), ElementsAre(-0.5, 0.5, 0, 0));
+  EXPECT_THAT(rms_norm(Tensor::from({3.0, 4.0}, {1, 2}), {2}, Tensor::from({1.0, 2.0}, {2}), 0).to_vector<double>(),
+              ElementsAre(3 / std::sqrt(12.5), 8 / std::sqrt(12.5)));
+}
+
+TEST(LayerNorm, LargeMeanAndSmallVarianceAreSound) {
+  // 10,000 plus a few hundredths: in f32 a step is 1/1024.
+  std::vector<float> values;
+  for (int i = 0; i < 256; ++i) {
+    values.push_back(10000.0F + static_cast<float>(i * 37 % 101) / 1024.0F);
+  }
+  const Tensor x = Tensor::from(values, {1, 256});
+  const std::vector<double> expected = normalised(
+      x.to_vector<double>(), [](std::int64_t) { return 0; }, 1e-8);
+  expect_near(layer_norm(x, {256}, {}, {}, 1e-8), expected, 1e-5, "layer_norm");
+  Variable mean(zeros({1}));
+  Variable variance(ones({1}));
+  expect_near(batch_norm(reshape(x, {256, 1}), {}, {}, mean, variance, {.eps = 1e-8}), expected, 1e-5, "batch_norm");
+  expect_near(group_norm(reshape(x, {1, 256}), 1, {}, {}, 1e-8), expected, 1e-5, "group_norm");
+}
+
+TEST(LayerNorm, NanStaysInItsRow) {
+  const Tensor x = Tensor::from({1.0F, NAN, 3.0F, 1.0F, 2.0F, 3.0F, 1.0F, INFINITY, 2.0F}, {3, 3});
+  const std::vector<float> y = layer_norm(x, {3}).to_vector<float>();
+  for (std::size_t i = 0; i < 9; ++i) {
+    EXPECT_EQ(std::isnan(y[i]), i / 3 != 1) << i;
+  }
+}
+
+TEST(LayerNorm, GradientOfAConstantDirectionIsZero) {
+  // h doesn't change if x is shifted or (with eps 0) scaled: dx is orthogonal to 1 and to x.
+  const Tensor x = Rng(4).normal({5, 37}, 3, 2, DType::float64);
+  const Tensor dy = Rng(5).normal({5, 37}, 0, 1, DType::float64);
+  const Tensor dx = grad([&](const Tensor& t) { return sum(mul(layer_norm(t, {37}, {}, {}, 0), dy)); })(x);
+  expect_near(sum(dx, {1}), std::vector<double>(5, 0.0), 1e-13, "shift");
+  expect_near(sum(dx * x, {1}), std::vector<double>(5, 0.0), 1e-12, "scale");
+}
+
+TEST(GroupNorm, FollowsTheFormula) {
+  for (const std::int64_t groups : {1, 2, 3, 6}) {
+    const Tensor x = Rng(1).normal({2, 6, 3, 5}, 1, 2, DType::float64);
+    const Tensor weight = Rng(2).normal({6}, 0, 1, DType::float64);
+    const Tensor bias = Rng(3).normal({6}, 0, 1, DType::float64);
+    const std::int64_t size = 6 / groups * 15;
+    std::vector<double> expected = normalised(
+        x.to_vector<double>(), [&](std::int64_t i) { return i / size; }, 1e-5);
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      const std::size_t channel = i / 15 % 6;
+      expected[i] = expected[i] * weight.to_vector<double>()[channel] + bias.to_vector<double>()[channel];
+    }
+    expect_near(group_norm(x, groups, weight, bias), expected, 1e-12, fmt::format("{} groups", groups));
+  }
+}
+
+TEST(BatchNorm, FollowsTheFormulaAndMovesTheRunningStatistics) {
+  for (const Shape& shape : {Shape{6, 3}, Shape{4, 3, 5}, Shape{2, 3, 4, 5}, Shape{1, 3, 40}}) {
+    const Tensor x = Rng(1).normal(shape, 2, 3, DType::float64);
+    const Tensor weight = Rng(2).normal({3}, 0, 1, DType::float64);
+    const Tensor bias = Rng(3).normal({3}, 0, 1, DType::float64);
+    Variable mean(full({3}, 0.5, DType::float64));
+    Variable variance(full({3}, 2, DType::float64));
+    const std::int64_t plane = shape.product() / shape[0] / 3;
+    const auto channel_of = [&](std::int64_t i) { return i / plane % 3; };
+    const std::vector<double> values = x.to_vector<double>();
+    std::vector<double> expected = normalised(values, channel_of, 1e-5);
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      const auto channel = static_cast<std::size_t>(channel_of(static_cast<std::int64_t>(i)));
+      expected[i] = expected[i] * weight.to_vector<double>()[channel] + bias.to_vector<double>()[channel];
+    }
+    expect_near(batch_norm(x, weight, bias, mean, variance, {.momentum = 0.25}), expected, 1e-12, to_string(shape));
+
+    const double count = static_cast<double>(values.size()) / 3;
+    std::vector<double> means(3);
+    std::vector<double> squares(3);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      means[static_cast<std::size_t>(channel_of(static_cast<std::int64_t>(i)))] += values[i] / count;
+    }
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const auto channel = static_cast<std::size_t>(channel_of(static_cast<std::int64_t>(i)));
+      squares[channel] += (values[i] - means[channel]) * (values[i] - means[channel]);
+    }
+    std::vector<double> moved_mean;
+    std::vector<double> moved_variance;
+    for (std::size_t c = 0; c < 3; ++c) {
+      moved_mean.push_back(0.75 * 0.5 + 0.25 * means[c]);
+      moved_variance.push_back(0.75 * 2 + 0.25 * squares[c] / (count - 1));  // unbiased
+    }
+    expect_near(mean.value(), moved_mean, 1e-13, "running mean");
+    expect_near(variance.value(), moved_variance, 1e-12, "running variance");
+
+    // From then on, not trained, by the running ones; which stay.
+    std::vector<double> by_running;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const auto c = static_cast<std::size_t>(channel_of(static_cast<std::int64_t>(i)));
+      by_running.push_back((values[i] - moved_mean[c]) / std::sqrt(moved_variance[c] + 1e-5) *
+                               weight.to_vector<double>()[c] +
+                           bias.to_vector<double>()[c]);
+    }
+    expect_near(batch_norm(x, weight, bias, mean, variance, {.training = false}), by_running, 1e-12, "evaluation");
+    expect_near(mean.value(), moved_mean, 1e-13, "running mean after evaluation");
+  }
+}
+
+TEST(BatchNorm, TrainsTheSameInEagerAndAsAGraph) {
+  struct State {
+    Variable weight{ones({4}), "weight"};
+    Variable bias{zeros({4}), "bias"};
+    Variable mean{zeros({4}), "mean"};
+    Variable variance{ones({4}), "variance"};
+  };
+  const auto step_on = [](State& s) {
+    return [&s](const Tensor& x) {
+      auto loss = value_and_grad(
+          [&](const Tensor& t) { return sum(square(batch_norm(t, s.weight, s.bias, s.mean, s.variance) - 0.5)); },
+          {.weights = {s.weight, s.bias}});
+      auto result = loss(x);
+      s.weight.assign(s.weight.value() - result.weights[0] * 0.01);
+      s.bias.assign(s.bias.value() - result.weights[1] * 0.01);
+      return result.value;
+    };
+  };
+  State eager_state;
+  State graph_state;
+  auto eager = step_on(eager_state);
+  auto graph = jit(step_on(graph_state));
+  auto evaluate = [](State& s, const Tensor& x) {
+    return batch_norm(x, s.weight, s.bias, s.mean, s.variance, {.training = false});
+  };
+  auto evaluate_graph = jit([&](const Tensor& x) { return evaluate(graph_state, x); });
+  Rng rng(8);
+  for (int i = 0; i < 4; ++i) {
+    const Tensor x = rng.normal({3, 4, 5, 5}, 1, 2);
+    EXPECT_TRUE(bitwise_equal(eager(x), graph(x))) << i;
+    EXPECT_TRUE(bitwise_equal(eager_state.mean.value(), graph_state.mean.value())) << i;
+    EXPECT_TRUE(bitwise_equal(eager_state.variance.value(), graph_state.variance.value())) << i;
+    EXPECT_TRUE(bitwise_equal(eager_state.weight.value(), graph_state.weight.value())) << i;
+    EXPECT_TRUE(bitwise_equal(evaluate(eager_state, x), evaluate_graph(x))) << i;
+  }
+  EXPECT_GT(eager_state.mean.value().to_vector<float>()[0], 0.2F);  // they did move
+}
+
+TEST(BatchNorm, WithoutRunningStatisticsTheBatchIsAllThereIs) {
+  const Tensor x = Rng(1).normal({4, 2, 3});
+  const Tensor trained = batch_norm(x, {}, {}, {}, {});
+  EXPECT_TRUE(bitwise_equal(trained, batch_norm(x, {}, {}, {}, {}, {.training = false})));
+}
+
+TEST(BatchNorm, KeepsTheTypeOfItsStatistics) {
+  Variable mean(zeros({2}));
+  Variable variance(ones({2}));
+  const Tensor x = cast(Rng(1).normal({4, 2, 3}, 5), DType::bfloat16);
+  EXPECT_EQ(batch_norm(x, {}, {}, mean, variance).dtype(), DType::bfloat16);
+  EXPECT_EQ(batch_norm(x, {}, {}, mean, variance, {.training = false}).dtype(), DType::bfloat16);
+  EXPECT_EQ(mean.type().dtype, DType::float32);
+  EXPECT_NEAR(mean.value().to_vector<float>()[0], 5 * 0.1, 0.2);
+}
+
+TEST(BatchNorm, EmptyBatchLeavesTheStatistics) {
+  Variable mean(zeros({2}));
+  Variable variance(ones({2}));
+  EXPECT_EQ(batch_norm(zeros({0, 2, 3}), {}, {}, mean, variance).shape(), (Shape{0, 2, 3}));
+  EXPECT_THAT(mean.value().to_vector<float>(), Each(0));
+  EXPECT_THAT(variance.value().to_vector<float>(), Each(1));
+}
+
+template <class Fn>
+std::string refusal(Fn&& fn) {
+  try {
+    fn();
+  } catch (const Error& error) {
+    return error.what();
+  } catch (const std::exception& error) {
+    return std::string("another type of error: ") + error.what();
+  }
+  return "no error";
+}
+
+TEST(Normalisation, RefusesWhatMakesNoSense) {
+  const Tensor x = zeros({2, 4, 3});
+  Variable two(zeros({2}));
+  Variable four(zeros({4}));
+  EXPECT_THAT(refusal([&] { layer_norm(x, {4}); }), HasSubstr("f32[2,4,3] doesn't end in [4]"));
+  EXPECT_THAT(refusal([&] { layer_norm(x, {}); }), HasSubstr("doesn't end in []"));
+  EXPECT_THAT(refusal([&] { layer_norm(x, {2, 2, 4, 3}); }), HasSubstr("doesn't end in"));
+  EXPECT_THAT(refusal([&] { layer_norm(x, {3}, zeros({4})); }), HasSubstr("input 1 has not shape [3]"));
+  EXPECT_THAT(refusal([&] { layer_norm(x, {3}, zeros({3}), zeros({1, 3})); }), HasSubstr("input 2"));
+  EXPECT_THAT(refusal([&] { layer_norm(x, {3}, {}, {}, -1); }), HasSubstr("eps"));
+  EXPECT_THAT(refusal([&] { rms_norm(x, {3}, {}, NAN); }), HasSubstr("eps"));
+  EXPECT_THAT(refusal([&] { layer_norm(zeros({2, 3}, DType::int64), {3}); }), HasSubstr("floating-point"));
+  EXPECT_THAT(refusal([&] { group_norm(x, 3); }), HasSubstr("f32[2,4,3] in 3 groups"));
+  EXPECT_THAT(refusal([&] { group_norm(x, 0); }), HasSubstr("0 groups"));
+  EXPECT_THAT(refusal([&] { group_norm(x, 2, zeros({2})); }), HasSubstr("weight f32[2]"));
+  EXPECT_THAT(refusal([&] { batch_norm(zeros({4}), {}, {}, {}, {}); }), HasSubstr("no channels"));
+  EXPECT_THAT(refusal([&] { batch_norm(x, zeros({3}), {}, {}, {}); }), HasSubstr("weight f32[3]"));
+  EXPECT_THAT(refusal([&] { batch_norm(x, {}, {}, two, four); }), HasSubstr("running statistics f32[2]"));
+  EXPECT_THAT(refusal([&] { batch_norm(x, {}, {}, four, {}, {.training = false}); }), HasSubstr("only one"));
+  EXPECT_THAT(refusal([&] { batch_norm(zeros({1, 4}), {}, {}, four, four); }), HasSubstr("one element a channel"));
+}
+
+}  // namespace
+}  // namespace diptych
