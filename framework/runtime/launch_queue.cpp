@@ -174,7 +174,7 @@ void LaunchQueue::make_room(std::int64_t bytes) {
   std::uint64_t until = full ? released_ + kReleaseBatch : released_;
   std::int64_t left = in_flight_bytes_;
   for (std::uint64_t number = released_ + 1; number <= next_; ++number) {
-    const bool needed = number <= until || (left + bytes > kMostBytes / 2 && next_ - number + 1 >= kFewest);
+    const bool needed = number <= until || (left + bytes > kMostBytes && next_ - number + 1 >= kFewest);
     if (!needed) {
       break;
     }
