@@ -50,10 +50,10 @@ class Mixed final : public Program {
   }
 
  private:
-  static constexpr std::int64_t kBatch = 2, kLength = 64, kWidth = 128, kHeads = 4;
+  static constexpr std::int64_t kBatch = 2, kLength = 64, kWidth = 128, kHeads = 4, kHeadWidth = kWidth / kHeads;
 
   static Tensor attention_core(const Tensor& q, const Tensor& k, const Tensor& v) {
-    const double scale = 1 / std::sqrt(static_cast<double>(kWidth / kHeads));
+    const double scale = 1 / std::sqrt(static_cast<double>(kHeadWidth));
     return matmul(softmax(matmul(q * scale, transpose(k))), v);
   }
 
@@ -67,7 +67,7 @@ class Mixed final : public Program {
       down = add("down", std::make_shared<nn::Linear>(4 * kWidth, kWidth, rng));
     }
     Tensor forward(const Tensor& x) override {
-      const Tensor heads = reshape((*qkv)((*norm1)(x)), {kBatch, kLength, 3, kHeads, kWidth / kHeads});
+      const Tensor heads = reshape((*qkv)((*norm1)(x)), {kBatch, kLength, 3, kHeads, kHeadWidth});
       const std::vector<Tensor> parts = unbind(permute(heads, {2, 0, 3, 1, 4}));
       const Tensor mixed = core(parts[0], parts[1], parts[2]);
       const Tensor y = x + (*projection)(reshape(transpose(mixed, 1, 2), {kBatch, kLength, kWidth}));

@@ -12,12 +12,12 @@ using namespace diptych;
 
 namespace {
 
-constexpr std::int64_t kBatch = 2, kLength = 16, kWidth = 32, kHeads = 4;
+constexpr std::int64_t kBatch = 2, kLength = 16, kWidth = 32, kHeads = 4, kHeadWidth = kWidth / kHeads;
 
 using Core = std::function<Tensor(const Tensor& q, const Tensor& k, const Tensor& v)>;
 
 Tensor attention_core(const Tensor& q, const Tensor& k, const Tensor& v) {
-  const Tensor scores = matmul(q * (1 / std::sqrt(static_cast<double>(kWidth / kHeads))), transpose(k));
+  const Tensor scores = matmul(q * (1 / std::sqrt(static_cast<double>(kHeadWidth))), transpose(k));
   return matmul(softmax(scores), v);
 }
 
@@ -32,7 +32,7 @@ struct Block : nn::Module {
     down = add("down", std::make_shared<nn::Linear>(4 * kWidth, kWidth, rng));
   }
   Tensor forward(const Tensor& x) override {
-    const Tensor heads = reshape((*qkv)((*norm1)(x)), {kBatch, kLength, 3, kHeads, kWidth / kHeads});
+    const Tensor heads = reshape((*qkv)((*norm1)(x)), {kBatch, kLength, 3, kHeads, kHeadWidth});
     const std::vector<Tensor> parts = unbind(permute(heads, {2, 0, 3, 1, 4}));
     const Tensor mixed = core(parts[0], parts[1], parts[2]);
     const Tensor y = x + (*projection)(reshape(transpose(mixed, 1, 2), {kBatch, kLength, kWidth}));
