@@ -70,7 +70,7 @@ DigitsTraining::DigitsTraining(nn::ModulePtr model, std::unique_ptr<optim::Optim
 
 std::vector<Metric> DigitsTraining::metrics() {
   const NoGrad guard;
-  const Tensor hits = equal(argmax(model()(held_out_.inputs)), held_out_.labels);
+  const Tensor hits = equal(argmax(model()(held_out_.inputs), 1), held_out_.labels);
   return {{"held-out accuracy", mean(hits).item(), "fraction"}};
 }
 
