@@ -150,6 +150,9 @@ class Writer {
                    R"({{"ph":"C","pid":{},"tid":{},"ts":)",
                    trace_.pid, trace_.threads[counter.thread].tid);
     append(buffer_, {counter.time_ns});
+    if (counter.thread != 0) {  // counters are their thread's own; viewers would make one track of a name
+      fmt::format_to(out, R"(,"id":{})", trace_.threads[counter.thread].tid);
+    }
     fmt::format_to(out, R"(,"cat":"{}","name":{},"args":{{"value":{}}}}})",
                    chrome_category(trace_.label_of(counter).category), names_[counter.label], counter.value);
   }

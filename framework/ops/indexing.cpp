@@ -312,6 +312,10 @@ Tensor index_select(const Tensor& x, int axis, const Tensor& indices, Location w
   return apply_op(kIndexSelect, &attributes, where, x, as_indices(indices, where));
 }
 
+Tensor take(const Tensor& x, const Tensor& indices, Location where) {
+  return index_select(reshape(x, {-1}, where), 0, indices, where);
+}
+
 Tensor index_add(const Tensor& x, int axis, const Tensor& indices, const Tensor& source, Location where) {
   const AxisAttributes attributes{normalise_axis(axis, x.rank(), "index_add", where)};
   const DType dtype = promote(x.dtype(), source.dtype());

@@ -19,6 +19,8 @@ Tensor scatter_add(const Tensor& x, int axis, const Tensor& index, const Tensor&
 
 /// The slices of x at `indices` along an axis; the axis becomes the axes of `indices` (any number of them).
 Tensor index_select(const Tensor& x, int axis, const Tensor& indices, Location where = Location::current());
+/// The elements of x, counted row-major, at `indices`; the result has their shape.
+Tensor take(const Tensor& x, const Tensor& indices, Location where = Location::current());
 /// x with the slices of `source` added at `indices` along an axis, in their order; `source` has the shape of
 /// index_select(x, axis, indices).
 Tensor index_add(const Tensor& x, int axis, const Tensor& indices, const Tensor& source,

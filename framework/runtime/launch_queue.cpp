@@ -1,5 +1,6 @@
 #include "framework/runtime/launch_queue.h"
 
+#include <algorithm>
 #include <deque>
 #include <memory>
 #include <pthread.h>
@@ -26,24 +27,13 @@ void pause() noexcept {
 }
 
 /// About 20 microseconds, a few times what a wake-up costs; none where the other thread can't run meanwhile.
-int spins() noexcept {
+int most_spins() noexcept {
   static const int count = [] {
     cpu_set_t set;
     CPU_ZERO(&set);
     return sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) == 1 ? 0 : 1000;
   }();
   return count;
-}
-
-template <class Condition>
-bool spin_until(const Condition& condition) noexcept {
-  for (int i = spins(); i > 0; --i) {
-    if (condition()) {
-      return true;
-    }
-    pause();
-  }
-  return condition();
 }
 
 const Failure* keep(Failure failure) {
@@ -76,6 +66,24 @@ const Failure* describe_current_exception(const Launch& launch) {
 }
 
 }  // namespace
+
+template <class Condition>
+bool Patience::spin_until(const Condition& condition) noexcept {
+  if (skip_ > 0) {
+    --skip_;
+    return condition();
+  }
+  for (int i = most_spins(); i > 0; --i) {
+    if (condition()) {
+      penalty_ = 0;
+      return true;
+    }
+    pause();
+  }
+  penalty_ = std::min(2 * penalty_ + 1, kMostSkipped);
+  skip_ = penalty_;
+  return condition();
+}
 
 void throw_failure(const Failure& failure, bool at_call) {
   if (failure.internal) {
@@ -162,15 +170,15 @@ void LaunchQueue::wake_worker() noexcept {
 
 void LaunchQueue::make_room(std::int64_t bytes) {
   // Some more than needed, so that host and worker don't meet at every launch.
-  std::uint64_t until = released_ + (next_ - released_ == kCapacity ? kReleaseBatch : 0);
+  const bool full = next_ - released_ == kCapacity;
+  std::uint64_t until = full ? released_ + kReleaseBatch : released_;
   std::int64_t left = in_flight_bytes_;
   for (std::uint64_t number = released_ + 1; number <= next_; ++number) {
-    if (number > until) {
-      if (left + bytes <= kMostBytes || next_ - until < kFewest) {
-        break;
-      }
-      until = number;
+    const bool needed = number <= until || (left + bytes > kMostBytes / 2 && next_ - number + 1 >= kFewest);
+    if (!needed) {
+      break;
     }
+    until = number;
     left -= held(number).bytes;
   }
   await(until);
@@ -202,7 +210,7 @@ void LaunchQueue::await(std::uint64_t number) noexcept {
   if (worker_asleep_.load()) {
     wake_worker();
   }
-  if (spin_until(is_done)) {
+  if (host_patience_.spin_until(is_done)) {
     return;
   }
   std::unique_lock lock(mutex_);
@@ -243,7 +251,7 @@ const Failure* LaunchQueue::unreported() {
 
 void LaunchQueue::wait_from_outside(std::uint64_t number) {
   const auto is_done = [&] { return done_.load(std::memory_order_acquire) >= number; };
-  while (!spin_until(is_done)) {
+  while (!is_done()) {
     if (worker_asleep_.load()) {
       wake_worker();
     }
@@ -274,7 +282,7 @@ void LaunchQueue::work() noexcept {
 
 std::uint64_t LaunchQueue::next_work(std::uint64_t done) noexcept {
   const auto has_work = [&] { return submitted_.load() != done || stop_.load(); };
-  if (!spin_until(has_work)) {
+  if (!worker_patience_.spin_until(has_work)) {
     std::unique_lock lock(mutex_);
     worker_asleep_.store(true);
     work_.wait(lock, has_work);

@@ -54,6 +54,20 @@ struct Held {
   std::int64_t bytes = 0;  ///< of the output
 };
 
+/// Spins before it sleeps, as long as that pays: the more often it was in vain (both threads on one busy CPU, say), the
+/// more rarely it is tried.
+class Patience {
+ public:
+  /// False: sleep.
+  template <class Condition>
+  bool spin_until(const Condition& condition) noexcept;
+
+ private:
+  static constexpr int kMostSkipped = 31;
+  int penalty_ = 0;
+  int skip_ = 0;
+};
+
 /// A bounded ring of launches from one host thread to one launch thread, which runs them in order.
 ///
 /// Operands are released by the host, because blocks belong to the cache of the thread that frees them; and at fixed
@@ -139,6 +153,7 @@ class LaunchQueue {
   std::uint64_t known_done_ = 0;  ///< done_ as the host last saw it
   std::int64_t in_flight_bytes_ = 0;
   std::uint64_t waits_ = 0;
+  Patience host_patience_;
   std::uint32_t id_;
 
   alignas(64) std::atomic<std::uint64_t> submitted_{0};
@@ -150,6 +165,7 @@ class LaunchQueue {
   std::atomic<bool> has_failed_{false};
   std::atomic<std::int64_t> worker_allocations_{0};
   bool any_failure_ = false;  ///< the worker's own: ever
+  Patience worker_patience_;  ///< the worker's own
 
   alignas(64) std::mutex mutex_;  ///< of sleeping and of `failed_`
   std::condition_variable work_;

@@ -86,6 +86,17 @@ TEST(ChromeTrace, WritesCountersAndThreadNames) {
   EXPECT_TRUE(worker_named);
 }
 
+TEST(ChromeTrace, KeepsCountersOfThreadsApart) {
+  Trace trace = example();
+  ASSERT_GE(trace.threads.size(), 2U);
+  trace.counters = {trace.counters[0], trace.counters[0]};
+  trace.counters[0].thread = 0;
+  trace.counters[1].thread = 1;
+  const json counters = events(json::parse(written(trace)), "C");
+  EXPECT_FALSE(counters[0].contains("id"));
+  EXPECT_EQ(counters[1].at("id"), trace.threads[1].tid);
+}
+
 TEST(ChromeTrace, SurvivesHostileNames) {
   Trace trace = example();
   const std::string nasty = std::string("\"},{\\ \n\t\x01 </script> \xff\xc3 \xed\xa0\x80 {} {0}") + '\0' + "é";

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <map>
 #include <thread>
 
 #include <gmock/gmock.h>
@@ -409,6 +410,7 @@ TEST(Pipelined, ScopesNestAndSwitchBack) {
   EXPECT_EQ(dispatch(), Dispatch::direct);
 }
 
+#ifdef DIPTYCH_TRACE_POINTS
 TEST(PipelinedTraces, HaveKernelsOnTheLaunchThreadAndDispatchOnTheHost) {
   const PipelinedScope scope;
   const Tensor x = wave({32, 32}, 1);
@@ -432,6 +434,7 @@ TEST(PipelinedTraces, HaveKernelsOnTheLaunchThreadAndDispatchOnTheHost) {
   EXPECT_EQ(worker["matmul"], 20);
   EXPECT_EQ(worker["tanh"], 20);
 }
+#endif
 
 }  // namespace
 }  // namespace diptych::runtime
