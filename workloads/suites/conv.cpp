@@ -70,14 +70,14 @@ std::unique_ptr<Program> block_training(std::uint64_t seed) {
       [](const Tensor& output, const Tensor& target) { return mse_loss(output, target); }, std::vector{batch});
 }
 
-constexpr DigitsSchedule kDigitsSchedule{.batch = 64, .epochs = 10};
+constexpr DigitsSchedule kDigitsSchedule{.batch = 32, .epochs = 12};
 
 std::unique_ptr<Program> digits(std::uint64_t seed) {
   Rng rng(seed);
   const auto model = std::make_shared<nn::Sequential>(
-      std::vector<ModulePtr>{conv_norm(1, 16, 3, 1, rng), relu(), conv_norm(16, 32, 3, 1, rng), relu(),
-                             std::make_shared<nn::MaxPool2d>(Dims{2}), std::make_shared<nn::Flatten>(),
-                             std::make_shared<nn::Linear>(32 * 4 * 4, 10, rng)});
+      std::vector<ModulePtr>{conv_norm(1, 32, 3, 1, rng), relu(), std::make_shared<nn::MaxPool2d>(Dims{2}),  //
+                             conv_norm(32, 64, 3, 1, rng), relu(), std::make_shared<nn::Flatten>(),          //
+                             std::make_shared<nn::Linear>(64 * 4 * 4, 10, rng)});
   return std::make_unique<DigitsTraining>(model, std::make_unique<optim::Adam>(model->parameters(), 2e-3),
                                           split_digits({1, 8, 8}, seed), kDigitsSchedule, seed);
 }
@@ -116,7 +116,7 @@ std::vector<Workload> conv_suite() {
        .make = block_training},
       {.name = "conv/digits",
        .suite = "conv",
-       .title = "Digits classifier of 2 convolutions with batch norm, training step, batch 64, Adam",
+       .title = "Digits classifier of 2 convolutions with batch norm, training step, batch 32, Adam",
        .unit = "training step",
        .check_steps = kDigitsSchedule.steps(),
        .targets = {{"held-out accuracy", 0.98}},

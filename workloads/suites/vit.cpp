@@ -27,7 +27,7 @@ constexpr VitShape kTiny{.width = 192, .heads = 3, .blocks = 12, .mlp = 768, .cl
 constexpr VitShape kBase{.width = 768, .heads = 12, .blocks = 12, .mlp = 3072, .classes = 1000};
 constexpr VitShape kDigits{
     .image = 8, .channels = 1, .patch = 2, .width = 32, .heads = 4, .blocks = 2, .mlp = 64, .classes = 10};
-constexpr DigitsSchedule kDigitsSchedule{.batch = 64, .epochs = 16};
+constexpr DigitsSchedule kDigitsSchedule{.batch = 64, .epochs = 20};
 
 /// x + attention(norm(x))
 class AttentionBlock : public nn::Module {
@@ -110,7 +110,7 @@ std::unique_ptr<Program> reference_training(std::uint64_t seed) {
 std::unique_ptr<Program> digits(std::uint64_t seed) {
   Rng rng(seed);
   auto model = std::make_shared<VisionTransformer>(kDigits, rng);
-  auto optimizer = std::make_unique<optim::Adam>(model->parameters(), 3e-3);
+  auto optimizer = std::make_unique<optim::Adam>(model->parameters(), 1.5e-3);
   return std::make_unique<DigitsTraining>(model, std::move(optimizer), split_digits({1, 8, 8}, seed), kDigitsSchedule,
                                           seed);
 }
