@@ -136,7 +136,6 @@ void weight_gradient(const ConvolutionShape& shape, const T* x, const T* dy, T* 
   }
   const std::int64_t outputs_pitch = product_pitch(shape.outputs);
   const Workspace<T> transposed(depth * outputs_pitch);
-  const auto transpose = PerIsa<Transpose<T>>::active();
   std::vector<std::int64_t> at(static_cast<std::size_t>(std::max(kPositions, std::int64_t{1})));
   std::iota(at.begin(), at.end(), 0);
   for (std::int64_t group = 0; group < shape.groups; ++group) {
@@ -150,10 +149,10 @@ void weight_gradient(const ConvolutionShape& shape, const T* x, const T* dy, T* 
     gatherer.for_each_piece([&](const Piece& piece) {
       for (std::int64_t image = 0; image < piece.images; ++image) {
         const std::int64_t positions = piece.rows * piece.columns;
-        transpose(shape.outputs, positions,
-                  output + (piece.image + image) * shape.groups * shape.outputs * shape.output_plane() +
-                      piece.row * shape.columns.output + piece.column,
-                  shape.output_plane(), outputs.data() + image * positions * outputs_pitch, outputs_pitch);
+        transpose_matrix(shape.outputs, positions,
+                         output + (piece.image + image) * shape.groups * shape.outputs * shape.output_plane() +
+                             piece.row * shape.columns.output + piece.column,
+                         shape.output_plane(), outputs.data() + image * positions * outputs_pitch, outputs_pitch);
       }
       gatherer.for_each_block(piece, [&](std::int64_t begin, std::int64_t count, const T* gathered) {
         rows.clear();
@@ -165,7 +164,8 @@ void weight_gradient(const ConvolutionShape& shape, const T* x, const T* dy, T* 
       });
       first = false;
     });
-    transpose(depth, shape.outputs, transposed.data(), outputs_pitch, dweight + group * shape.outputs * depth, depth);
+    transpose_matrix(depth, shape.outputs, transposed.data(), outputs_pitch, dweight + group * shape.outputs * depth,
+                     depth);
   }
 }
 

@@ -1,5 +1,7 @@
 #include "framework/kernels/correlation.h"
 
+#include <numeric>
+
 #include "framework/kernels/product.h"
 #include "framework/kernels/runs.h"
 
@@ -85,6 +87,35 @@ struct GatherTap {
         }
       }
       std::fill(out + end, out + width, T(0));
+    }
+  }
+};
+
+/// packed[output][channel * taps + tap]: weights whose outputs lie closer together than their channels would be read in
+/// leaps.
+template <class T>
+struct PackWeights {
+  DIPTYCH_INLINE static void run(const Correlation<T>* c, const T* weights, std::int64_t outputs,
+                                 std::int64_t first_channel, std::int64_t channels, T* packed, std::int64_t pitch) {
+    const std::int64_t taps = c->taps();
+    const std::int64_t* offsets = c->tap_offsets.data();
+    for (std::int64_t channel = 0; channel < channels; ++channel) {
+      const T* in = weights + (first_channel + channel) * c->channel_step;
+      T* out = packed + channel * taps;
+      if (taps == 9) {
+        for (std::int64_t output = 0; output < outputs; ++output, in += c->output_step, out += pitch) {
+#pragma GCC unroll 9
+          for (std::int64_t tap = 0; tap < 9; ++tap) {
+            out[tap] = in[offsets[tap]];
+          }
+        }
+      } else {
+        for (std::int64_t output = 0; output < outputs; ++output, in += c->output_step, out += pitch) {
+          for (std::int64_t tap = 0; tap < taps; ++tap) {
+            out[tap] = in[offsets[tap]];
+          }
+        }
+      }
     }
   }
 };
@@ -183,8 +214,14 @@ void correlate(const Correlation<T>& c) {
     return;
   }
   const std::int64_t most_outputs = std::min(c.outputs, kOutputs);
-  const Gatherer<T> gatherer(c, std::clamp<std::int64_t>(kCached / (most_outputs + 288) / 16 * 16, 48, 512));
+  const Gatherer<T> gatherer(
+      c, std::clamp<std::int64_t>(kCached / (most_outputs + Gatherer<T>::kBlock) / 16 * 16, 48, 512));
   const Workspace<T> sums(most_outputs * gatherer.pitch());
+  const std::int64_t taps = c.taps();
+  const bool packs = c.output_step > 1 && c.channel_step > c.output_step;
+  const std::int64_t packed_pitch = product_pitch(std::min(Gatherer<T>::kBlock + 2 * taps, c.channels * taps));
+  const Workspace<T> packed(packs ? most_outputs * packed_pitch : 0);
+  const auto pack = PerIsa<PackWeights<T>>::active();
   const auto finish = PerIsa<Finish<T>>::active();
   std::vector<const T*> rows;
   std::vector<std::int64_t> at;
@@ -192,7 +229,7 @@ void correlate(const Correlation<T>& c) {
     const std::int64_t outputs = std::min(kOutputs, c.outputs - first);
     rows.clear();
     for (std::int64_t output = 0; output < outputs; ++output) {
-      rows.push_back(c.weights + (first + output) * c.output_step);
+      rows.push_back(packs ? packed.data() + output * packed_pitch : c.weights + (first + output) * c.output_step);
     }
     gatherer.for_each_piece([&](const Piece& piece) {
       if (c.channels == 0) {
@@ -200,8 +237,16 @@ void correlate(const Correlation<T>& c) {
       }
       gatherer.for_each_block(piece, [&](std::int64_t begin, std::int64_t count, const T* gathered) {
         at.clear();
-        for (std::int64_t k = begin; k < begin + count; ++k) {
-          at.push_back(k / c.taps() * c.channel_step + c.tap_offsets[static_cast<std::size_t>(k % c.taps())]);
+        if (packs) {
+          const std::int64_t channel = begin / taps;
+          pack(&c, c.weights + first * c.output_step, outputs, channel, (begin + count - 1) / taps + 1 - channel,
+               packed.data(), packed_pitch);
+          at.resize(static_cast<std::size_t>(count));
+          std::iota(at.begin(), at.end(), begin - channel * taps);
+        } else {
+          for (std::int64_t k = begin; k < begin + count; ++k) {
+            at.push_back(k / taps * c.channel_step + c.tap_offsets[static_cast<std::size_t>(k % taps)]);
+          }
         }
         product(ProductCall<T>{outputs, piece.positions(), count, rows.data(), at.data(), gathered, gatherer.pitch(),
                                sums.data(), gatherer.pitch(), begin > 0});

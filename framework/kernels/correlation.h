@@ -67,6 +67,9 @@ struct Piece {
 template <class T>
 class Gatherer {
  public:
+  /// Rows of the matrix in a block.
+  static constexpr std::int64_t kBlock = 288;
+
   /// Pieces have at most `positions`.
   Gatherer(const Correlation<T>& correlation, std::int64_t positions);
 
@@ -100,8 +103,6 @@ class Gatherer {
   std::int64_t pitch() const { return pitch_; }
 
  private:
-  static constexpr std::int64_t kBlock = 288;
-
   void gather(const Piece& piece, std::int64_t begin, std::int64_t count) const;
   PhasedPlane layout_of(const Piece& piece) const;
 
