@@ -136,15 +136,13 @@ void weight_gradient(const ConvolutionShape& shape, const T* x, const T* dy, T* 
   }
   const std::int64_t outputs_pitch = product_pitch(shape.outputs);
   const Workspace<T> transposed(depth * outputs_pitch);
-  std::vector<std::int64_t> at(static_cast<std::size_t>(std::max(kPositions, std::int64_t{1})));
-  std::iota(at.begin(), at.end(), 0);
   for (std::int64_t group = 0; group < shape.groups; ++group) {
     const Correlation<T> c = correlation_of(shape, group, x);
-    const Gatherer<T> gatherer(c, kPositions);
+    const Gatherer<T> gatherer(c, kPositions, Gatherer<T>::Columns::sparse);
     const Workspace<T> outputs(gatherer.most_positions() * outputs_pitch);
     std::fill_n(outputs.data(), gatherer.most_positions() * outputs_pitch, T(0));
     const T* output = dy + group * shape.outputs * shape.output_plane();
-    std::vector<const T*> rows;
+    std::vector<const T*> output_rows;
     bool first = true;
     gatherer.for_each_piece([&](const Piece& piece) {
       for (std::int64_t image = 0; image < piece.images; ++image) {
@@ -154,13 +152,15 @@ void weight_gradient(const ConvolutionShape& shape, const T* x, const T* dy, T* 
                              piece.row * shape.columns.output + piece.column,
                          shape.output_plane(), outputs.data() + image * positions * outputs_pitch, outputs_pitch);
       }
-      gatherer.for_each_block(piece, [&](std::int64_t begin, std::int64_t count, const T* gathered) {
-        rows.clear();
-        for (std::int64_t k = 0; k < count; ++k) {
-          rows.push_back(gathered + k * gatherer.pitch());
-        }
-        product(ProductCall<T>{count, shape.outputs, piece.positions(), rows.data(), at.data(), outputs.data(),
-                               outputs_pitch, transposed.data() + begin * outputs_pitch, outputs_pitch, !first});
+      const std::vector<std::int64_t> at = gatherer.at(piece);
+      output_rows.clear();
+      for (std::int64_t position = 0; position < piece.positions(); ++position) {
+        output_rows.push_back(outputs.data() + position * outputs_pitch);
+      }
+      gatherer.for_each_block(piece, [&](std::int64_t begin, const std::vector<const T*>& rows) {
+        product(ProductCall<T>{static_cast<std::int64_t>(rows.size()), shape.outputs, piece.positions(), rows.data(),
+                               at.data(), output_rows.data(), transposed.data() + begin * outputs_pitch, outputs_pitch,
+                               !first});
       });
       first = false;
     });

@@ -123,14 +123,14 @@ struct PackWeights {
 /// One line of sums goes to its place.
 template <class T>
 struct Finish {
-  DIPTYCH_INLINE static void run(std::int64_t rows, std::int64_t width, const T* sums, const T* bias, T* out,
-                                 std::int64_t row_step, std::int64_t column_step) {
-    if (width == row_step && column_step == 1) {
+  DIPTYCH_INLINE static void run(std::int64_t rows, std::int64_t width, std::int64_t sums_step, const T* sums,
+                                 const T* bias, T* out, std::int64_t row_step, std::int64_t column_step) {
+    if (width == row_step && width == sums_step && column_step == 1) {
       width *= rows;
       rows = 1;
     }
     const auto place = [&](auto value) __attribute__((always_inline)) {
-      for (std::int64_t row = 0; row < rows; ++row, sums += width, out += row_step) {
+      for (std::int64_t row = 0; row < rows; ++row, sums += sums_step, out += row_step) {
         if (column_step == 1) {
 #pragma GCC ivdep
           for (std::int64_t i = 0; i < width; ++i) {
@@ -154,15 +154,28 @@ struct Finish {
 }  // namespace
 
 template <class T>
-Gatherer<T>::Gatherer(const Correlation<T>& correlation, std::int64_t positions)
+Gatherer<T>::Gatherer(const Correlation<T>& correlation, std::int64_t positions, Columns columns)
     : correlation_(correlation),
-      most_(largest_piece(correlation.batch, correlation.rows.output, correlation.columns.output, positions)),
-      pitch_(product_pitch(most_.positions())),
-      in_phases_(correlation.taps() > 1 && layout_of(most_).is_reasonable()),
-      gathered_(std::min(kBlock, correlation.channels * correlation.taps()) * pitch_) {
-  if (in_phases_) {
-    phases_ = allocate_storage(static_cast<std::size_t>(most_.images * layout_of(most_).size()) * sizeof(T));
+      most_(largest_piece(correlation.batch, correlation.rows.output, correlation.columns.output, positions)) {
+  // Runs spare the copies. As dense columns they cost what is computed between the rows: that must be little, and it
+  // isn't for narrow planes.
+  constexpr std::int64_t kRunsBytes = std::int64_t{4} << 20;
+  const auto size_of = [](std::int64_t elements) { return static_cast<std::size_t>(elements) * sizeof(T); };
+  const PhasedPlane layout = layout_of(most_);
+  const std::int64_t taps = correlation.taps();
+  const std::int64_t planes = std::min(correlation.channels, kBlock / std::max<std::int64_t>(taps, 1) + 2);
+  in_phases_ = taps > 1 && layout.is_reasonable();
+  in_runs_ = in_phases_ && planes * most_.images <= kRunsBytes / static_cast<std::int64_t>(sizeof(T)) / layout.size() &&
+             (columns == Columns::sparse || (most_.images == 1 && 20 * layout.pitch <= 21 * most_.columns));
+  if (in_runs_) {
+    phases_ = allocate_storage(size_of(planes * most_.images * layout.size()));
+    return;
   }
+  if (in_phases_) {
+    phases_ = allocate_storage(size_of(most_.images * layout.size()));
+  }
+  pitch_ = product_pitch(most_.positions());
+  gathered_ = allocate_storage(size_of(std::min(kBlock, correlation.channels * taps) * pitch_));
 }
 
 template <class T>
@@ -172,7 +185,45 @@ PhasedPlane Gatherer<T>::layout_of(const Piece& piece) const {
 }
 
 template <class T>
-void Gatherer<T>::gather(const Piece& piece, std::int64_t begin, std::int64_t count) const {
+std::vector<std::int64_t> Gatherer<T>::at(const Piece& piece) const {
+  const std::int64_t step = row_step(piece);
+  const std::int64_t image_step = in_runs_ ? layout_of(piece).size() : piece.rows * piece.columns;
+  std::vector<std::int64_t> at;
+  for (std::int64_t image = 0; image < piece.images; ++image) {
+    for (std::int64_t row = 0; row < piece.rows; ++row) {
+      for (std::int64_t column = 0; column < piece.columns; ++column) {
+        at.push_back(image * image_step + row * step + column);
+      }
+    }
+  }
+  return at;
+}
+
+template <class T>
+void Gatherer<T>::find_runs(const Piece& piece, std::int64_t begin, std::vector<const T*>& rows) const {
+  const PhasedPlane layout = layout_of(piece);
+  const std::int64_t taps = correlation_.taps();
+  const auto fill = PerIsa<FillPhases<T>>::active();
+  T* own = static_cast<T*>(phases_->data());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const std::int64_t k = begin + static_cast<std::int64_t>(i);
+    const std::int64_t tap = k % taps;
+    if (i > 0 && tap == 0) {
+      own += piece.images * layout.size();
+    }
+    if (i == 0 || tap == 0) {
+      const T* plane = correlation_.source + piece.image * correlation_.image_step + k / taps * correlation_.plane_step;
+      std::fill_n(own, piece.images * layout.size(), T(0));
+      for (std::int64_t image = 0; image < piece.images; ++image) {
+        fill(&layout, plane + image * correlation_.image_step, own + image * layout.size());
+      }
+    }
+    rows[i] = own + layout.offset(tap / correlation_.columns.kernel, tap % correlation_.columns.kernel);
+  }
+}
+
+template <class T>
+void Gatherer<T>::gather(const Piece& piece, std::int64_t begin, std::vector<const T*>& rows) const {
   const PhasedPlane layout = layout_of(piece);
   const std::int64_t taps = correlation_.taps();
   const std::int64_t positions = piece.rows * piece.columns;
@@ -183,8 +234,10 @@ void Gatherer<T>::gather(const Piece& piece, std::int64_t begin, std::int64_t co
   if (in_phases_) {
     std::fill_n(phases, piece.images * layout.size(), T(0));
   }
-  T* out = gathered_.data();
-  for (std::int64_t k = begin; k < begin + count; ++k, out += pitch_) {
+  T* out = static_cast<T*>(gathered_->data());
+  for (std::size_t i = 0; i < rows.size(); ++i, out += pitch_) {
+    const std::int64_t k = begin + static_cast<std::int64_t>(i);
+    rows[i] = out;
     const std::int64_t tap = k % taps;
     const std::int64_t row_tap = tap / correlation_.columns.kernel;
     const std::int64_t column_tap = tap % correlation_.columns.kernel;
@@ -215,10 +268,12 @@ void correlate(const Correlation<T>& c) {
   }
   const std::int64_t most_outputs = std::min(c.outputs, kOutputs);
   const Gatherer<T> gatherer(
-      c, std::clamp<std::int64_t>(kCached / (most_outputs + Gatherer<T>::kBlock) / 16 * 16, 48, 512));
-  const Workspace<T> sums(most_outputs * gatherer.pitch());
+      c, std::clamp<std::int64_t>(kCached / (most_outputs + Gatherer<T>::kBlock) / 16 * 16, 48, 512),
+      Gatherer<T>::Columns::dense);
+  const std::int64_t pitch = product_pitch(gatherer.most_columns());
+  const Workspace<T> sums(most_outputs * pitch);
   const std::int64_t taps = c.taps();
-  const bool packs = c.output_step > 1 && c.channel_step > c.output_step;
+  const bool packs = c.output_step > 1 && taps <= Gatherer<T>::kBlock && c.channel_step > c.output_step;
   const std::int64_t packed_pitch = product_pitch(std::min(Gatherer<T>::kBlock + 2 * taps, c.channels * taps));
   const Workspace<T> packed(packs ? most_outputs * packed_pitch : 0);
   const auto pack = PerIsa<PackWeights<T>>::active();
@@ -233,9 +288,10 @@ void correlate(const Correlation<T>& c) {
     }
     gatherer.for_each_piece([&](const Piece& piece) {
       if (c.channels == 0) {
-        std::fill_n(sums.data(), outputs * gatherer.pitch(), T(0));
+        std::fill_n(sums.data(), outputs * pitch, T(0));
       }
-      gatherer.for_each_block(piece, [&](std::int64_t begin, std::int64_t count, const T* gathered) {
+      gatherer.for_each_block(piece, [&](std::int64_t begin, const std::vector<const T*>& read) {
+        const auto count = static_cast<std::int64_t>(read.size());
         at.clear();
         if (packs) {
           const std::int64_t channel = begin / taps;
@@ -248,13 +304,13 @@ void correlate(const Correlation<T>& c) {
             at.push_back(k / taps * c.channel_step + c.tap_offsets[static_cast<std::size_t>(k % taps)]);
           }
         }
-        product(ProductCall<T>{outputs, piece.positions(), count, rows.data(), at.data(), gathered, gatherer.pitch(),
-                               sums.data(), gatherer.pitch(), begin > 0});
+        product(ProductCall<T>{outputs, gatherer.columns(piece), count, rows.data(), at.data(), read.data(),
+                               sums.data(), pitch, begin > 0});
       });
       const std::int64_t positions = piece.rows * piece.columns;
       for (std::int64_t output = 0; output < outputs; ++output) {
         for (std::int64_t image = 0; image < piece.images; ++image) {
-          finish(piece.rows, piece.columns, sums.data() + output * gatherer.pitch() + image * positions,
+          finish(piece.rows, piece.columns, gatherer.row_step(piece), sums.data() + output * pitch + image * positions,
                  c.bias != nullptr ? c.bias + first + output : nullptr,
                  c.result + (piece.image + image) * c.result_image_step + (first + output) * c.result_plane_step +
                      piece.row * c.result_row_step + piece.column * c.result_column_step,

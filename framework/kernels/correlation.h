@@ -63,15 +63,21 @@ struct Piece {
   std::int64_t positions() const { return images * rows * columns; }
 };
 
-/// Writes what the taps read as a matrix ("im2col"), a row a channel and tap, a column a position; block by block.
+/// What the taps read as a matrix ("im2col"), a row a channel and tap, a column a position, block by block. Its rows
+/// are runs of padded planes where that does, else they are gathered.
 template <class T>
 class Gatherer {
  public:
   /// Rows of the matrix in a block.
   static constexpr std::int64_t kBlock = 288;
 
+  enum class Columns {
+    dense,   ///< column p is position p, or there are some more of them between the rows of a plane
+    sparse,  ///< wherever at() says
+  };
+
   /// Pieces have at most `positions`.
-  Gatherer(const Correlation<T>& correlation, std::int64_t positions);
+  Gatherer(const Correlation<T>& correlation, std::int64_t positions, Columns columns);
 
   /// Calls `fn(piece)`.
   template <class Fn>
@@ -88,29 +94,43 @@ class Gatherer {
     }
   }
 
-  /// Calls `fn(first row, rows, the rows)` for blocks of the piece's matrix, whose rows are pitch() apart.
+  /// Calls `fn(first row, pointers to the rows)` for blocks of the piece's matrix.
   template <class Fn>
   void for_each_block(const Piece& piece, const Fn& fn) const {
     const std::int64_t depth = correlation_.channels * correlation_.taps();
+    std::vector<const T*> rows;
     for (std::int64_t begin = 0; begin < depth; begin += kBlock) {
-      const std::int64_t count = std::min(kBlock, depth - begin);
-      gather(piece, begin, count);
-      fn(begin, count, gathered_.data());
+      rows.resize(static_cast<std::size_t>(std::min(kBlock, depth - begin)));
+      if (in_runs_) {
+        find_runs(piece, begin, rows);
+      } else {
+        gather(piece, begin, rows);
+      }
+      fn(begin, rows);
     }
   }
 
   std::int64_t most_positions() const { return most_.positions(); }
-  std::int64_t pitch() const { return pitch_; }
+  /// From one row of a plane to the next, in columns of the matrix.
+  std::int64_t row_step(const Piece& piece) const { return in_runs_ ? layout_of(piece).pitch : piece.columns; }
+  std::int64_t most_columns() const { return columns(most_); }
+  std::int64_t columns(const Piece& piece) const {
+    return in_runs_ ? (piece.rows - 1) * row_step(piece) + piece.columns : piece.positions();
+  }
+  /// The columns of the positions.
+  std::vector<std::int64_t> at(const Piece& piece) const;
 
  private:
-  void gather(const Piece& piece, std::int64_t begin, std::int64_t count) const;
+  void gather(const Piece& piece, std::int64_t begin, std::vector<const T*>& rows) const;
+  void find_runs(const Piece& piece, std::int64_t begin, std::vector<const T*>& rows) const;
   PhasedPlane layout_of(const Piece& piece) const;
 
   const Correlation<T>& correlation_;
   Piece most_;
-  std::int64_t pitch_;
-  bool in_phases_;
-  Workspace<T> gathered_;
+  bool in_phases_ = false;
+  bool in_runs_ = false;
+  std::int64_t pitch_ = 0;
+  StorageRef gathered_;
   StorageRef phases_;
 };
 

@@ -59,13 +59,13 @@ DIPTYCH_INLINE void product_tile(const ProductCall<T>& call, std::int64_t row, s
       sums[i][j] = Vector{};
     }
   }
-  const T* b = call.b + column;
+  const T* const* b = call.b;
   const std::int64_t* const end = call.at + call.depth;
-  for (const std::int64_t* at = call.at; at != end; ++at, b += call.b_pitch) {
+  for (const std::int64_t* at = call.at; at != end; ++at, ++b) {
     Vector right[width];
 #pragma GCC unroll 16
     for (int j = 0; j < width; ++j) {
-      right[j] = *reinterpret_cast<const Loose*>(b + j * lanes);
+      right[j] = *reinterpret_cast<const Loose*>(*b + column + j * lanes);
     }
 #pragma GCC unroll 16
     for (int i = 0; i < height; ++i) {

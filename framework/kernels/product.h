@@ -7,7 +7,7 @@ namespace diptych::kernels {
 /// Columns of a product are computed in whole vectors of so many.
 inline constexpr std::int64_t kProductStep = 16;
 
-/// c[i][j] = (accumulate ? c[i][j] : 0) + the sum over k of rows[i][at[k]] * b[k * b_pitch + j]: the left side is read
+/// c[i][j] = (accumulate ? c[i][j] : 0) + the sum over k of rows[i][at[k]] * b[k][j]: the left side is read
 /// where it lies, the right side and c have room for whole vectors. Each sum is one chain of fma in the order of k,
 /// whatever the tile, so the bits are the same on every instruction set.
 template <class T>
@@ -17,8 +17,7 @@ struct ProductCall {
   std::int64_t depth;
   const T* const* rows;
   const std::int64_t* at;
-  const T* b;
-  std::int64_t b_pitch;
+  const T* const* b;
   T* c;
   std::int64_t c_pitch;
   bool accumulate;
