@@ -107,13 +107,19 @@ DIPTYCH_INLINE void product_columns(const ProductCall<T>& call, std::int64_t col
   }
 }
 
-/// `bytes` of a vector register, and as many of them as `height` * 3 sums, three right sides and a left one take.
+/// In registers of `bytes`: as many as `height` * 3 sums, three right sides and a left one take, or the same for few
+/// rows.
 template <class T, int bytes, int height>
 struct Product {
   DIPTYCH_INLINE static void run(const ProductCall<T>* call) {
+    constexpr int kLanes = bytes / static_cast<int>(sizeof(T));
     ProductCall<T> whole = *call;
     whole.columns = (call->columns + kProductStep - 1) / kProductStep * kProductStep;
-    product_columns<T, bytes / static_cast<int>(sizeof(T)), height, 3>(whole, 0);
+    if (2 * whole.row_count <= height) {
+      product_columns<T, kLanes, height / 2, height == 8 ? 6 : 4>(whole, 0);
+    } else {
+      product_columns<T, kLanes, height, 3>(whole, 0);
+    }
   }
 };
 
