@@ -62,8 +62,11 @@ std::vector<std::string> names_of_default_set();
 
 // The suites, one file each.
 std::vector<Workload> mlp_suite();
+std::vector<Workload> conv_suite();
+std::vector<Workload> gpt_suite();
 std::vector<Workload> reference_suite();
 std::vector<Workload> attention_suite();
+std::vector<Workload> vit_suite();
 std::vector<Workload> micro_suite();
 
 }  // namespace diptych::workloads

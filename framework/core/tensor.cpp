@@ -1,6 +1,7 @@
 #include "framework/core/tensor.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -228,10 +229,14 @@ std::string to_string(const Tensor& tensor) {
   const std::vector<double> values = tensor.to_vector<double>();
   text += " {";
   for (std::size_t i = 0; i < std::min(values.size(), kShown); ++i) {
-    text += fmt::format("{}{}", i == 0 ? "" : ", ",
-                        is_floating(tensor.dtype()) && tensor.dtype() != DType::float64
-                            ? fmt::format("{}", static_cast<float>(values[i]))
-                            : fmt::format("{}", values[i]));
+    text += i == 0 ? "" : ", ";
+    if (std::isnan(values[i])) {
+      text += "nan";  // its sign is no part of the numerics contract
+    } else if (is_floating(tensor.dtype()) && tensor.dtype() != DType::float64) {
+      text += fmt::format("{}", static_cast<float>(values[i]));
+    } else {
+      text += fmt::format("{}", values[i]);
+    }
   }
   return text + (values.size() > kShown ? ", ...}" : "}");
 }

@@ -42,8 +42,8 @@ double degrees_of_freedom(std::int64_t elements, double correction) {
   return degrees > 0 ? degrees : 0;
 }
 
-/// The mean first, then squared deviations from it. In double; for doubles, whose mean is rounded itself, the
-/// deviations' mean is added to it.
+/// The mean first, then squared deviations from it, in double. The mean of doubles is rounded: what their deviations
+/// sum up to is taken off [Chan, Golub & LeVeque 1983, the corrected two-pass algorithm].
 template <bool root>
 struct Variance {
   template <class Elements, class T>
@@ -54,15 +54,13 @@ struct Variance {
     const double degrees = left > 0 ? left : 0;
     double means[Elements::kWidth];
     double sums[Elements::kWidth];
+    double rounding[Elements::kWidth] = {};
     elements.template pass<SumCombine, double>([](T x, int) { return static_cast<double>(x); }, means);
     for (int w = 0; w < elements.width(); ++w) {
       means[w] = means[w] / count;
     }
     if constexpr (std::is_same_v<T, double>) {
-      elements.template pass<SumCombine, double>([&](T x, int w) { return x - means[w]; }, sums);
-      for (int w = 0; w < elements.width(); ++w) {
-        means[w] = means[w] + sums[w] / count;
-      }
+      elements.template pass<SumCombine, double>([&](T x, int w) { return x - means[w]; }, rounding);
     }
     elements.template pass<SumCombine, double>(
         [&](T x, int w) {
@@ -71,7 +69,7 @@ struct Variance {
         },
         sums);
     for (int w = 0; w < elements.width(); ++w) {
-      const double variance = sums[w] / degrees;
+      const double variance = (sums[w] - rounding[w] * rounding[w] / count) / degrees;
       out[w] = static_cast<T>(root ? math::sqrt(variance) : variance);
     }
   }

@@ -17,6 +17,11 @@ TEST(Tensor, HoldsEveryElementType) {
   EXPECT_EQ(to_string(zeros({2, 0}, DType::boolean).type()), "bool[2,0]");
 }
 
+TEST(Tensor, TheTextOfANaNHasNoSign) {
+  EXPECT_EQ(to_string(Tensor::from({NAN, -NAN, -INFINITY, -0.0F}, {4})), "f32[4] {nan, nan, -inf, -0}");
+  EXPECT_EQ(to_string(Tensor::from({-static_cast<double>(NAN)}, {})), "f64[] {nan}");
+}
+
 TEST(Tensor, CopiesShareElements) {
   const Tensor a = full({3}, 1);
   const Tensor b = a;

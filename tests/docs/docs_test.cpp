@@ -1,5 +1,6 @@
 // Documents that are made from the code are current, and links lead somewhere.
 
+#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <regex>
@@ -42,8 +43,28 @@ TEST(Documents, ExamplesOfControlFlowAreCompiled) {
   EXPECT_EQ(blocks, 4);
 }
 
+/// Headings as links name them: lower case, spaces as hyphens, without punctuation.
+std::vector<std::string> anchors_of(const std::string& page) {
+  std::vector<std::string> anchors;
+  std::istringstream lines(page);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("#")) {
+      continue;
+    }
+    anchors.emplace_back();
+    for (const char c : line.substr(line.find_first_not_of("# "))) {
+      if (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-') {
+        anchors.back() += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+      } else if (c == ' ') {
+        anchors.back() += '-';
+      }
+    }
+  }
+  return anchors;
+}
+
 TEST(Documents, LinksLeadSomewhere) {
-  const std::regex link(R"(\]\(([^)#: ]+)\))");
+  const std::regex link(R"(\]\(([^)#: ]+)(#([^) ]+))?\))");
   std::vector<fs::path> pages = {fs::path(DIPTYCH_SOURCE) / "README.md", fs::path(DIPTYCH_SOURCE) / "CONTRIBUTING.md"};
   for (const auto& entry : fs::directory_iterator(fs::path(DIPTYCH_SOURCE) / "docs")) {
     if (entry.path().extension() == ".md") {
@@ -53,7 +74,11 @@ TEST(Documents, LinksLeadSomewhere) {
   for (const fs::path& page : pages) {
     const std::string text = text_of(page);
     for (std::sregex_iterator match(text.begin(), text.end(), link), end; match != end; ++match) {
-      EXPECT_TRUE(fs::exists(page.parent_path() / (*match)[1].str())) << page << " links to " << (*match)[1];
+      const fs::path target = page.parent_path() / (*match)[1].str();
+      EXPECT_TRUE(fs::exists(target)) << page << " links to " << (*match)[1];
+      if ((*match)[3].matched) {
+        EXPECT_THAT(anchors_of(text_of(target)), ::testing::Contains((*match)[3].str())) << page << " links to it";
+      }
     }
   }
 }

@@ -38,10 +38,12 @@ std::string output_of(const std::vector<std::string>& arguments) {
 
 TEST(List, WorkloadsArmsPassesOps) {
   const std::string all = output_of({"list"});
-  for (const char* name : {"mlp/digits", "mlp/simplenet", "reference/rigid-512", "reference/rigid-32", "micro/dispatch",
+  for (const char* name : {"mlp/digits", "mlp/simplenet", "attention/sdpa-causal-2048", "vit/b16", "conv/resnet18",
+                           "gpt/mini", "reference/rigid-512", "reference/rigid-32", "micro/dispatch",
                            "micro/dispatch-tape", "micro/fusion", "eager", "replay", "graph"}) {
     EXPECT_THAT(all, HasSubstr(name));
   }
+  EXPECT_THAT(all, AllOf(HasSubstr("* mlp/digits "), HasSubstr("  vit/b16 ")));  // in the default set, and not
   EXPECT_THAT(output_of({"list", "--suite", "mlp"}),
               AllOf(HasSubstr("mlp/digits"), HasSubstr("mlp/simplenet"), Not(HasSubstr("micro/"))));
   EXPECT_THAT(output_of({"list", "--passes"}), AllOf(HasSubstr("cse"), HasSubstr("dce"), HasSubstr("memory-plan")));

@@ -26,6 +26,9 @@ const Case kCases[] = {
     {"mlp/simplenet", torch_reference::simplenet_step, 8},
     {"attention/block", torch_reference::attention_block, 8},
     {"attention/block-train", torch_reference::attention_block_gradients, 4},
+    {"vit/reference-b1", [] { return torch_reference::vit_reference(1); }, 8},
+    {"vit/reference-b32", [] { return torch_reference::vit_reference(32); }, 1},
+    {"vit/reference-train", [] { return torch_reference::vit_reference_step(32); }, 1},
 };
 
 double seconds_of(const Step& step, int calls) {

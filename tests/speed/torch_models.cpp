@@ -126,16 +126,16 @@ std::function<void()> attention_block_gradients() {
   };
 }
 
-std::function<void()> vit_reference(std::int64_t batch) {
-  return inference(Vit(), torch::randn({batch, 3, 224, 224}));
-}
+std::function<void()> vit_reference(std::int64_t batch) { return inference(Vit(), torch::randn({batch, 3, 224, 224})); }
 
 std::function<void()> vit_reference_step(std::int64_t batch) {
   Vit model;
   auto optimizer = std::make_shared<torch::optim::Adam>(model->parameters(), torch::optim::AdamOptions(1e-3));
   return training(
       model, optimizer,
-      [](const torch::Tensor& logits, const torch::Tensor& labels) { return torch::cross_entropy_loss(logits, labels); },
+      [](const torch::Tensor& logits, const torch::Tensor& labels) {
+        return torch::cross_entropy_loss(logits, labels);
+      },
       torch::randn({batch, 3, 224, 224}), torch::randint(100, {batch}, torch::kLong));
 }
 

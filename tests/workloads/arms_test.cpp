@@ -1,10 +1,12 @@
-// Every workload under every arm: the same bits from the same seed, others from another.
+// Every workload but the costly ones (suites_test.cpp) under every arm: the same bits from the same seed, others from
+// another.
 
 #include <algorithm>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/workloads/costly.h"
 #include "workloads/arms/arm.h"
 
 namespace diptych::workloads {
@@ -107,7 +109,13 @@ std::vector<std::string> workload_names() {
   return names;
 }
 
-INSTANTIATE_TEST_SUITE_P(Suites, EveryWorkload, ::testing::ValuesIn(workload_names()), [](const auto& test) {
+std::vector<std::string> light_names() {
+  std::vector<std::string> names = workload_names();
+  std::erase_if(names, [](const std::string& name) { return testing::is_costly(*find_workload(name)); });
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Suites, EveryWorkload, ::testing::ValuesIn(light_names()), [](const auto& test) {
   std::string name = test.param;
   std::replace_if(
       name.begin(), name.end(), [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');

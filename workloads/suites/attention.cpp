@@ -96,15 +96,15 @@ std::vector<Workload> attention_suite() {
   };
   for (const bool is_causal : {false, true}) {
     for (const std::int64_t length : {64, 128, 256, 512, 1024, 2048}) {
-      suite.push_back({.name = fmt::format("attention/sdpa{}-{}", is_causal ? "-causal" : "", length),
-                       .suite = "attention",
-                       .title = fmt::format("Scaled dot product attention{}, 8 heads, {}x64",
-                                            is_causal ? ", causal" : "", length),
-                       .unit = "call",
-                       .check_steps = 1,
-                       .make = [length, is_causal](std::uint64_t seed) {
-                         return std::make_unique<DotProduct>(seed, length, is_causal);
-                       }});
+      suite.push_back(
+          {.name = fmt::format("attention/sdpa{}-{}", is_causal ? "-causal" : "", length),
+           .suite = "attention",
+           .title = fmt::format("Scaled dot product attention{}, 8 heads, {}x64", is_causal ? ", causal" : "", length),
+           .unit = "call",
+           .check_steps = 1,
+           .make = [length, is_causal](std::uint64_t seed) {
+             return std::make_unique<DotProduct>(seed, length, is_causal);
+           }});
     }
   }
   return suite;

@@ -28,8 +28,8 @@ std::unique_ptr<Program> simplenet(std::uint64_t seed) {
   auto optimizer = std::make_unique<optim::SGD>(model->parameters(), 0.1, 0.9);
   const Training::Batch batch{rng.normal({kBatch, kWidth}), rng.normal({kBatch, kWidth})};
   return std::make_unique<Training>(
-      model, std::move(optimizer),
-      [](const Tensor& output, const Tensor& target) { return mse_loss(output, target); }, std::vector{batch});
+      model, std::move(optimizer), [](const Tensor& output, const Tensor& target) { return mse_loss(output, target); },
+      std::vector{batch});
 }
 
 }  // namespace

@@ -21,17 +21,19 @@ std::vector<Training::Batch> batches_of(const data::Dataset& dataset, const Digi
 
 }  // namespace
 
-Inference::Inference(nn::ModulePtr model, Tensor input) : model_(std::move(model)), input_{std::move(input)} {}
+Inference::Inference(nn::ModulePtr model, Tensor input) : model_(std::move(model)), input_{std::move(input)} {
+  model_->eval();
+}
 
-Variables Inference::state() const { return model_->parameters(); }
+Variables Inference::state() const { return model_->state(); }
 
 Training::Training(nn::ModulePtr model, std::unique_ptr<optim::Optimizer> optimizer, Loss loss,
                    std::vector<Batch> batches)
     : model_(std::move(model)),
       optimizer_(std::move(optimizer)),
-      step_(value_and_grad(Loss([this, loss = std::move(loss)](const Tensor& x,
-                                                               const Tensor& y) { return loss((*model_)(x), y); }),
-                           {.arguments = {}, .weights = model_->parameters()})),
+      step_(value_and_grad(
+          Loss([this, loss = std::move(loss)](const Tensor& x, const Tensor& y) { return loss((*model_)(x), y); }),
+          {.arguments = {}, .weights = model_->parameters()})),
       batches_(std::move(batches)) {}
 
 std::span<const Tensor> Training::inputs(std::int64_t step) {
@@ -45,15 +47,21 @@ std::vector<Tensor> Training::body(std::span<const Tensor> inputs) {
 }
 
 Variables Training::state() const {
-  Variables all = model_->parameters();
+  Variables all = model_->state();
   const Variables& optimizer_state = optimizer_->state();
   all.insert(all.end(), optimizer_state.begin(), optimizer_state.end());
   return all;
 }
 
-Tensor classification_loss(const Tensor& logits, const Tensor& labels) {
-  return cross_entropy(logits, labels);
+Tensor Training::evaluate(const Tensor& x) {
+  const NoGrad guard;
+  model_->eval();
+  Tensor output = (*model_)(x);
+  model_->train();
+  return output;
 }
+
+Tensor classification_loss(const Tensor& logits, const Tensor& labels) { return cross_entropy(logits, labels); }
 
 data::Split split_digits(const Shape& shape, std::uint64_t seed) {
   Shape all{digits().size()};
@@ -69,8 +77,7 @@ DigitsTraining::DigitsTraining(nn::ModulePtr model, std::unique_ptr<optim::Optim
       held_out_(digits.test) {}
 
 std::vector<Metric> DigitsTraining::metrics() {
-  const NoGrad guard;
-  const Tensor hits = equal(argmax(model()(held_out_.inputs), 1), held_out_.labels);
+  const Tensor hits = equal(argmax(evaluate(held_out_.inputs), -1), held_out_.labels);
   return {{"held-out accuracy", mean(hits).item(), "fraction"}};
 }
 

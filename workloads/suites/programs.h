@@ -32,7 +32,8 @@ class Training : public Program {
   Variables state() const override;
 
  protected:
-  nn::Module& model() { return *model_; }
+  /// The model's output in evaluation mode.
+  Tensor evaluate(const Tensor& x);
 
  private:
   nn::ModulePtr model_;

@@ -21,7 +21,8 @@ std::vector<std::string> names_where(Predicate chosen) {
 const std::vector<Workload>& all_workloads() {
   static const std::vector<Workload> all = [] {
     std::vector<Workload> list;
-    for (const auto& suite : {mlp_suite, attention_suite, reference_suite, micro_suite}) {
+    for (const auto& suite :
+         {mlp_suite, attention_suite, vit_suite, conv_suite, gpt_suite, reference_suite, micro_suite}) {
       std::vector<Workload> part = suite();
       std::move(part.begin(), part.end(), std::back_inserter(list));
     }
