@@ -116,7 +116,8 @@ class Program {
   void add_run() {
     CLI::App* verb = add_verb("run", "Measure; writes run.json, report.html, summary.md, traces and pictures",
                               [this] { return run(run_); });
-    verb->add_option("workload", run_.workloads, "Workloads, suites, or all (the default set: starred in `diptych list`)");
+    verb->add_option("workload", run_.workloads,
+                     "Workloads, suites, or all (the default set: starred in `diptych list`)");
     auto* sizes = verb->add_option_group("size");
     for (const char* size : {"quick", "standard", "certify"}) {
       const char* help = std::string_view(size) == "quick" ? "3 processes x 6 rounds: indications, no verdict (default)"
@@ -132,7 +133,8 @@ class Program {
         ->delimiter(',')
         ->allow_extra_args(false);
     add_seed(verb, run_.seed, "Of inputs, models and schedule");
-    verb->add_option("--filter", run_.filter, "Only workloads that match this regular expression (without names: of all)");
+    verb->add_option("--filter", run_.filter,
+                     "Only workloads that match this regular expression (without names: of all)");
     verb->add_option("--out", run_.out, "Where run folders are made")->capture_default_str();
     verb->footer("What stands behind -- goes to Google Benchmark, which hosts the measuring processes.");
   }

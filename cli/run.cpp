@@ -67,8 +67,8 @@ class Run {
  public:
   explicit Run(const RunOptions& options) : options_(options) {
     const bool all = options.workloads.empty() && !options.filter.empty();  // a filter alone chooses from all
-    plan_.workloads = filtered(all ? workloads::names_of_suite("all") : resolve_workloads(options.workloads),
-                               options.filter);
+    plan_.workloads =
+        filtered(all ? workloads::names_of_suite("all") : resolve_workloads(options.workloads), options.filter);
     plan_.arms = resolve_arms(options.arms);
     plan_.seed = options.seed;
     plan_.benchmark_options = checked(options.benchmark_options);

@@ -25,8 +25,8 @@ struct ThreadContext {
   bool save_all = false;  ///< the tape keeps every input and output: forward mode will read them
   Mode mode = Mode::eager;
   std::vector<VariableRead>* variable_reads = nullptr;  ///< if set, notes the variables that are used
-  std::uint64_t dispatches = 0;                  ///< ops that this thread has applied
-  runtime::LaunchQueue* launch_queue = nullptr;  ///< eager kernels go there, or null: they run on the spot
+  std::uint64_t dispatches = 0;                         ///< ops that this thread has applied
+  runtime::LaunchQueue* launch_queue = nullptr;         ///< eager kernels go there, or null: they run on the spot
 };
 
 inline constinit thread_local ThreadContext thread_context{};

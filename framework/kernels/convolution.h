@@ -23,11 +23,12 @@ struct ConvolutionShape {
   std::int64_t depth() const { return channels * taps(); }
 };
 
-/// Dense f32 or f64. Groups of few channels are computed directly; all else is gathered ("im2col") into a workspace of
-/// bounded size and multiplied by single-threaded BLAS, in pieces that depend on the shape alone. `bias` may be null.
+/// Dense f32 or f64; `bias` may be null. Groups of few channels are computed directly, all else as products of weights
+/// and what the taps read (correlation.h), in blocks that depend on the shape alone: the same bits on every instruction
+/// set. The workspace is bounded, but for a copy of dweight.
 void convolution(const ConvolutionShape& shape, DType dtype, const void* x, const void* weight, const void* bias,
                  void* y);
-/// The transpose in x: dx from dy and weight.
+/// The transpose in x: dx from dy and weight. Around dy too, padding cells are zeros to arithmetic.
 void convolution_input_gradient(const ConvolutionShape& shape, DType dtype, const void* dy, const void* weight,
                                 void* dx);
 /// The transpose in weight: dweight from x and dy.

@@ -240,7 +240,6 @@ const Op kConv2d{{.name = "conv2d",
                     }
                     return total;
                   },
-                  .layout_sensitive = true,
                   .flops = [](const InferCall& call,
                               const TensorType& /*output*/) { return convolution_flops(shape_of_convolution(call)); },
                   .samples =
@@ -295,7 +294,6 @@ const Op kInputGradient{
      },
      .saves = {.inputs = 3},
      .linear = 3,
-     .layout_sensitive = true,
      .flops =
          [](const InferCall& call, const TensorType& /*output*/) {
            TensorType output;
@@ -325,7 +323,6 @@ const Op kWeightGradient{
      },
      .saves = {.inputs = 3},
      .linear = 3,
-     .layout_sensitive = true,
      .flops =
          [](const InferCall& call, const TensorType& /*output*/) {
            TensorType output;

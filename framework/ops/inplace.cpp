@@ -51,6 +51,8 @@ void write(const Tensor& x, Tensor value, Location where) {
     const NoGrad guard;
     value = copy(value, where);  // it may read what was written a moment ago
   }
+  make_ready(body);
+  make_ready(*value.body());
   const TensorBody& source = *value.body();
   const Operand from{source.data, &source.type, &source.strides, source.contiguous};
   const Operand to{body.data, &body.type, &body.strides, body.contiguous};

@@ -211,8 +211,8 @@ DIPTYCH_INLINE T softplus_tail(T x) {
 struct BceWithLogits {
   template <class T>
   DIPTYCH_INLINE static T apply(T x, T target) {
-    const T positive = x > T(0) ? x : T(0);
-    return (positive - x * target) + softplus_tail(x);  // a NaN comes through the tail
+    const T slope = (x > T(0) ? T(1) : T(0)) - target;
+    return x * slope + softplus_tail(x);  // a NaN comes through the tail
   }
 };
 const Op kBceWithLogits{{.name = "bce_with_logits",

@@ -4,8 +4,8 @@
 
 /// Random tensors and dropout. The numbers depend on the generator's seed, on how many draws it made before, and on an
 /// element's position (row-major), and on nothing else: eager, graph, every instruction set and any number of threads
-/// give the same ones, and a longer draw begins with the elements of a shorter one. Two draws in one expression happen in
-/// an order that C++ leaves open: name the first.
+/// give the same ones, and a longer draw begins with the elements of a shorter one. Two draws in one expression happen
+/// in an order that C++ leaves open: name the first.
 namespace diptych {
 
 /// A counter-based generator, Philox 4x32-10. Its state is a variable: a graph that draws reads and writes it as any

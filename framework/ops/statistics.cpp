@@ -42,8 +42,8 @@ double degrees_of_freedom(std::int64_t elements, double correction) {
   return degrees > 0 ? degrees : 0;
 }
 
-/// The mean first, then squared deviations from it, in double. The mean of doubles is rounded: what their deviations sum
-/// up to is taken off [Chan, Golub & LeVeque 1983, the corrected two-pass algorithm].
+/// The mean first, then squared deviations from it, in double. The mean of doubles is rounded: what their deviations
+/// sum up to is taken off [Chan, Golub & LeVeque 1983, the corrected two-pass algorithm].
 template <bool root>
 struct Variance {
   template <class Elements, class T>

@@ -101,6 +101,14 @@ std::vector<Case> grid() {
   cases.push_back({70, 3, 4, 5, 5, 3, 3, {{1}, {1}, {1}, 1}});          // several shared products
   cases.push_back({1, 300, 90, 90, 2, 3, 3, {{1}, {1}, {1}, 1}});       // a plane in pieces
   cases.push_back({1, 8, 11, 300, 8, 3, 3, {{1}, {1}, {1}, 8}});
+  cases.push_back({1, 2, 4, 1100, 3, 3, 3, {{1}, {1}, {1}, 1}});          // a row in pieces
+  cases.push_back({2, 40, 13, 60, 19, 3, 3, {{1}, {1}, {1}, 1}});         // wide rows, several blocks of channels
+  cases.push_back({2, 5, 23, 61, 21, 7, 7, {{2}, {3}, {1}, 1}});          // a block ends within a channel's taps
+  cases.push_back({3, 70, 9, 9, 35, 3, 3, {{2}, {1}, {1}, 1}});           // images and channels don't fill their blocks
+  cases.push_back({1, 1, 22, 24, 2, 20, 21, {{1}, {2}, {1}, 1}});         // more taps than a block has rows
+  cases.push_back({2, 1, 5, 5, 1030, 1, 1, {}});                          // more outputs than a pass
+  cases.push_back({1, 2, 3, 3, 2, 2, 2, {{90}, {100}, {100}, 1}});        // most of all cells are padding
+  cases.push_back({2, 3, 12, 10, 5, 3, 4, {{4, 6}, {1, 2}, {6, 4}, 1}});  // stride and dilation share a factor
   return cases;
 }
 
@@ -182,6 +190,59 @@ TEST(Conv2d, HandComputed) {
   EXPECT_THAT(conv2d(x, w).to_vector<float>(), ElementsAre(-4, -4, -4, -4));
   EXPECT_THAT(conv2d(x, w, Tensor::from({10.0F}, {1}), {.stride = {2}, .padding = {1}}).to_vector<float>(),
               ElementsAre(9, 7, 3, 6));
+}
+
+class BitsOfConvolutions : public ::testing::TestWithParam<Case> {};
+
+TEST_P(BitsOfConvolutions, AreTheSameOnEveryInstructionSet) {
+  const Case& c = GetParam();
+  for (const DType dtype : {DType::float32, DType::float64}) {
+    Rng rng(5);
+    const Tensor x = rng.normal({c.batch, c.channels, c.height, c.width}, 0, 1, dtype);
+    const Tensor w = rng.normal({c.outputs, c.channels / c.options.groups, c.kernel_h, c.kernel_w}, 0, 1, dtype);
+    const Tensor b = rng.normal({c.outputs}, 0, 1, dtype);
+    const Tensor dy = rng.normal({c.batch, c.outputs, result_size(c).height, result_size(c).width}, 0, 1, dtype);
+    const auto results = [&] {
+      return std::vector<Tensor>{conv2d(x, w, b, c.options),
+                                 conv2d_input_gradient(dy, w, {c.height, c.width}, c.options),
+                                 conv2d_weight_gradient(x, dy, {c.kernel_h, c.kernel_w}, c.options)};
+    };
+    const Isa best = active_isa();
+    set_isa(Isa::generic);
+    const std::vector<Tensor> expected = results();
+    for (const Isa isa : {Isa::avx2, Isa::avx512}) {
+      if (is_supported(isa)) {
+        set_isa(isa);
+        const std::vector<Tensor> actual = results();
+        for (std::size_t i = 0; i < expected.size(); ++i) {
+          EXPECT_TRUE(bitwise_equal(actual[i], expected[i])) << kIsaNames[static_cast<std::size_t>(isa)] << ' ' << i;
+        }
+      }
+    }
+    set_isa(best);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, BitsOfConvolutions,
+                         ::testing::Values(Case{1, 33, 12, 56, 21, 3, 3, {{1}, {1}, {1}, 1}},
+                                           Case{3, 37, 7, 7, 50, 3, 3, {{1}, {1}, {1}, 1}},
+                                           Case{2, 33, 15, 15, 13, 3, 3, {{2}, {1}, {1}, 1}},
+                                           Case{1, 3, 40, 120, 10, 7, 7, {{2}, {3}, {1}, 1}},
+                                           Case{2, 70, 6, 6, 65, 1, 1, {{2}, {0}, {1}, 1}},
+                                           Case{1, 300, 5, 5, 17, 1, 1, {}}),
+                         name_of_case);
+
+// A sum of 4608 products of normal numbers is itself about 68: its error must be that of blocks, not of one long chain.
+TEST(Conv2d, IsAccurateForDeepSums) {
+  const Tensor x = Rng(1).normal({1, 512, 7, 7}, 0, 1, DType::float64);
+  const Tensor w = Rng(2).normal({64, 512, 3, 3}, 0, 1, DType::float64);
+  const Tensor exact = conv2d(x, w, {}, {.padding = {1}});
+  const Tensor rounded = conv2d(cast(x, DType::float32), cast(w, DType::float32), {}, {.padding = {1}});
+  const Tensor inputs = cast(cast(x, DType::float32), DType::float64);
+  const Tensor weights = cast(cast(w, DType::float32), DType::float64);
+  const Tensor of_rounded = conv2d(inputs, weights, {}, {.padding = {1}});
+  EXPECT_LT(max(abs(sub(cast(rounded, DType::float64), of_rounded))).to_vector<double>()[0], 1.5e-4);
+  EXPECT_LT(max(abs(sub(exact, of_rounded))).to_vector<double>()[0], 1e-4);
 }
 
 TEST(Conv2d, BiasGradientIsTheSum) {
@@ -324,6 +385,15 @@ TEST(Conv2d, WorkspaceIsBounded) {
   const std::int64_t before = allocator::stats().bytes_in_use;
   conv2d(x, w);
   EXPECT_LT(allocator::stats().peak_bytes - before, std::int64_t{24} << 20);
+  const Tensor dy = zeros({1, 1, 510, 510});
+  for (const bool of_input : {false, true}) {
+    allocator::trim();
+    allocator::reset_peak();
+    const std::int64_t start = allocator::stats().bytes_in_use;
+    of_input ? conv2d_input_gradient(dy, w, {512, 512}) : conv2d_weight_gradient(x, dy, {3, 3});
+    const std::int64_t result = of_input ? 64 * 512 * 512 * 4 : 0;
+    EXPECT_LT(allocator::stats().peak_bytes - start, 2 * result + (std::int64_t{24} << 20)) << of_input;
+  }
 }
 
 }  // namespace

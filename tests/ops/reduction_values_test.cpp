@@ -275,7 +275,8 @@ TEST(ReductionValues, NormsAtZeroHaveNoGradient) {
                 ElementsAre(0, 0))
         << p;
   }
-  EXPECT_THAT(doubles(grad([](const Tensor& x) { return norm(x); })(f64({3, 0, -4}, {3}))), ElementsAre(DoubleEq(0.6), 0, DoubleEq(-0.8)));
+  EXPECT_THAT(doubles(grad([](const Tensor& x) { return norm(x); })(f64({3, 0, -4}, {3}))),
+              ElementsAre(DoubleEq(0.6), 0, DoubleEq(-0.8)));
   EXPECT_THAT(message_of<ShapeError>([] { norm(zeros({2}), 0); }), HasSubstr("p > 0"));
   EXPECT_THAT(message_of<ShapeError>([] { norm(zeros({2}), kNan); }), HasSubstr("p > 0"));
   EXPECT_TRUE(std::isnan(norm(f64({1, kNan}, {2})).item()));

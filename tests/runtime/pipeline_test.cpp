@@ -375,6 +375,44 @@ TEST(Pipelined, WritingElementsWaitsForLaunchesThatReadThem) {
   }
 }
 
+TEST(Pipelined, UpdatesInPlaceKeepTheProgramsOrder) {
+  const auto program = [] {
+    const Tensor x = exp(wave({4000}, 1));
+    const Tensor before = x * 2.0F;
+    add_(x, before);
+    copy_(slice(x, 0, 0, 2000), slice(x, 0, 2000, 4000));  // through views of one storage
+    const Tensor between = sum(x);
+    mul_(x, tanh(x));
+    return std::vector<Tensor>{before, between, x, x + between};
+  };
+  const NoGrad no_tape;
+  const std::vector<Tensor> direct = program();
+  const PipelinedScope scope;
+  for (int round = 0; round < 20; ++round) {
+    expect_same_bits(program(), direct, "in place");
+  }
+}
+
+TEST(PipelinedErrors, StopAnUpdateInPlace) {
+  const PipelinedScope scope;
+  const Tensor broken = one_hot(i64({7}, {1}), 3);
+  EXPECT_THROW(synchronize(), Error);
+  const Tensor x = zeros({1, 3});
+  EXPECT_THAT(message_of<Error>([&] { add_(x, broken); }), HasSubstr("one_hot"));
+  EXPECT_THAT(message_of<Error>([&] { copy_(x, broken); }), HasSubstr("one_hot"));
+  EXPECT_EQ(x.to_vector<float>(), (std::vector<float>{0, 0, 0})) << "nothing was written";
+}
+
+TEST(Pipelined, ControlFlowReadsItsPredicates) {
+  const auto program = [] {
+    return while_loop([](const Tensor& x) { return less(sum(x), Tensor::scalar(500.0F)); },
+                      [](const Tensor& x) { return x * 1.5F + 1.0F; }, exp(wave({7}, 1)));
+  };
+  const Tensor direct = program();
+  const PipelinedScope scope;
+  expect_same_bits(program(), direct, "while_loop");
+}
+
 TEST(Pipelined, FreshTensorsDontWait) {
   const PipelinedScope scope;
   const Tensor x = wave({128, 128}, 1);

@@ -1,0 +1,137 @@
+#pragma once
+
+#include <vector>
+
+#include "framework/core/storage.h"
+#include "framework/kernels/phased_plane.h"
+#include "framework/kernels/product.h"
+
+namespace diptych::kernels {
+
+/// A workspace, not filled.
+template <class T>
+class Workspace {
+ public:
+  explicit Workspace(std::int64_t size) : storage_(allocate_storage(static_cast<std::size_t>(size) * sizeof(T))) {}
+  T* data() const { return static_cast<T*>(storage_->data()); }
+
+ private:
+  StorageRef storage_;
+};
+
+/// result[image][output][position] = bias + the sum over channels and taps of weights * source. The source may be x and
+/// the result y of a convolution, or dy and one phase of dx: what reads what is all in steps.
+template <class T>
+struct Correlation {
+  std::int64_t batch = 0;
+  std::int64_t channels = 0;
+  WindowAxis rows;
+  WindowAxis columns;
+  const T* source = nullptr;
+  std::int64_t image_step = 0;
+  std::int64_t plane_step = 0;
+
+  std::int64_t outputs = 0;
+  const T* weights = nullptr;
+  std::int64_t output_step = 0;
+  std::int64_t channel_step = 0;
+  std::vector<std::int64_t> tap_offsets;  ///< row by row
+  const T* bias = nullptr;
+
+  T* result = nullptr;
+  std::int64_t result_image_step = 0;
+  std::int64_t result_plane_step = 0;
+  std::int64_t result_row_step = 0;
+  std::int64_t result_column_step = 1;
+
+  std::int64_t taps() const { return rows.kernel * columns.kernel; }
+};
+
+/// Each sum is that of blocks of products, every one of them a chain of fma in the order of channels, then taps.
+template <class T>
+void correlate(const Correlation<T>& correlation);
+
+/// Positions of the result that are computed together: whole images, or rows of one, or a part of one row.
+struct Piece {
+  std::int64_t image = 0;
+  std::int64_t images = 1;
+  std::int64_t row = 0;
+  std::int64_t rows = 1;
+  std::int64_t column = 0;
+  std::int64_t columns = 1;
+
+  std::int64_t positions() const { return images * rows * columns; }
+};
+
+/// What the taps read as a matrix ("im2col"), a row a channel and tap, a column a position, block by block. Its rows
+/// are runs of padded planes where that does, else they are gathered.
+template <class T>
+class Gatherer {
+ public:
+  /// Rows of the matrix in a block.
+  static constexpr std::int64_t kBlock = 288;
+
+  enum class Columns {
+    dense,   ///< column p is position p, or there are some more of them between the rows of a plane
+    sparse,  ///< wherever at() says
+  };
+
+  /// Pieces have at most `positions`.
+  Gatherer(const Correlation<T>& correlation, std::int64_t positions, Columns columns);
+
+  /// Calls `fn(piece)`.
+  template <class Fn>
+  void for_each_piece(const Fn& fn) const {
+    const std::int64_t height = correlation_.rows.output;
+    const std::int64_t width = correlation_.columns.output;
+    for (std::int64_t image = 0; image < correlation_.batch; image += most_.images) {
+      for (std::int64_t row = 0; row < height; row += most_.rows) {
+        for (std::int64_t column = 0; column < width; column += most_.columns) {
+          fn(Piece{image, std::min(most_.images, correlation_.batch - image), row, std::min(most_.rows, height - row),
+                   column, std::min(most_.columns, width - column)});
+        }
+      }
+    }
+  }
+
+  /// Calls `fn(first row, pointers to the rows)` for blocks of the piece's matrix.
+  template <class Fn>
+  void for_each_block(const Piece& piece, const Fn& fn) const {
+    const std::int64_t depth = correlation_.channels * correlation_.taps();
+    std::vector<const T*> rows;
+    for (std::int64_t begin = 0; begin < depth; begin += kBlock) {
+      rows.resize(static_cast<std::size_t>(std::min(kBlock, depth - begin)));
+      if (in_runs_) {
+        find_runs(piece, begin, rows);
+      } else {
+        gather(piece, begin, rows);
+      }
+      fn(begin, rows);
+    }
+  }
+
+  std::int64_t most_positions() const { return most_.positions(); }
+  /// From one row of a plane to the next, in columns of the matrix.
+  std::int64_t row_step(const Piece& piece) const { return in_runs_ ? layout_of(piece).pitch : piece.columns; }
+  std::int64_t most_columns() const { return columns(most_); }
+  std::int64_t columns(const Piece& piece) const {
+    return in_runs_ ? (piece.rows - 1) * row_step(piece) + piece.columns : piece.positions();
+  }
+  /// The columns of the positions.
+  std::vector<std::int64_t> at(const Piece& piece) const;
+
+ private:
+  void gather(const Piece& piece, std::int64_t begin, std::vector<const T*>& rows) const;
+  void find_runs(const Piece& piece, std::int64_t begin, std::vector<const T*>& rows) const;
+  PhasedPlane layout_of(const Piece& piece) const;
+
+  const Correlation<T>& correlation_;
+  Piece most_;
+  bool in_phases_ = false;
+  bool in_runs_ = false;
+  std::int64_t pitch_ = 0;
+  StorageRef gathered_;
+  StorageRef phases_;
+};
+
+}  // namespace diptych::kernels
