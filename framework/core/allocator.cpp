@@ -16,21 +16,22 @@
 namespace diptych::allocator {
 namespace {
 
-constexpr std::uint32_t kClasses = kSmallClasses + 4 * 40;
+constexpr std::uint32_t kClasses = kSmallClasses + kSteps * 40;
 constexpr std::int64_t kCacheLimit = std::int64_t{1} << 30;
 
 constexpr std::size_t bytes_of(std::uint32_t size_class) {
   if (size_class < kSmallClasses) {
     return (size_class + 1) * std::size_t{64};
   }
-  const std::uint32_t exponent = (size_class - kSmallClasses) / 4 + 10;
-  const std::size_t quarter = (size_class - kSmallClasses) % 4;
-  return (std::size_t{1} << exponent) + ((quarter + 1) << (exponent - 2));
+  const std::uint32_t exponent = (size_class - kSmallClasses) / kSteps + 10;
+  const std::size_t step = (size_class - kSmallClasses) % kSteps;
+  return kHeader + (std::size_t{1} << exponent) + ((step + 1) << (exponent - 3));
 }
 
 static_assert(size_class_of(1) == 0 && size_class_of(64) == 0 && size_class_of(65) == 1 && size_class_of(1024) == 15);
-static_assert(size_class_of(1025) == 16 && bytes_of(16) == 1280 && bytes_of(size_class_of(1281)) == 1536);
-static_assert(bytes_of(size_class_of(1U << 20)) == 1U << 20);
+static_assert(size_class_of(1025) == 16 && bytes_of(16) == 1280 && bytes_of(size_class_of(1281)) == 1408);
+static_assert(bytes_of(size_class_of((1U << 20) + kHeader)) == (1U << 20) + kHeader);
+static_assert(bytes_of(size_class_of((1U << 20) + kHeader + 1)) == (1U << 20) + (1U << 17) + kHeader);
 
 struct FreeBlock {
   FreeBlock* next;

@@ -30,6 +30,8 @@ struct alignas(allocator::kAlignment) Storage {
   void* data() noexcept { return this + 1; }
 };
 
+static_assert(sizeof(Storage) <= allocator::kHeader);
+
 using StorageRef = Reference<Storage>;
 
 inline StorageRef allocate_storage(std::size_t bytes) {

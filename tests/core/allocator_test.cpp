@@ -9,7 +9,7 @@
 namespace diptych {
 namespace {
 
-TEST(Allocator, SizeClassesWasteAtMostAQuarter) {
+TEST(Allocator, SizeClassesWasteAtMostAnEighthAndAHeader) {
   std::size_t previous = 0;
   for (std::size_t bytes = 1; bytes < (std::size_t{1} << 22); bytes += 1 + bytes / 7) {
     const allocator::Block block = allocator::allocate(bytes);
@@ -21,7 +21,15 @@ TEST(Allocator, SizeClassesWasteAtMostAQuarter) {
     allocator::release(block);
     const auto size = static_cast<std::size_t>(before - allocator::stats().bytes_in_use);
     EXPECT_GE(size, bytes);
-    EXPECT_LE(size, bytes + bytes / 4 + 64);
+    EXPECT_LE(size, bytes + bytes / 8 + allocator::kHeader);
+  }
+}
+
+TEST(Allocator, TensorsOfPowersOfTwoFitTheirClass) {
+  for (std::int64_t length = 512; length <= (1 << 20); length *= 2) {
+    const std::int64_t before = allocator::stats().bytes_in_use;
+    const Tensor tensor = Tensor::empty(DType::float32, {length});
+    EXPECT_LE(allocator::stats().bytes_in_use - before, 4 * length + 512) << length;  // with the tensor's own body
   }
 }
 

@@ -77,10 +77,10 @@ class VisionTransformer : public nn::Module {
   }
 
   Tensor forward(const Tensor& images) override {
-    const Tensor patches = (*patches_)(images);
-    const Tensor token = expand(class_token_, {patches.shape()[0], 1, patches.shape()[2]});
-    const Tensor encoded = (*blocks_)(concat({token, patches}, 1) + positions_);
-    return (*head_)((*norm_)(select(encoded, 1, 0)));
+    Tensor x = (*patches_)(images);  // one name: what is over is freed
+    x = concat({expand(class_token_, {x.shape()[0], 1, x.shape()[2]}), x}, 1);
+    x = x + positions_;
+    return (*head_)((*norm_)(select((*blocks_)(x), 1, 0)));
   }
 
  private:
