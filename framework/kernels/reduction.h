@@ -12,9 +12,9 @@ namespace diptych::kernels {
 
 inline constexpr int kLanes = 16;
 inline constexpr std::int64_t kBlock = 4096;
-/// Neighbouring reductions that go side by side: 16 lanes of them fit the first-level cache.
+/// Neighbouring reductions that go side by side: a page of a row, so that memory is read in long runs.
 template <class T>
-inline constexpr int kColumns = 1024 / sizeof(T);
+inline constexpr int kColumns = 4096 / sizeof(T);
 
 namespace detail {
 
@@ -48,9 +48,49 @@ DIPTYCH_INLINE T reduce_block(std::int64_t begin, std::int64_t end, const Load& 
   return combine_lanes<Combine>(lanes, end - begin);
 }
 
+/// A combination that takes one of its operands.
+template <class Combine>
+concept Extreme = requires {
+  Combine::before(0, 0);
+};
+inline constexpr std::int64_t kExtremeLanes = 32;
+
+/// The extreme of n >= kExtremeLanes elements, NaN if any is. It is the same in any order, but for the sign of a zero,
+/// so that more lanes may hide the latency, and NaN is looked for beside their chains.
+template <class Combine, class T, class Load>
+DIPTYCH_INLINE T extreme(std::int64_t n, const Load& load) {
+  T lanes[kExtremeLanes];
+  for (T& lane : lanes) {
+    lane = Combine::template identity<T>();
+  }
+  int nan = 0;
+  for (std::int64_t begin = 0; begin < n; begin += kExtremeLanes) {
+    const std::int64_t row = begin + kExtremeLanes <= n ? begin : n - kExtremeLanes;  // the end takes some twice
+    for (int lane = 0; lane < kExtremeLanes; ++lane) {
+      const T x = load(row + lane);
+      lanes[lane] = Combine::before(x, lanes[lane]) ? x : lanes[lane];
+      nan |= static_cast<int>(x != x);
+    }
+  }
+  for (int half = kExtremeLanes / 2; half > 0; half /= 2) {
+    for (int lane = 0; lane < half; ++lane) {
+      lanes[lane] = Combine::before(lanes[lane + half], lanes[lane]) ? lanes[lane + half] : lanes[lane];
+    }
+  }
+  return nan != 0 ? std::numeric_limits<T>::quiet_NaN() : lanes[0];
+}
+
 /// One reduction of load(0), load(1), ..., load(n - 1).
 template <class Combine, class T, class Load>
 DIPTYCH_INLINE T reduce(std::int64_t n, const Load& load) {
+  if constexpr (Extreme<Combine> && std::is_floating_point_v<T>) {
+    if (n >= kExtremeLanes) {
+      const T result = extreme<Combine, T>(n, load);
+      if (result != T(0)) {
+        return result;
+      }
+    }
+  }
   if (n <= kBlock) {
     return reduce_block<Combine, T>(0, n, load);
   }
@@ -86,8 +126,11 @@ DIPTYCH_INLINE void start_row(T* a, int width) {
     a[w] = Combine::template identity<T>();
   }
 }
+/// Padded, because lanes a page apart would share their places in the cache.
+template <class T>
+using LaneRow = T[kColumns<T> + 64 / sizeof(T)];
 template <class Combine, class T>
-DIPTYCH_INLINE void combine_lane_rows(T (*lanes)[kColumns<T>], int width, std::int64_t used) {
+DIPTYCH_INLINE void combine_lane_rows(LaneRow<T>* lanes, int width, std::int64_t used) {
   for (int half = kLanes / 2; half > 0; half /= 2) {
     for (int lane = 0; lane < half && lane + half < used; ++lane) {
       const T* other = lanes[lane + half];
@@ -99,8 +142,9 @@ DIPTYCH_INLINE void combine_lane_rows(T (*lanes)[kColumns<T>], int width, std::i
 /// `width` reductions side by side, row by row, which is how memory likes it; load(row, w).
 template <class Combine, class T, class Load>
 DIPTYCH_INLINE void reduce_columns(std::int64_t n, int width, const Load& load, T* out) {
-  T lanes[kLanes][kColumns<T>];
-  T totals[kLanes][kColumns<T>];
+  constexpr int kTurns = 4;  // of each lane while it is at hand
+  LaneRow<T> lanes[kLanes];
+  LaneRow<T> totals[kLanes];
   const std::int64_t blocks = (n + kBlock - 1) / kBlock;
   for (std::int64_t block = 0; block < (blocks > 0 ? blocks : 1); ++block) {
     const std::int64_t begin = block * kBlock;
@@ -109,7 +153,21 @@ DIPTYCH_INLINE void reduce_columns(std::int64_t n, int width, const Load& load, 
     for (std::int64_t lane = 0; lane < (used > 0 ? used : 1); ++lane) {
       start_row<Combine>(lanes[lane], width);
     }
-    for (std::int64_t row = begin; row < end; ++row) {
+    std::int64_t row = begin;
+    for (; row + kTurns * kLanes <= end; row += kTurns * kLanes) {
+      for (int lane = 0; lane < kLanes; ++lane) {
+        T* a = lanes[lane];
+#pragma GCC ivdep
+        for (int w = 0; w < width; ++w) {
+          T value = a[w];
+          for (int turn = 0; turn < kTurns; ++turn) {
+            value = Combine::apply(value, load(row + turn * kLanes + lane, w));
+          }
+          a[w] = value;
+        }
+      }
+    }
+    for (; row < end; ++row) {
       combine_row<Combine>(lanes[row % kLanes], width, [&](int w) { return load(row, w); });
     }
     combine_lane_rows<Combine>(lanes, width, used);
@@ -171,6 +229,10 @@ struct MaxCombine {
   DIPTYCH_INLINE static T apply(T a, T b) {
     return math::maximum(a, b);
   }
+  template <class T>
+  DIPTYCH_INLINE static bool before(T a, T b) {
+    return a > b;
+  }
 };
 
 struct MinCombine {
@@ -181,6 +243,10 @@ struct MinCombine {
   template <class T>
   DIPTYCH_INLINE static T apply(T a, T b) {
     return math::minimum(a, b);
+  }
+  template <class T>
+  DIPTYCH_INLINE static bool before(T a, T b) {
+    return a < b;
   }
 };
 

@@ -47,11 +47,21 @@ struct ExtremeIndex {
     }
   }
 
+  static constexpr int kStride = 64;  ///< elements that are searched at once
+
   /// The extreme itself by a vectorised reduction, then where it stands first.
   DIPTYCH_INLINE static std::int64_t of_row(const T* in, std::int64_t n) {
     using Combine = std::conditional_t<largest, kernels::MaxCombine, kernels::MinCombine>;
     const T best = kernels::reduce_dense<Combine>(in, n);
     std::int64_t at = 0;
+    for (int found = 0; at + kStride <= n; at += kStride) {
+      for (int i = 0; i < kStride; ++i) {
+        found |= static_cast<int>(in[at + i] == best) | static_cast<int>(in[at + i] != in[at + i]);
+      }
+      if (found != 0) {
+        break;
+      }
+    }
     while (in[at] != best && in[at] == in[at]) {
       ++at;
     }

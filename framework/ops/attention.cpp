@@ -7,7 +7,6 @@
 
 #include "framework/kernels/dense.h"
 #include "framework/kernels/reduction.h"
-#include "framework/kernels/row_max.h"
 #include "framework/ops/define.h"
 #include "framework/ops/elementwise.h"
 #include "framework/ops/matmul.h"
@@ -125,10 +124,10 @@ struct MaskedSoftmax {
                                  T* out, std::int64_t columns) {
     if (std::is_void_v<Mask> && scale >= T(0)) {
       // Rounding keeps the order: the largest product is the product of the largest. One pass less.
-      exponentials(n, in, scale, kernels::row_max(in, n) * scale, out);
+      exponentials(n, in, scale, kernels::reduce_dense<kernels::MaxCombine>(in, n) * scale, out);
     } else {
       scaled_and_masked(n, scale, in, mask, mask_stride, out);
-      exponentials(n, out, T(1), kernels::row_max(static_cast<const T*>(out), n), out);
+      exponentials(n, out, T(1), kernels::reduce_dense<kernels::MaxCombine>(static_cast<const T*>(out), n), out);
     }
     const T total = kernels::reduce_dense<kernels::SumCombine>(static_cast<const T*>(out), n);
 #pragma GCC ivdep

@@ -26,6 +26,9 @@ template <class T>
 struct Scan {
   DIPTYCH_INLINE static void run(const Lines* lines, const ScanAttributes* attributes, const T* in, T* out) {
     const std::int64_t inner = lines->inner;
+    if (inner == 1) {
+      return run_rows(lines->outer, lines->length, *attributes, in, out);
+    }
     const std::int64_t step = attributes->reverse ? -inner : inner;
     const std::int64_t first = attributes->reverse ? (lines->length - 1) * inner : 0;
     for (std::int64_t o = 0; o < lines->outer && lines->length > 0; ++o) {
@@ -42,6 +45,34 @@ struct Scan {
         }
         from += step;
         to += step;
+      }
+    }
+  }
+
+  /// Rows in memory, several at a time: each sum waits for the one before it.
+  DIPTYCH_INLINE static void run_rows(std::int64_t rows, std::int64_t length, const ScanAttributes& attributes,
+                                      const T* in, T* out) {
+    constexpr std::int64_t kRows = 8;
+    std::int64_t row = 0;
+    for (; row + kRows <= rows; row += kRows) {
+      scan<kRows>(length, attributes, in + row * length, out + row * length);
+    }
+    for (; row < rows; ++row) {
+      scan<1>(length, attributes, in + row * length, out + row * length);
+    }
+  }
+
+  template <int kRows>
+  DIPTYCH_INLINE static void scan(std::int64_t length, const ScanAttributes& attributes, const T* in, T* out) {
+    T totals[kRows] = {};
+    for (std::int64_t k = 0; k < length; ++k) {
+      const std::int64_t at = attributes.reverse ? length - 1 - k : k;
+      for (int row = 0; row < kRows; ++row) {
+        // The first sum is the element itself: 0 + -0 would be 0.
+        const T before = totals[row];
+        const T x = in[row * length + at];
+        totals[row] = k == 0 && !attributes.exclusive ? x : kernels::SumCombine::apply(before, x);
+        out[row * length + at] = attributes.exclusive ? before : totals[row];
       }
     }
   }

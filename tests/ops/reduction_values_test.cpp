@@ -145,6 +145,25 @@ TEST(ReductionValues, LongColumnsAndRowsCrossBlocks) {
   EXPECT_TRUE(bitwise_equal(columns, sum(contiguous(transpose(f)), {1})));
 }
 
+TEST(ReductionValues, RowsAndColumnsOfEveryLengthHaveTheSameBits) {
+  Rng rng(44);
+  for (const std::int64_t length : {1, 2, 15, 16, 17, 31, 32, 33, 63, 64, 65, 79, 80, 127, 200}) {
+    for (const std::int64_t width : {8, 9, 1030}) {
+      const Tensor columns = rng.normal({length, width});
+      const Tensor rows = contiguous(transpose(columns));
+      for (const Case& c : cases()) {
+        EXPECT_TRUE(bitwise_equal(c.op(columns, {0}, false), c.op(rows, {1}, false)))
+            << c.name << " of " << length << " in " << width;
+      }
+    }
+    // Zeros of both signs are the one value whose extreme depends on the order.
+    const Tensor zeros_of_both_signs = mul(sign(rng.normal({length, 40})), zeros({}));
+    const Tensor rows = contiguous(transpose(zeros_of_both_signs));
+    EXPECT_TRUE(bitwise_equal(max(zeros_of_both_signs, {0}), max(rows, {1}))) << length;
+    EXPECT_TRUE(bitwise_equal(min(zeros_of_both_signs, {0}), min(rows, {1}))) << length;
+  }
+}
+
 TEST(ReductionValues, NegativeAxesCountFromTheEndAndTwiceIsRefused) {
   const Tensor x = f64({1, 2, 3, 4, 5, 6}, {2, 3});
   EXPECT_THAT(doubles(prod(x, {-1})), ElementsAre(6, 120));
@@ -302,6 +321,33 @@ TEST(ArgExtremes, FirstOfEqualsNaNFirstAndAllAxes) {
   EXPECT_THAT(ints(argmin(nan, 0)), ElementsAre(1, 0, 1));
   EXPECT_EQ(argmax(f64({-0.0, 0.0}, {2})).item(), 0);
   EXPECT_EQ(argmax(f64({-kInf, -kInf}, {2})).item(), 0);
+}
+
+TEST(ArgExtremes, FindEveryPositionOfALongRow) {
+  for (std::int64_t position = 0; position < 150; ++position) {
+    std::vector<double> values(150, 1);
+    for (const double special : {2.0, kInf, kNan}) {
+      values[static_cast<std::size_t>(position)] = special;
+      values[149] = position < 149 && special == 2 ? 2 : values[149];  // an equal one behind it
+      const Tensor x = Tensor::from(values, {150});
+      EXPECT_EQ(argmax(x).item(), static_cast<double>(position));
+      EXPECT_EQ(argmin(-x).item(), static_cast<double>(position));
+      EXPECT_EQ(max(x).item() == special, !std::isnan(special));
+    }
+  }
+}
+
+TEST(Cumsum, ManyRowsAndTheSignOfZero) {
+  const Tensor x = Rng(45).normal({21, 13}, 0, 1, DType::float64);
+  for (const bool exclusive : {false, true}) {
+    for (const bool reverse : {false, true}) {
+      // Rows are scanned apart, columns together: the same sums.
+      EXPECT_TRUE(bitwise_equal(cumsum(x, 1, exclusive, reverse),
+                                transpose(cumsum(contiguous(transpose(x)), 0, exclusive, reverse))));
+    }
+  }
+  EXPECT_TRUE(std::signbit(doubles(cumsum(f64({-0.0, -0.0}, {2}), 0))[1]));
+  EXPECT_FALSE(std::signbit(doubles(cumsum(f64({-0.0, -0.0}, {2}), 0, true))[1]));
 }
 
 TEST(Cumsum, RunsInclusiveExclusiveAndBackward) {
