@@ -5,6 +5,7 @@
 
 #include "framework/core/tensor_body.h"
 #include "framework/graph/control_ops.h"
+#include "framework/ops/lengths.h"
 
 namespace diptych::graph {
 namespace {
@@ -165,13 +166,8 @@ class Parser {
     if (!dtype || bracket == std::string_view::npos || !detail::parse_field(text.substr(bracket), type.shape)) {
       fail(fmt::format("'{}' is not a type", text));
     }
-    constexpr std::int64_t kMostElements = std::int64_t{1} << 40;
-    std::int64_t elements = 1;  // of the axes that aren't empty, so that no product of some of them overflows
-    for (std::int64_t length : type.shape) {
-      if (length < 0 || length > kMostElements / elements) {
-        fail(fmt::format("'{}' has an impossible length", text));
-      }
-      elements *= std::max<std::int64_t>(length, 1);
+    if (!ops::is_plausible(type.shape)) {
+      fail(fmt::format("'{}' has an impossible length", text));
     }
     type.dtype = *dtype;
     graph_.types.resize(std::max<std::size_t>(graph_.types.size(), id + std::size_t{1}));

@@ -22,6 +22,20 @@ inline std::optional<std::int64_t> element_count(const Shape& shape) {
   return fits && count <= kMost ? std::optional<std::int64_t>(empty ? 0 : count) : std::nullopt;
 }
 
+/// Whether a tensor of this shape can be: no length is negative, and without the empty axes, so that no product of some
+/// of them overflows, it has at most 2^40 elements.
+inline bool is_plausible(const Shape& shape) {
+  constexpr std::int64_t kMostElements = std::int64_t{1} << 40;
+  std::int64_t elements = 1;
+  for (const std::int64_t length : shape) {
+    if (length < 0 || length > kMostElements / elements) {
+      return false;
+    }
+    elements *= length == 0 ? 1 : length;
+  }
+  return true;
+}
+
 /// a + b, or nothing if either is negative or the sum too large.
 inline std::optional<std::int64_t> add_lengths(std::int64_t a, std::int64_t b) {
   std::int64_t sum = 0;

@@ -1,6 +1,7 @@
 #include "framework/ops/window_attributes.h"
 
 #include "framework/core/error.h"
+#include "framework/ops/lengths.h"
 
 namespace diptych::ops {
 namespace {
@@ -49,12 +50,8 @@ kernels::WindowAxis window_columns(const InferCall& call, const WindowAttributes
 }
 
 void check_elements(const InferCall& call, const Shape& shape) {
-  std::int64_t elements = 1;
-  for (const std::int64_t length : shape) {
-    if (length < 0 || length > kMostElements / elements) {
-      call.fail_shape(fmt::format("the result {} cannot be", to_string(shape)), "check sizes, padding and strides");
-    }
-    elements *= std::max<std::int64_t>(length, 1);
+  if (!is_plausible(shape)) {
+    call.fail_shape(fmt::format("the result {} cannot be", to_string(shape)), "check sizes, padding and strides");
   }
 }
 

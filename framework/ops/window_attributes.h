@@ -28,7 +28,6 @@ struct WindowAttributes {
 };
 
 inline constexpr std::int64_t kLongestWindow = (std::int64_t{1} << 31) - 1;
-inline constexpr std::int64_t kMostElements = std::int64_t{1} << 40;
 
 /// One axis of the windows; refuses what makes no sense or could overflow.
 kernels::WindowAxis window_rows(const InferCall& call, const WindowAttributes& attributes, std::int64_t input,
