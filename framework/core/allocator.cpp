@@ -25,13 +25,13 @@ constexpr std::size_t bytes_of(std::uint32_t size_class) {
   }
   const std::uint32_t exponent = (size_class - kSmallClasses) / kSteps + 10;
   const std::size_t step = (size_class - kSmallClasses) % kSteps;
-  return kHeader + (std::size_t{1} << exponent) + ((step + 1) << (exponent - 3));
+  return kHeader + (std::size_t{1} << exponent) + ((step + 1) << (exponent - kStepBits));
 }
 
 static_assert(size_class_of(1) == 0 && size_class_of(64) == 0 && size_class_of(65) == 1 && size_class_of(1024) == 15);
-static_assert(size_class_of(1025) == 16 && bytes_of(16) == 1280 && bytes_of(size_class_of(1281)) == 1408);
+static_assert(size_class_of(1025) == 16 && bytes_of(16) == 1216 && bytes_of(size_class_of(1217)) == 1280);
 static_assert(bytes_of(size_class_of((1U << 20) + kHeader)) == (1U << 20) + kHeader);
-static_assert(bytes_of(size_class_of((1U << 20) + kHeader + 1)) == (1U << 20) + (1U << 17) + kHeader);
+static_assert(bytes_of(size_class_of((1U << 20) + kHeader + 1)) == (1U << 20) + (1U << 16) + kHeader);
 
 struct FreeBlock {
   FreeBlock* next;

@@ -1,11 +1,15 @@
 #include "framework/kernels/normalisation.h"
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 
 #include "framework/kernels/reduction.h"
 #include "framework/kernels/runs.h"
 #include "framework/kernels/scalar_math.h"
+
+// Vectors never cross a call here: all bodies are inlined into one function per instruction set.
+#pragma GCC diagnostic ignored "-Wpsabi"
 
 namespace diptych::kernels {
 namespace {
@@ -17,15 +21,80 @@ struct RowStatistics {
   T variance = T(0);
   T rstd = T(0);
 
-  DIPTYCH_INLINE T normalised(T x) const { return ((x - mean) - shift) * rstd; }
+  /// Of an element or a vector of them.
+  template <class X>
+  DIPTYCH_INLINE X normalised(X x) const {
+    return ((x - mean) - shift) * rstd;
+  }
 };
 
-template <class T, class Load>
-DIPTYCH_INLINE T sum_of(std::int64_t n, const Load& load) {
-  T result;
-  detail::reduce<SumCombine, T, 1>(
-      n, [&](std::int64_t i, int) __attribute__((always_inline)) { return load(i); }, &result);
-  return result;
+/// Elements that are loaded, computed and added together.
+template <class T>
+using Lanes = detail::Vector<T, kLanes>;
+
+template <class T>
+struct LoadWhole {
+  DIPTYCH_INLINE Lanes<T> operator()(const T* from) const {
+    Lanes<T> v;
+    std::memcpy(&v, from, sizeof(v));
+    return v;
+  }
+};
+template <class T>
+struct LoadPart {
+  std::int64_t count;
+  DIPTYCH_INLINE Lanes<T> operator()(const T* from) const {
+    T lanes[kLanes] = {};
+    for (std::int64_t lane = 0; lane < count; ++lane) {
+      lanes[lane] = from[lane];
+    }
+    Lanes<T> v;
+    std::memcpy(&v, lanes, sizeof(v));
+    return v;
+  }
+};
+
+/// The sum over i = begin, begin + kLanes, ... below n of the lanes of term(i, load), where load(p) gives the elements
+/// from p on. Four chains hide the latency of an addition.
+template <class T, class Term>
+DIPTYCH_INLINE T sum_of_block(std::int64_t begin, std::int64_t n, const Term& term) {
+  constexpr LoadWhole<T> whole;
+  Lanes<T> a{};
+  Lanes<T> b{};
+  Lanes<T> c{};
+  Lanes<T> d{};
+  std::int64_t i = begin;
+  for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
+    a += term(i, whole);
+    b += term(i + kLanes, whole);
+    c += term(i + 2 * kLanes, whole);
+    d += term(i + 3 * kLanes, whole);
+  }
+  a = (a + c) + (b + d);
+  for (; i + kLanes <= n; i += kLanes) {
+    a += term(i, whole);
+  }
+  T lanes[kLanes];
+  std::memcpy(lanes, &a, sizeof(a));
+  if (i < n) {
+    const Lanes<T> v = term(i, LoadPart<T>{n - i});
+    T last[kLanes];
+    std::memcpy(last, &v, sizeof(v));
+    for (std::int64_t lane = 0; lane < n - i; ++lane) {
+      lanes[lane] += last[lane];
+    }
+  }
+  return detail::combine_lanes<SumCombine, T>(lanes);
+}
+
+/// Blocks keep the chains short, and so the sum accurate.
+template <class T, class Term>
+DIPTYCH_INLINE T sum_of(std::int64_t n, const Term& term) {
+  T total = sum_of_block<T>(0, std::min(n, 4 * kBlock), term);
+  for (std::int64_t begin = 4 * kBlock; begin < n; begin += 4 * kBlock) {
+    total += sum_of_block<T>(begin, std::min(n, begin + 4 * kBlock), term);
+  }
+  return total;
 }
 
 template <bool centred, class T>
@@ -33,15 +102,17 @@ DIPTYCH_INLINE RowStatistics<T> statistics_of(const T* x, std::int64_t n, T eps)
   RowStatistics<T> row;
   const T count = static_cast<T>(n);
   if constexpr (centred) {
-    const T mean = sum_of<T>(
-                       n, [=](std::int64_t i) __attribute__((always_inline)) { return x[i]; }) /
-                   count;
-    const T shift = sum_of<T>(
-                        n, [=](std::int64_t i) __attribute__((always_inline)) { return x[i] - mean; }) /
-                    count;
+    const T mean =
+        sum_of<T>(
+            n, [=](std::int64_t i, const auto& load) __attribute__((always_inline)) { return load(x + i); }) /
+        count;
+    const T shift =
+        sum_of<T>(
+            n, [=](std::int64_t i, const auto& load) __attribute__((always_inline)) { return load(x + i) - mean; }) /
+        count;
     const T squares = sum_of<T>(
-        n, [=](std::int64_t i) __attribute__((always_inline)) {
-          const T distance = (x[i] - mean) - shift;
+        n, [=](std::int64_t i, const auto& load) __attribute__((always_inline)) {
+          const Lanes<T> distance = (load(x + i) - mean) - shift;
           return distance * distance;
         });
     row.mean = mean;
@@ -49,7 +120,8 @@ DIPTYCH_INLINE RowStatistics<T> statistics_of(const T* x, std::int64_t n, T eps)
     row.variance = squares / count;
   } else {
     row.variance = sum_of<T>(
-                       n, [=](std::int64_t i) __attribute__((always_inline)) { return x[i] * x[i]; }) /
+                       n, [=](std::int64_t i, const auto& load)
+                              __attribute__((always_inline)) { return load(x + i) * load(x + i); }) /
                    count;
   }
   row.rstd = T(1) / math::sqrt(row.variance + eps);
@@ -102,14 +174,18 @@ struct InputGradientRows {
       const T* w = weight->data;
       if (w == nullptr) {
         finish(
-            n, s, x, [=](std::int64_t i) __attribute__((always_inline)) { return dy[i]; }, dx);
+            n, s, x, [=](std::int64_t i, const auto& load) __attribute__((always_inline)) { return load(dy + i); }, dx);
       } else if (weight->single) {
         const T scale = *w;
         finish(
-            n, s, x, [=](std::int64_t i) __attribute__((always_inline)) { return dy[i] * scale; }, dx);
+            n, s,
+            x, [=](std::int64_t i, const auto& load) __attribute__((always_inline)) { return load(dy + i) * scale; },
+            dx);
       } else {
         finish(
-            n, s, x, [=](std::int64_t i) __attribute__((always_inline)) { return dy[i] * w[i]; }, dx);
+            n, s, x,
+            [=](std::int64_t i, const auto& load) __attribute__((always_inline)) { return load(dy + i) * load(w + i); },
+            dx);
       }
     }
   }
@@ -119,16 +195,16 @@ struct InputGradientRows {
   DIPTYCH_INLINE static void finish(std::int64_t n, const RowStatistics<T>& s, const T* x, const G& g, T* dx) {
     const T count = static_cast<T>(n);
     const T along = sum_of<T>(
-                        n, [&](std::int64_t i) __attribute__((always_inline)) { return g(i) * s.normalised(x[i]); }) /
+                        n, [=](std::int64_t i, const auto& load)
+                               __attribute__((always_inline)) { return g(i, load) * s.normalised(load(x + i)); }) /
                     count;
     T mean = T(0);
     if constexpr (centred) {
-      mean = sum_of<T>(
-                 n, [&](std::int64_t i) __attribute__((always_inline)) { return g(i); }) /
-             count;
+      mean = sum_of<T>(n, g) / count;
     }
+    const auto one = [](const T* from) __attribute__((always_inline)) { return *from; };
     for (std::int64_t i = 0; i < n; ++i) {
-      dx[i] = s.rstd * ((g(i) - mean) - s.normalised(x[i]) * along);
+      dx[i] = s.rstd * ((g(i, one) - mean) - s.normalised(x[i]) * along);
     }
   }
 };
@@ -161,7 +237,8 @@ struct WeightGradientOfRow {
   DIPTYCH_INLINE static void run(std::int64_t n, T eps, const T* dy, const T* x, T* dweight) {
     const RowStatistics<T> s = statistics_of<centred>(x, n, eps);
     *dweight = sum_of<T>(
-        n, [&](std::int64_t i) __attribute__((always_inline)) { return dy[i] * s.normalised(x[i]); });
+        n, [=](std::int64_t i, const auto& load)
+               __attribute__((always_inline)) { return load(dy + i) * s.normalised(load(x + i)); });
   }
 };
 

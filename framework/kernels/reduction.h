@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstring>
+
 #include "framework/core/storage.h"
 #include "framework/kernels/isa.h"
 #include "framework/kernels/scalar_math.h"
@@ -18,22 +20,43 @@ inline constexpr int kColumns = 4096 / sizeof(T);
 
 namespace detail {
 
-/// Lanes beyond `used` hold the identity, which changes nothing: they are left out.
-template <class Combine, class T>
-DIPTYCH_INLINE T combine_lanes(T* lanes, std::int64_t used) {
-  for (int half = kLanes / 2; half > 0; half /= 2) {
-    for (int lane = 0; lane < half; ++lane) {
-      lanes[lane] = lane + half < used ? Combine::apply(lanes[lane], lanes[lane + half]) : lanes[lane];
+/// A combination that can be done to a whole vector in place.
+template <class Combine>
+concept VectorCombine = requires(float& a, const float& b) {
+  Combine::merge(a, b);
+};
+template <class T, int n>
+using Vector [[gnu::vector_size(n * sizeof(T))]] = T;
+
+/// The tree, of constant lengths so that it stays in registers. Lanes that had no element hold the identity, which
+/// changes nothing.
+template <class Combine, class T, int n = kLanes>
+DIPTYCH_INLINE T combine_lanes(const T* lanes) {
+  if constexpr (n == 1) {
+    return lanes[0];
+  } else {
+    T half[n / 2];
+    if constexpr (VectorCombine<Combine> && std::is_floating_point_v<T>) {
+      Vector<T, n / 2> low;
+      Vector<T, n / 2> high;
+      std::memcpy(&low, lanes, sizeof(low));
+      std::memcpy(&high, lanes + n / 2, sizeof(high));
+      Combine::merge(low, high);
+      std::memcpy(half, &low, sizeof(low));
+    } else {
+      for (int lane = 0; lane < n / 2; ++lane) {
+        half[lane] = Combine::apply(lanes[lane], lanes[lane + n / 2]);
+      }
     }
+    return combine_lanes<Combine, T, n / 2>(half);
   }
-  return lanes[0];
 }
 
 template <class Combine, class T, class Load>
 DIPTYCH_INLINE T reduce_block(std::int64_t begin, std::int64_t end, const Load& load) {
   T lanes[kLanes];
-  for (int lane = 0; lane < kLanes; ++lane) {
-    lanes[lane] = Combine::template identity<T>();
+  for (T& lane : lanes) {
+    lane = Combine::template identity<T>();
   }
   std::int64_t row = begin;
   for (; row + kLanes <= end; row += kLanes) {
@@ -42,10 +65,17 @@ DIPTYCH_INLINE T reduce_block(std::int64_t begin, std::int64_t end, const Load& 
       lanes[lane] = Combine::apply(lanes[lane], load(row + lane));
     }
   }
-  for (int lane = 0; row < end; ++row, ++lane) {
-    lanes[lane] = Combine::apply(lanes[lane], load(row));
+  const int rest = static_cast<int>(end - row);
+  if (rest > 0) {
+    // A masked load where the instruction set has one.
+#pragma GCC ivdep
+    for (int lane = 0; lane < kLanes; ++lane) {
+      if (lane < rest) {
+        lanes[lane] = Combine::apply(lanes[lane], load(row + lane));
+      }
+    }
   }
-  return combine_lanes<Combine>(lanes, end - begin);
+  return combine_lanes<Combine>(lanes);
 }
 
 /// A combination that takes one of its operands.
@@ -103,7 +133,7 @@ DIPTYCH_INLINE T reduce(std::int64_t n, const Load& load) {
     totals[block % kLanes] =
         Combine::apply(totals[block % kLanes], reduce_block<Combine, T>(block * kBlock, end, load));
   }
-  return combine_lanes<Combine>(totals, kLanes);
+  return combine_lanes<Combine>(totals);
 }
 
 template <class Combine, class T, int W, class Load>
@@ -189,6 +219,11 @@ DIPTYCH_INLINE void reduce_columns(std::int64_t n, int width, const Load& load, 
 }  // namespace detail
 
 struct SumCombine {
+  /// By reference, because vectors as arguments depend on the instruction set.
+  template <class V>
+  DIPTYCH_INLINE static void merge(V& a, const V& b) {
+    a += b;
+  }
   template <class T>
   DIPTYCH_INLINE static T identity() {
     return T(0);
@@ -205,6 +240,11 @@ struct SumCombine {
 };
 
 struct ProductCombine {
+  /// By reference, because vectors as arguments depend on the instruction set.
+  template <class V>
+  DIPTYCH_INLINE static void merge(V& a, const V& b) {
+    a *= b;
+  }
   template <class T>
   DIPTYCH_INLINE static T identity() {
     return T(1);

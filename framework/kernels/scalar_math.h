@@ -32,6 +32,7 @@ struct FloatTraits<float> {
   static constexpr float kLn2Low = 1.42860677e-6F;
   static constexpr float kExpMax = 88.7228394F;
   static constexpr float kExpMin = -103.972084F;
+  static constexpr float kLogOfMin = -87.3365402F;  ///< of the smallest normal number, rounded up
 };
 
 template <>
@@ -44,6 +45,7 @@ struct FloatTraits<double> {
   static constexpr double kLn2Low = 0x1.ef35793c7673p-45;
   static constexpr double kExpMax = 709.78271289338397;
   static constexpr double kExpMin = -745.13321910194122;
+  static constexpr double kLogOfMin = -708.39641853226408;
 };
 
 template <class T>
@@ -124,6 +126,17 @@ DIPTYCH_INLINE T exp(T x) {
   result = x > Traits::kExpMax ? std::numeric_limits<T>::infinity() : result;
   result = x < Traits::kExpMin ? T(0) : result;
   return x != x ? x : result;
+}
+
+/// exp(x) for x <= 0, but 0 where that isn't a normal number: two thirds of exp's instructions.
+template <class T>
+DIPTYCH_INLINE T exp_nonpositive(T x) {
+  using Traits = detail::FloatTraits<T>;
+  const T clamped = x < Traits::kLogOfMin ? Traits::kLogOfMin : x;  // NaN comes through
+  const auto [r, n] = detail::exp_reduce(clamped);
+  const T p = T(1) + (r + detail::expm1_tail(r));
+  const T result = p * detail::power_of_two<T>(n);
+  return x < Traits::kLogOfMin ? T(0) : result;
 }
 
 namespace detail {

@@ -22,11 +22,20 @@ Linear::Linear(std::int64_t inputs, std::int64_t outputs, Rng& rng, const Linear
 }
 Tensor Linear::forward(const Tensor& x) { return linear(x, weight, bias.defined() ? bias.value() : Tensor()); }
 
+namespace {
+/// Patches lie side by side.
+ConvOptions tiling(ConvOptions options, std::int64_t patch) {
+  options.stride = {patch};
+  return options;
+}
+}  // namespace
+
 PatchEmbed::PatchEmbed(std::int64_t channels, std::int64_t patch, std::int64_t width, Rng& rng,
-                       const LinearOptions& options)
+                       const ConvOptions& options)
     : channels_(checked_length("PatchEmbed", "channels", channels)),
       patch_(checked_length("PatchEmbed", "patch", patch)),
-      projection_(add("projection", std::make_shared<Linear>(channels * patch * patch, width, rng, options))) {}
+      projection_(
+          add("projection", std::make_shared<Conv2d>(channels, width, Dims{patch}, rng, tiling(options, patch)))) {}
 
 Tensor PatchEmbed::forward(const Tensor& x) {
   const Shape& shape = x.shape();
@@ -35,10 +44,7 @@ Tensor PatchEmbed::forward(const Tensor& x) {
         fmt::format("PatchEmbed: {} is no batch of images of {} channels that patches of {}x{} fill; reshape or pad it",
                     to_string(x.type()), channels_, patch_, patch_));
   }
-  const std::int64_t rows = shape[2] / patch_;
-  const std::int64_t columns = shape[3] / patch_;
-  const Tensor patches = permute(reshape(x, {shape[0], channels_, rows, patch_, columns, patch_}), {0, 2, 4, 1, 3, 5});
-  return (*projection_)(reshape(patches, {shape[0], rows * columns, channels_ * patch_ * patch_}));
+  return transpose(flatten((*projection_)(x), 2), 1, 2);
 }
 
 Tensor Flatten::forward(const Tensor& x) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "framework/nn/convolution.h"
 #include "framework/nn/module.h"
 
 namespace diptych::nn {
@@ -21,17 +22,17 @@ class Linear : public Module {
   Variable bias;
 };
 
-/// x: [N, C, H, W] -> [N, (H / patch) (W / patch), width]: the patches, row by row, each by one linear map. Throws
-/// ShapeError unless the patches fill the image.
+/// x: [N, C, H, W] -> [N, (H / patch) (W / patch), width]: the patches, row by row, each by one linear map, which is a
+/// convolution whose stride is its kernel: no matrix of patches is made, nor kept for its gradient. Throws ShapeError
+/// unless the patches fill the image.
 class PatchEmbed : public Module {
  public:
-  PatchEmbed(std::int64_t channels, std::int64_t patch, std::int64_t width, Rng& rng,
-             const LinearOptions& options = {});
+  PatchEmbed(std::int64_t channels, std::int64_t patch, std::int64_t width, Rng& rng, const ConvOptions& options = {});
   Tensor forward(const Tensor& x) override;
 
  private:
   std::int64_t channels_, patch_;
-  std::shared_ptr<Linear> projection_;
+  std::shared_ptr<Conv2d> projection_;
 };
 
 /// The axes from `start` to `end` (both included) as one.

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "framework/kernels/dense.h"
-#include "framework/kernels/reduction.h"
+#include "framework/kernels/softmax_row.h"
 #include "framework/ops/define.h"
 #include "framework/ops/elementwise.h"
 #include "framework/ops/matmul.h"
@@ -113,28 +113,17 @@ struct MaskedSoftmax {
     }
   }
 
-  DIPTYCH_INLINE static void exponentials(std::int64_t n, const T* in, T scale, T largest, T* out) {
-#pragma GCC ivdep
-    for (std::int64_t i = 0; i < n; ++i) {
-      out[i] = math::exp(in[i] * scale - largest);
-    }
-  }
-
   DIPTYCH_INLINE static void row(std::int64_t n, T scale, const T* in, const Mask* mask, std::int64_t mask_stride,
                                  T* out, std::int64_t columns) {
     if (std::is_void_v<Mask> && scale >= T(0)) {
       // Rounding keeps the order: the largest product is the product of the largest. One pass less.
-      exponentials(n, in, scale, kernels::reduce_dense<kernels::MaxCombine>(in, n) * scale, out);
+      kernels::exponentials(n, in, scale, kernels::reduce_dense<kernels::MaxCombine>(in, n) * scale, out);
     } else {
       scaled_and_masked(n, scale, in, mask, mask_stride, out);
-      exponentials(n, out, T(1), kernels::reduce_dense<kernels::MaxCombine>(static_cast<const T*>(out), n), out);
+      kernels::exponentials(n, static_cast<const T*>(out), T(1),
+                            kernels::reduce_dense<kernels::MaxCombine>(static_cast<const T*>(out), n), out);
     }
-    const T total = kernels::reduce_dense<kernels::SumCombine>(static_cast<const T*>(out), n);
-#pragma GCC ivdep
-    for (std::int64_t i = 0; i < n; ++i) {
-      out[i] = out[i] / total;
-    }
-    const T rest = total * T(0);  // 0, or NaN as in the rest of the row
+    const T rest = kernels::divide_by_sum(n, out) * T(0);  // 0, or NaN as in the rest of the row
     for (std::int64_t i = n; i < columns; ++i) {
       out[i] = rest;
     }

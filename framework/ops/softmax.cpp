@@ -1,7 +1,7 @@
 #include "framework/ops/softmax.h"
 
 #include "framework/kernels/dense.h"
-#include "framework/kernels/reduction.h"
+#include "framework/kernels/softmax_row.h"
 #include "framework/ops/define.h"
 #include "framework/ops/elementwise.h"
 #include "framework/ops/reduction.h"
@@ -18,22 +18,15 @@ struct SoftmaxRows {
   DIPTYCH_INLINE static void run(std::int64_t rows, std::int64_t columns, const T* in, T* out) {
     for (std::int64_t row = 0; row < rows; ++row, in += columns, out += columns) {
       const T largest = kernels::reduce_dense<kernels::MaxCombine>(in, columns);
-#pragma GCC ivdep
-      for (std::int64_t i = 0; i < columns; ++i) {
-        out[i] = math::exp(in[i] - largest);
-      }
-      const T total = kernels::reduce_dense<SumCombine>(static_cast<const T*>(out), columns);
+      kernels::exponentials(columns, in, T(1), largest, out);
       if constexpr (logarithm) {
-        const T shift = math::log(total);
+        const T shift = math::log(kernels::reduce_dense<SumCombine>(static_cast<const T*>(out), columns));
 #pragma GCC ivdep
         for (std::int64_t i = 0; i < columns; ++i) {
           out[i] = (in[i] - largest) - shift;
         }
       } else {
-#pragma GCC ivdep
-        for (std::int64_t i = 0; i < columns; ++i) {
-          out[i] = out[i] / total;
-        }
+        kernels::divide_by_sum(columns, out);
       }
     }
   }

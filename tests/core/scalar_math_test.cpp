@@ -49,6 +49,8 @@ TEST(ScalarMath, Float32) {
   expect_within<float>(
       1.1, [](float x) { return exp(x); }, std::exp, -103, -87);
   expect_within<float>(
+      1.1, [](float x) { return exp_nonpositive(x); }, std::exp, -87.3, 0);
+  expect_within<float>(
       1.0, [](float x) { return log(x); }, std::log, 1e-6, 20);
   expect_within<float>(
       1.0, [](float x) { return log(x); }, std::log, 1e-44, 1e-37);
@@ -62,9 +64,22 @@ TEST(ScalarMath, Float32) {
       2.6, [](float x) { return erf(x); }, std::erf, -6, 6);
 }
 
+TEST(ScalarMath, ExpOfNonpositiveNumbersAtTheEnds) {
+  EXPECT_EQ(exp_nonpositive(0.0F), 1.0F);
+  EXPECT_EQ(exp_nonpositive(-0.0), 1.0);
+  EXPECT_GE(exp_nonpositive(-87.33F), std::numeric_limits<float>::min());
+  EXPECT_EQ(exp_nonpositive(-87.34F), 0.0F);
+  EXPECT_EQ(exp_nonpositive(-708.4), 0.0);
+  EXPECT_EQ(exp_nonpositive(-std::numeric_limits<float>::infinity()), 0.0F);
+  EXPECT_TRUE(std::isnan(exp_nonpositive(std::numeric_limits<float>::quiet_NaN())));
+  EXPECT_TRUE(std::isnan(exp_nonpositive(std::numeric_limits<double>::quiet_NaN())));
+}
+
 TEST(ScalarMath, Float64) {
   expect_within<double>(
       1.1, [](double x) { return exp(x); }, std::exp, -708, 709.7);
+  expect_within<double>(
+      1.1, [](double x) { return exp_nonpositive(x); }, std::exp, -708, 0);
   expect_within<double>(
       1.0, [](double x) { return log(x); }, std::log, 1e-6, 20);
   expect_within<double>(

@@ -366,7 +366,7 @@ TEST(PatchEmbed, IsALinearMapOfEveryPatch) {
           const int row = patch / 3 * 3 + k / 3 % 3;
           const int column = patch % 3 * 3 + k % 3;
           expected += in[static_cast<std::size_t>(((n * 2 + c) * 6 + row) * 9 + column)] *
-                      weight[static_cast<std::size_t>(k * 5 + o)];
+                      weight[static_cast<std::size_t>(o * 18 + k)];
         }
         EXPECT_NEAR(out[static_cast<std::size_t>((n * 6 + patch) * 5 + o)], expected, 1e-5);
       }

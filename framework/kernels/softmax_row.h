@@ -1,0 +1,44 @@
+#pragma once
+
+#include "framework/kernels/reduction.h"
+
+/// Passes over one row of a softmax.
+namespace diptych::kernels {
+
+/// out[i] = exp(in[i] * scale - shift), which is at most 1; 0 below the smallest normal number. The last elements are done as a whole vector too, in a place of their own:
+/// one by one, five of them would take as long as fifty.
+template <class T>
+DIPTYCH_INLINE void exponentials(std::int64_t n, const T* in, T scale, T shift, T* out) {
+  const std::int64_t whole = n / kLanes * kLanes;
+#pragma GCC ivdep
+  for (std::int64_t i = 0; i < whole; ++i) {
+    out[i] = math::exp_nonpositive(in[i] * scale - shift);
+  }
+  if (whole < n) {
+    T rest[kLanes] = {};
+    for (std::int64_t i = whole; i < n; ++i) {
+      rest[i - whole] = in[i];
+    }
+    for (T& x : rest) {
+      x = math::exp_nonpositive(x * scale - shift);
+    }
+    for (std::int64_t i = whole; i < n; ++i) {
+      out[i] = rest[i - whole];
+    }
+  }
+}
+
+/// Divides exponentials, of which the largest is 1, by their sum, which it returns. One division for all: their
+/// reciprocal is a normal number.
+template <class T>
+DIPTYCH_INLINE T divide_by_sum(std::int64_t n, T* row) {
+  const T total = reduce_dense<SumCombine>(static_cast<const T*>(row), n);
+  const T reciprocal = T(1) / total;
+#pragma GCC ivdep
+  for (std::int64_t i = 0; i < n; ++i) {
+    row[i] = row[i] * reciprocal;
+  }
+  return total;
+}
+
+}  // namespace diptych::kernels
