@@ -29,9 +29,9 @@ constexpr std::size_t bytes_of(std::uint32_t size_class) {
 }
 
 static_assert(size_class_of(1) == 0 && size_class_of(64) == 0 && size_class_of(65) == 1 && size_class_of(1024) == 15);
-static_assert(size_class_of(1025) == 16 && bytes_of(16) == 1216 && bytes_of(size_class_of(1217)) == 1280);
+static_assert(size_class_of(1025) == 16 && bytes_of(16) == 1184 && bytes_of(size_class_of(1185)) == 1216);
 static_assert(bytes_of(size_class_of((1U << 20) + kHeader)) == (1U << 20) + kHeader);
-static_assert(bytes_of(size_class_of((1U << 20) + kHeader + 1)) == (1U << 20) + (1U << 16) + kHeader);
+static_assert(bytes_of(size_class_of((1U << 20) + kHeader + 1)) == (1U << 20) + (1U << 15) + kHeader);
 
 struct FreeBlock {
   FreeBlock* next;

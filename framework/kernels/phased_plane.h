@@ -1,5 +1,7 @@
 #pragma once
 
+#include <type_traits>
+
 #include "framework/kernels/isa.h"
 #include "framework/kernels/window.h"
 
@@ -72,26 +74,52 @@ struct PhasedPlane {
   }
 };
 
+/// Calls move(begin, length) for pieces of 0..n whose lengths are compile-time powers of two, the last one overlapping
+/// the one before: what is left over of a vector loop, element by element, would cost more than all of a short row.
+template <int length = 8, class Move>
+DIPTYCH_INLINE void in_pieces(std::int64_t n, const Move& move) {
+  if (n >= length) {
+    for (std::int64_t i = 0; i + length <= n; i += length) {
+      move(i, std::integral_constant<int, length>());
+    }
+    if (n % length != 0) {
+      move(n - length, std::integral_constant<int, length>());
+    }
+  } else if constexpr (length > 1) {
+    in_pieces<length / 2>(n, move);
+  }
+}
+
+/// out[i] = in[i * stride]
+template <class T>
+DIPTYCH_INLINE void gather_run(std::int64_t n, const T* in, std::int64_t stride, T* out) {
+  constexpr std::int64_t kShort = 32;
+  if (stride == 1) {
+    const auto copy = [=](std::int64_t begin, auto length) __attribute__((always_inline)) {
+      for (std::int64_t i = begin; i < begin + length; ++i) {
+        out[i] = in[i];
+      }
+    };
+    n < kShort ? in_pieces(n, copy) : copy(0, n);
+  } else if (stride == 2) {
+    const auto copy = [=](std::int64_t begin, auto length) __attribute__((always_inline)) {
+      for (std::int64_t i = begin; i < begin + length; ++i) {
+        out[i] = in[2 * i];
+      }
+    };
+    n < kShort ? in_pieces(n, copy) : copy(0, n);
+  } else {
+    for (std::int64_t i = 0; i < n; ++i) {
+      out[i] = in[i * stride];
+    }
+  }
+}
+
 /// Fills the cells that are inside the plane; the padding must stand already.
 template <class T>
 DIPTYCH_INLINE void fill_phases(const PhasedPlane& layout, const T* plane, T* phases) {
-  const std::int64_t stride = layout.columns.stride;
   layout.for_each_row([&](std::int64_t to, std::int64_t from, std::int64_t n) __attribute__((always_inline)) {
-    T* out = phases + to;
-    const T* in = plane + from;
-    if (stride == 1) {
-      for (std::int64_t i = 0; i < n; ++i) {
-        out[i] = in[i];
-      }
-    } else if (stride == 2) {
-      for (std::int64_t i = 0; i < n; ++i) {
-        out[i] = in[2 * i];
-      }
-    } else {
-      for (std::int64_t i = 0; i < n; ++i) {
-        out[i] = in[i * stride];
-      }
-    }
+    gather_run(n, plane + from, layout.columns.stride, phases + to);
   });
 }
 
@@ -103,9 +131,7 @@ DIPTYCH_INLINE void drain_phases(const PhasedPlane& layout, const T* phases, T* 
     const T* in = phases + from;
     T* out = plane + to;
     if (stride == 1) {
-      for (std::int64_t i = 0; i < n; ++i) {
-        out[i] = in[i];
-      }
+      gather_run(n, in, 1, out);
     } else {
       for (std::int64_t i = 0; i < n; ++i) {
         out[i * stride] = in[i];

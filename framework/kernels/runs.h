@@ -88,11 +88,18 @@ struct DrainPhases {
 
 /// Rows of `width` elements, `from` and `to` with pitches of their own.
 template <class T>
+struct CopyRows {
+  DIPTYCH_INLINE static void run(std::int64_t rows, std::int64_t width, const T* from, std::int64_t from_pitch, T* to,
+                                 std::int64_t to_pitch) {
+    for (std::int64_t row = 0; row < rows; ++row) {
+      gather_run(width, from + row * from_pitch, 1, to + row * to_pitch);
+    }
+  }
+};
+template <class T>
 void copy_rows(std::int64_t rows, std::int64_t width, const T* from, std::int64_t from_pitch, T* to,
                std::int64_t to_pitch) {
-  for (std::int64_t row = 0; row < rows; ++row) {
-    std::copy_n(from + row * from_pitch, width, to + row * to_pitch);
-  }
+  PerIsa<CopyRows<T>>::active()(rows, width, from, from_pitch, to, to_pitch);
 }
 
 }  // namespace diptych::kernels

@@ -102,15 +102,15 @@ double libtorch_peak(Step (*make)()) {
   return static_cast<double>(count.peak());
 }
 
-// What is more than libtorch's: up to an eighth by size classes, and matrices of patches, which libtorch's convolution
-// doesn't keep for its gradient.
-TEST_P(AgainstLibtorch, TakesAtMostAQuarterMoreMemory) {
+// Ours count in size classes, which round up by 3 % at most and 1 % here; theirs as asked for. A graph's arena is there
+// for the whole call, also beside the results that it has given out: more than its eager twin has in use at one time.
+TEST_P(AgainstLibtorch, TakesNoMoreMemory) {
   const double theirs = libtorch_peak(GetParam().libtorch);
   fmt::print("{}: libtorch {:.2f} MB at the peak of a step\n", workload().name, theirs / 1e6);
-  for (const char* arm : kArms) {
+  for (const auto& [arm, bound] : {std::pair{"eager", 1.02}, std::pair{"graph", 1.25}}) {
     const double ours = our_peak(workload(), *find_arm(arm));
     fmt::print("  {}: {:.2f} MB, {:.3f} of libtorch's\n", arm, ours / 1e6, ours / theirs);
-    EXPECT_LE(ours / theirs, 1.25) << arm;
+    EXPECT_LE(ours / theirs, bound) << arm;
   }
 }
 
