@@ -87,9 +87,9 @@ DIPTYCH_INLINE T pow(T x, T y) {
   const T at_infinite_exponent = (a < T(1)) == (y < T(0)) ? kInfinity : T(0);
   result = abs(y) == kInfinity ? (a == T(1) ? T(1) : at_infinite_exponent) : result;
   result = odd ? copy_sign(result, x) : result;
-  result = (x < T(0)) & (a != kInfinity) & !whole ? std::numeric_limits<T>::quiet_NaN() : result;
-  result = (x != x) | (y != y) ? x + y : result;
-  return (x == T(1)) | (y == T(0)) ? T(1) : result;
+  result = ((x < T(0)) & (a != kInfinity) & !whole) ? std::numeric_limits<T>::quiet_NaN() : result;
+  result = ((x != x) | (y != y)) ? x + y : result;
+  return ((x == T(1)) | (y == T(0))) ? T(1) : result;
 }
 
 /// Integers wrap around; a negative power of anything but 1 and -1 is 0, as in integer division.

@@ -99,7 +99,8 @@ DIPTYCH_INLINE void product_rows(const ProductCall<T>& call, std::int64_t row, s
 
 template <class T, int lanes, int height, int width>
 DIPTYCH_INLINE void product_columns(const ProductCall<T>& call, std::int64_t column) {
-  for (; column + width * lanes <= call.columns; column += width * lanes) {
+  constexpr std::int64_t kStep = std::int64_t{width} * lanes;
+  for (; column + kStep <= call.columns; column += kStep) {
     product_rows<T, lanes, height, width>(call, 0, column);
   }
   if constexpr (width > 1) {

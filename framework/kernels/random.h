@@ -21,7 +21,7 @@ struct RandomState {
 
 namespace detail {
 
-inline constexpr int kBlocks = 16;
+inline constexpr std::int64_t kBlocks = 16;
 
 /// words[w * 16 + j] = word w of block first + j.
 DIPTYCH_INLINE void philox_blocks(RandomState state, std::uint64_t first, std::uint32_t* words) {
@@ -67,7 +67,7 @@ DIPTYCH_INLINE void random_tile(RandomState state, std::int64_t begin, std::int6
   for (std::int64_t i = 0; i < count; i += 2 * kBlocks) {
     std::uint32_t words[4 * kBlocks];
     philox_blocks(state, static_cast<std::uint64_t>(begin + i) / 2, words);
-    for (int half = 0; half < 2; ++half) {
+    for (std::int64_t half = 0; half < 2; ++half) {
       for (int j = 0; j < kBlocks; ++j) {
         bits[i + half * kBlocks + j] =
             words[2 * half * kBlocks + j] | (std::uint64_t{words[(2 * half + 1) * kBlocks + j]} << 32U);

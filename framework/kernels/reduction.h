@@ -12,7 +12,7 @@
 /// block results go the same way. The result depends on the elements alone: not on strides, vector width or threads.
 namespace diptych::kernels {
 
-inline constexpr int kLanes = 16;
+inline constexpr std::int64_t kLanes = 16;
 inline constexpr std::int64_t kBlock = 4096;
 /// Neighbouring reductions that go side by side: a page of a row, so that memory is read in long runs.
 template <class T>

@@ -369,7 +369,7 @@ DIPTYCH_INLINE To convert(From x) {
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
     // A plain conversion is undefined out of range. The ends are powers of two, which floats have exactly.
     using Limits = std::numeric_limits<To>;
-    constexpr From kEnd = static_cast<From>(Limits::max() / 2 + 1) * From(2);
+    constexpr From kEnd = static_cast<From>((Limits::max() >> 1U) + 1) * From(2);
     const bool inside = (std::is_signed_v<To> ? x >= -kEnd : x > From(-1)) && x < kEnd;
     const To converted = static_cast<To>(inside ? x : From(0));
     const To end = x < From(0) ? Limits::min() : Limits::max();

@@ -5,8 +5,8 @@
 /// Passes over one row of a softmax.
 namespace diptych::kernels {
 
-/// out[i] = exp(in[i] * scale - shift), which is at most 1; 0 below the smallest normal number. The last elements are done as a whole vector too, in a place of their own:
-/// one by one, five of them would take as long as fifty.
+/// out[i] = exp(in[i] * scale - shift), which is at most 1; 0 below the smallest normal number. The last elements are
+/// done as a whole vector too, in a place of their own: one by one, five of them would take as long as fifty.
 template <class T>
 DIPTYCH_INLINE void exponentials(std::int64_t n, const T* in, T scale, T shift, T* out) {
   const std::int64_t whole = n / kLanes * kLanes;

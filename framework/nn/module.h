@@ -63,8 +63,8 @@ class ModuleBase {
   Variable parameter(const std::string& name, const Tensor& initial);
   Variable buffer(const std::string& name, const Tensor& initial);
   template <class M>
-  std::shared_ptr<M> add(std::string name, std::shared_ptr<M> module) {
-    add_module(std::move(name), module);
+  std::shared_ptr<M> add(const std::string& name, std::shared_ptr<M> module) {
+    add_module(name, module);
     return module;
   }
 

@@ -17,13 +17,16 @@ namespace {
 
 using namespace ops;
 
+template <class T>
+using SortKey = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
+
 /// An unsigned number in the order of the elements: NaN last, -0 as 0.
 template <class T>
-auto sort_key(T x) {
+SortKey<T> sort_key(T x) {
   if constexpr (std::is_same_v<T, bfloat16>) {
     return sort_key(static_cast<float>(x));
   } else if constexpr (std::is_floating_point_v<T>) {
-    using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+    using Bits = SortKey<T>;
     constexpr Bits kSign = Bits(1) << (sizeof(T) * 8 - 1);
     if (x != x) {
       return std::numeric_limits<Bits>::max();
@@ -60,7 +63,7 @@ struct PackedEntry {
 /// The positions of the `k` first elements of every line, sorted.
 template <class Entry, class T>
 void sort_lines(const Lines& lines, const T* in, std::int64_t k, bool descending, std::int64_t* out) {
-  using Key = decltype(sort_key(T()));
+  using Key = SortKey<T>;
   const Key flip = descending ? std::numeric_limits<Key>::max() : Key(0);
   std::vector<Entry> entries(static_cast<std::size_t>(lines.length));
   const auto first = entries.begin();
@@ -89,7 +92,7 @@ void sort_operand(const KernelCall& call, std::int64_t axis, std::int64_t k, boo
   }
   visit(call.inputs[0].type->dtype, [&]<class T>() {
     const T* in = static_cast<const T*>(input.data());
-    if constexpr (sizeof(sort_key(T())) == 4) {
+    if constexpr (sizeof(SortKey<T>) == 4) {
       if (lines.length <= std::int64_t{0xFFFFFFFF}) {
         return sort_lines<PackedEntry>(lines, in, k, descending, out);
       }

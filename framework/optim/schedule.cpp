@@ -19,7 +19,8 @@ void check_positive(const char* schedule, const char* field, std::int64_t value)
 
 double StepLR::operator()(std::int64_t step) const {
   check_positive("StepLR", "step_size", step_size);
-  return lr * std::pow(gamma, static_cast<double>(step / step_size));
+  const std::int64_t steps_down = step / step_size;
+  return lr * std::pow(gamma, static_cast<double>(steps_down));
 }
 
 double CosineAnnealingLR::operator()(std::int64_t step) const {

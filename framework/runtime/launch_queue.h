@@ -30,17 +30,19 @@ struct alignas(64) Launch {
   std::uint32_t input_count;
   bool linear;
   bool has_attributes;
+  struct Elementwise {
+    LoopFn loop;
+    std::int64_t count;
+    void* data[kMaxElementwiseInputs + 1];
+    std::int64_t strides[kMaxElementwiseInputs + 1];
+  };
+  struct Kernel {
+    const TensorBody* inputs[kMaxInputs];
+    const TensorBody* output;
+  };
   union {
-    struct {
-      LoopFn loop;
-      std::int64_t count;
-      void* data[kMaxElementwiseInputs + 1];
-      std::int64_t strides[kMaxElementwiseInputs + 1];
-    } elementwise;
-    struct {
-      const TensorBody* inputs[kMaxInputs];
-      const TensorBody* output;
-    } kernel;
+    Elementwise elementwise;
+    Kernel kernel;
   };
   AttributeValue attributes;
 };

@@ -196,6 +196,28 @@ TEST(Tape, SecondBackwardThroughFreedBuffersIsAnError) {
   }
 }
 
+TEST(Tape, WhatWasSavedIsFreedAsSoonAsItsLastReaderRan) {
+  constexpr std::int64_t kBytes = std::int64_t{4} << 20U;
+  constexpr int kSteps = 8;
+  std::vector<std::int64_t> in_use;  // where the pass comes by, last op first
+  const auto chain = [&](const Tensor& x) {
+    Tensor y = x;
+    for (int i = 0; i < kSteps; ++i) {
+      y = tanh(y);  // keeps its result for its gradient
+      register_hook(y, [&](const Tensor& g) {
+        in_use.push_back(allocator::stats().bytes_in_use);
+        return g;
+      });
+    }
+    return sum(y);
+  };
+  grad(chain)(zeros({kBytes / 4}));
+  ASSERT_EQ(in_use.size(), kSteps);
+  for (int i = 2; i < kSteps; ++i) {  // the first cotangent is a number spread out: it takes no room
+    EXPECT_LE(in_use[static_cast<std::size_t>(i)], in_use[static_cast<std::size_t>(i - 1)] - kBytes) << i;
+  }
+}
+
 TEST(Tape, CotangentsCanBeGiven) {
   const Tensor x = autograd::watch(Tensor::from({1.0, 2.0}, {2}));
   const Tensor y = x * x;
