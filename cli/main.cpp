@@ -26,6 +26,7 @@ constexpr const char* kExamples =
     "  diptych doctor                        what this machine can measure\n"
     "  diptych run --quick                   the default set, in a minute\n"
     "  diptych run mlp/digits --standard     one workload, with a verdict\n"
+    "  diptych ladder mlp/digits             what each cause of the gap is worth\n"
     "  diptych graph mlp/digits              its IR before and after each pass\n"
     "  diptych profile mlp/digits --arm eager\n"
     "\n"
@@ -41,6 +42,7 @@ class Program {
     add_doctor();
     add_list();
     add_run();
+    add_ladder();
     add_profile();
     add_graph();
     add_report();
@@ -51,6 +53,7 @@ class Program {
     std::vector<std::string> arguments(argv + 1, argv + argc);
     run_.command.emplace_back("diptych");
     run_.command.insert(run_.command.end(), arguments.begin(), arguments.end());
+    ladder_.command = run_.command;
     const auto separator = std::find(arguments.begin(), arguments.end(), "--");
     if (separator != arguments.end()) {
       run_.benchmark_options.assign(separator + 1, arguments.end());
@@ -101,6 +104,19 @@ class Program {
       return good ? std::string() : fmt::format("'{}' is no whole number from 0 to {}", text, kMost);
     });
   }
+  static void add_sizes(CLI::App* verb, RunOptions& options) {
+    auto* sizes = verb->add_option_group("size");
+    for (const char* size : {"quick", "standard", "certify"}) {
+      const char* help = std::string_view(size) == "quick" ? "3 processes x 6 rounds: indications, no verdict (default)"
+                         : std::string_view(size) == "standard" ? "8 processes x 12 rounds: verdicts"
+                                                                : "30 processes x 20 rounds: for publication";
+      sizes
+          ->add_flag_callback(
+              fmt::format("--{}", size), [&options, size] { options.size = size; }, help)
+          ->disable_flag_override();
+    }
+    sizes->require_option(0, 1);
+  }
   void add_doctor() {
     CLI::App* verb = add_verb("doctor", "What this machine can measure, and what makes it noisy",
                               [this] { return doctor(doctor_); });
@@ -118,18 +134,8 @@ class Program {
                               [this] { return run(run_); });
     verb->add_option("workload", run_.workloads,
                      "Workloads, suites, or all (the default set: starred in `diptych list`)");
-    auto* sizes = verb->add_option_group("size");
-    for (const char* size : {"quick", "standard", "certify"}) {
-      const char* help = std::string_view(size) == "quick" ? "3 processes x 6 rounds: indications, no verdict (default)"
-                         : std::string_view(size) == "standard" ? "8 processes x 12 rounds: verdicts"
-                                                                : "30 processes x 20 rounds: for publication";
-      sizes
-          ->add_flag_callback(
-              fmt::format("--{}", size), [this, size] { run_.size = size; }, help)
-          ->disable_flag_override();
-    }
-    sizes->require_option(0, 1);
-    verb->add_option("--arms", run_.arms, "Arms, separated by commas (those of the ladder)")
+    add_sizes(verb, run_);
+    verb->add_option("--arms", run_.arms, "Arms, separated by commas, or ladder for every rung (eager,replay,graph)")
         ->delimiter(',')
         ->allow_extra_args(false);
     add_seed(verb, run_.seed, "Of inputs, models and schedule");
@@ -137,6 +143,24 @@ class Program {
                      "Only workloads that match this regular expression (without names: of all)");
     verb->add_option("--out", run_.out, "Where run folders are made")->capture_default_str();
     verb->footer("What stands behind -- goes to Google Benchmark, which hosts the measuring processes.");
+  }
+  void add_ladder() {
+    CLI::App* verb = add_verb("ladder", "From eager to the fastest graph, one cause a rung: what each saves",
+                              [this] { return ladder(ladder_); });
+    verb->add_option("workload", ladder_.workloads, "What to measure")->required()->expected(1);
+    add_sizes(verb, ladder_);
+    verb->add_flag("--shuffle-order", ladder_.shuffle_order,
+                   "Add the passes in other orders too: how far a share depends on its place")
+        ->disable_flag_override();
+    add_seed(verb, ladder_.seed, "Of inputs, models and schedule");
+    verb->add_option("--json", ladder_.json, "Also write run.json to this file");
+    verb->add_option("--out", ladder_.out, "Where run folders are made")->capture_default_str();
+    verb->footer(
+        "All rungs are timed in the same rounds. The ladder is also a section of report.html.\n"
+        "Examples:\n"
+        "  diptych ladder mlp/digits\n"
+        "  diptych ladder mlp/digits --standard --shuffle-order --json ladder.json\n"
+        "How to read it: docs/ladder.md.");
   }
   void add_profile() {
     CLI::App* verb = add_verb("profile", "Trace an arm: trace.json for Perfetto, and an op table",
@@ -225,6 +249,7 @@ class Program {
   DoctorOptions doctor_;
   ListOptions list_;
   RunOptions run_;
+  RunOptions ladder_;
   WorkerOptions worker_;
   ProfileOptions profile_;
   GraphOptions graph_;

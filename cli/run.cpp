@@ -18,6 +18,7 @@
 #include "profiler/fingerprint.h"
 #include "reports/analyse.h"
 #include "reports/html.h"
+#include "reports/ladder_table.h"
 #include "reports/markdown.h"
 #include "reports/run_file.h"
 #include "reports/schema.h"
@@ -110,6 +111,9 @@ class Run {
       write_artifacts();
     }
     write_views();
+    if (!options_.json.empty()) {
+      reports::write_atomically(options_.json, reports::to_text(run_));
+    }
     show(result);
     return result.interrupted ? kInterrupted : complete && all_valid() ? kSuccess : kFailure;
   }
@@ -135,9 +139,12 @@ class Run {
     run_["cells"] = cells;
     run_["status"] = status;
     for (json& cell : run_["cells"]) {
-      std::string command = fmt::format("diptych run {} --{} --seed {}", cell["workload"].get<std::string>(),
-                                        plan_.size.name, plan_.seed);
-      if (!options_.arms.empty()) {
+      std::string command = fmt::format("diptych {} {} --{} --seed {}", options_.ladder ? "ladder" : "run",
+                                        cell["workload"].get<std::string>(), plan_.size.name, plan_.seed);
+      if (options_.shuffle_order) {
+        command += " --shuffle-order";
+      }
+      if (!options_.arms.empty() && !options_.ladder) {
         command += fmt::format(" --arms {}", fmt::join(plan_.arms, ","));
       }
       cell["reproduce"] = command;
@@ -161,6 +168,9 @@ class Run {
       const std::string base = file_name(workload.name);
       status_.show(fmt::format("traces and pictures: {}", workload.name));
       for (const std::string& arm : plan_.arms) {
+        if (arm.find('+') != std::string::npos) {
+          continue;  // rungs between replay and graph, and other sets of passes: `diptych profile` traces them
+        }
         workloads::ArmInstance instance(workload, *workloads::find_arm(arm), plan_.seed);
         write_trace(trace_calls(instance, 1, 1).trace, path(fmt::format("traces/{}-{}.json", base, arm)));
       }
@@ -178,7 +188,8 @@ class Run {
   }
 
   void show(const workloads::RunResult& result) {
-    fmt::print("{}\n", reports::render_table(run_, {wants_colour(), terminal_width()}));
+    const reports::TableOptions view{wants_colour(), terminal_width()};
+    fmt::print("{}\n", options_.ladder ? reports::render_ladder(run_, view) : reports::render_table(run_, view));
     for (const std::string& problem : result.problems) {
       fmt::print(stderr, "diptych: {}\n", reports::printable(problem));
     }

@@ -13,15 +13,20 @@ inline constexpr int kInterrupted = 130;  ///< Ctrl-C; what was measured is kept
 
 struct RunOptions {
   std::vector<std::string> workloads;  ///< workloads, suites or "all"; empty: the default set
-  std::vector<std::string> arms;       ///< empty: those of the ladder
+  std::vector<std::string> arms;       ///< empty: eager, replay, graph
   std::string size = "quick";
   std::uint64_t seed = 1;
   std::string filter;
   std::string out = "diptych-out";
+  bool ladder = false;                         ///< show the ladder, not the table of workloads
+  bool shuffle_order = false;                  ///< also measure the pass rungs in other orders
+  std::string json;                            ///< where to put one more copy of run.json
   std::vector<std::string> command;            ///< as typed
   std::vector<std::string> benchmark_options;  ///< behind "--"
 };
 int run(const RunOptions& options);
+/// A run of one workload under every rung.
+int ladder(const RunOptions& options);
 
 struct WorkerOptions {
   std::vector<std::string> workloads, arms, benchmark_options;

@@ -12,6 +12,7 @@
 #include "framework/core/error.h"
 #include "reports/format.h"
 #include "reports/json_access.h"
+#include "reports/ladder.h"
 #include "reports/text.h"
 #include "reports/verdict.h"
 
@@ -233,6 +234,7 @@ void analyse(nlohmann::json& run) {
     }
     cell["comparisons"] = std::move(comparisons);
     cell["rungs"] = state.agree ? ladder(cell, processes) : Json::array();
+    cell["ladder"] = state.agree ? ladder_of(cell) : Json();
   }
 }
 

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "reports/json_access.h"
+#include "reports/ladder.h"
 
 namespace diptych::reports {
 namespace {
@@ -195,7 +196,7 @@ std::string why(const Json& cell, Glyphs glyphs) {
     parts.push_back(text(verdict, "detail").empty() ? text(verdict, "reason") : text(verdict, "detail"));
   }
   if (name != "INVALID") {
-    for (const Json& rung : list(cell, "rungs")) {
+    for (const Json& rung : rungs_of(cell)) {
       parts.push_back(rung_text(rung, glyphs));
     }
     const std::vector<std::string> counts = count_texts(cell, comparison, glyphs);

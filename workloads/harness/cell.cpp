@@ -167,11 +167,13 @@ class Cell {
 
   /// What is between the arm before (of those that were chosen) and this one: the causes of all arms in between.
   static std::string cause_of(const Arm& arm, const Arm* before) {
+    if (!arm.in_ladder) {
+      return arm.cause;
+    }
     std::string causes;
     bool between = before == nullptr;
     for (const Arm& candidate : all_arms()) {
-      const bool counts = candidate.in_ladder || candidate.name == arm.name;
-      if (between && before != nullptr && counts && !candidate.cause.empty()) {
+      if (between && before != nullptr && candidate.in_ladder && !candidate.cause.empty()) {
         causes += fmt::format("{}{}", causes.empty() ? "" : ", ", candidate.cause);
       }
       if (candidate.name == arm.name) {
@@ -196,6 +198,12 @@ class Cell {
                     {"planned_peak_bytes", nullptr},
                     {"lower_bound_bytes", nullptr}}},
                   {"passes", json::array()}};
+      if (!instance->arm().rung.empty()) {
+        arm["rung"] = instance->arm().rung;
+      }
+      if (instance->arm().pipeline) {
+        arm["groups"] = instance->arm().groups;
+      }
       if (const std::string cause = cause_of(instance->arm(), before); !cause.empty()) {
         arm["cause"] = cause;
       }
