@@ -25,8 +25,13 @@ struct RunOptions {
   std::vector<std::string> benchmark_options;  ///< behind "--"
 };
 int run(const RunOptions& options);
+
+struct LadderOptions {
+  std::string workload;
+  RunOptions run;  ///< all but workloads and arms
+};
 /// A run of one workload under every rung.
-int ladder(const RunOptions& options);
+int ladder(const LadderOptions& options);
 
 struct WorkerOptions {
   std::vector<std::string> workloads, arms, benchmark_options;
