@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "reports/json_access.h"
+#include "reports/ladder_split.h"
 #include "reports/statistics.h"
 #include "reports/summary.h"
 
@@ -27,6 +28,7 @@ class Savings {
   }
 
   std::size_t processes() const { return base_.size(); }
+  double unit() const { return unit_; }
 
   /// One value per process.
   std::vector<double> between(const std::string& from, const std::string& to) const {
@@ -187,7 +189,9 @@ nlohmann::json ladder_of(const nlohmann::json& cell) {
     std::transform(left.begin(), left.end(), saved.begin(), left.begin(), std::minus<>());
   }
   const Estimate residual = mean_interval(left);
-  return {{"order", order},
+  const bool from_eager = order[0] == "eager" && order[1] == "replay";
+  return {{"split", from_eager ? split_of(cell, savings.between("eager", "replay"), savings.unit()) : Json()},
+          {"order", order},
           {"base_seconds", member(*steps.front(), "seconds")},
           {"gap_seconds", to_json(gap)},
           {"rungs", rungs},

@@ -201,6 +201,52 @@ std::string markdown_ladder(const Json& ladder) {
                            time(member(ladder, "residual_seconds")), share_text(ladder, "residual_share"));
 }
 
+std::string split_sentence(const Json& split, Glyphs glyphs) {
+  if (const std::string reason = text(split, "reason"); !reason.empty()) {
+    return "No split of eager's time by op: " + reason + ".";
+  }
+  const auto explained = estimate(member(split, "explained_seconds"));
+  const auto rung = estimate(member(split, "rung_seconds"));
+  const auto residual = estimate(member(split, "residual_seconds"));
+  if (!explained || !rung || !residual) {
+    return "";
+  }
+  const Json& within = member(split, "within");
+  const char* judged = within == true          ? ", within its interval"
+                       : within != false       ? ""
+                       : residual->excludes(0) ? ", outside its interval"
+                                               : ", outside its interval, with a residual that may be zero";
+  return fmt::format(
+      "Measured alone, what eager does besides kernels explains {} of the {} that replay saves{}; residual {}.",
+      format_seconds(explained->value, glyphs), format_seconds(*rung, glyphs), judged,
+      format_seconds(*residual, glyphs));
+}
+
+namespace {
+
+constexpr std::size_t kTopOps = 6;
+
+std::string split_table(const Json& split, int width) {
+  std::vector<Row> rows = {{"eager, by op", "calls", "dispatch", "inference", "allocation", "tape", "kernel"}};
+  const auto plain = [](const Json& object, const char* key) { return format_seconds(number(object, key)); };
+  for (const Json& kind : list(split, "kinds")) {
+    if (rows.size() <= kTopOps) {
+      rows.push_back({shorten(printable(text(kind, "op")), 24), format_count(number(kind, "calls").value_or(0)),
+                      plain(kind, "dispatch_seconds"), plain(kind, "inference_seconds"),
+                      plain(kind, "allocation_seconds"), "", plain(kind, "kernel_seconds")});
+    }
+  }
+  Row total = {"all ops", ""};
+  for (const char* part :
+       {"dispatch_seconds", "inference_seconds", "allocation_seconds", "tape_seconds", "kernel_seconds"}) {
+    total.push_back(time_text(member(split, part)));
+  }
+  rows.push_back(total);
+  return aligned(rows, width);
+}
+
+}  // namespace
+
 std::string render_ladder(const nlohmann::json& run, const TableOptions& options) {
   std::string out = shorten(printable(setup_line(run)), options.width) + "\n";
   if (const std::string warning = caution(run); !warning.empty()) {
@@ -219,6 +265,11 @@ std::string render_ladder(const nlohmann::json& run, const TableOptions& options
                        printable(ladder_order(ladder)));
     for (const Json& rung : list(ladder, "rungs")) {
       out += fmt::format("  {:<10} {}\n", printable(text(rung, "name")), printable(text(rung, "cause")));
+    }
+    const Json& split = member(ladder, "split");
+    if (const std::string sentence = split_sentence(split, Glyphs::ascii); !sentence.empty()) {
+      out +=
+          "\n" + (text(split, "reason").empty() ? split_table(split, options.width) : "") + printable(sentence) + "\n";
     }
   }
   return out;

@@ -10,6 +10,7 @@
 #include "framework/core/rng.h"
 #include "framework/core/tensor_body.h"
 #include "profiler/system_files.h"
+#include "workloads/harness/op_split.h"
 
 namespace diptych::workloads {
 namespace {
@@ -52,6 +53,7 @@ class Cell {
     if (is_valid()) {
       time_rounds();
       const double steal = profiler::steal_seconds() - steal_before;
+      split();
       process_["control_drift"] = control_drift();
       process_["steal_seconds"] = std::isfinite(steal) ? json(steal) : json(0.0);
       cell_["processes"].push_back(process_);
@@ -299,6 +301,22 @@ class Cell {
                                   {"first_call_seconds", first_call_[i]},
                                   {"compile_seconds", instances_[i]->compile_seconds()},
                                   {"worst_call_seconds", worst[i]}});
+    }
+  }
+
+  /// What eager does besides its kernels, which is what replay saves.
+  void split() {
+    const auto find = [&](const char* name) {
+      const auto found = std::find_if(instances_.begin(), instances_.end(),
+                                      [&](const auto& instance) { return instance->arm().name == name; });
+      return found != instances_.end() ? found->get() : nullptr;
+    };
+    ArmInstance* eager = find("eager");
+    ArmInstance* replay = find("replay");
+    if (eager != nullptr && replay != nullptr) {
+      progress_("per-op split");
+      constexpr double kBlocks = 4;
+      process_["op_split"] = split_ops(*eager, *replay, kBlocks * plan_.block_seconds);
     }
   }
 
