@@ -15,6 +15,7 @@
 #include "reports/json_access.h"
 #include "reports/text.h"
 #include "reports/verdict.h"
+#include "reports/warmup.h"
 
 namespace diptych::reports {
 namespace {
@@ -265,6 +266,7 @@ void analyse(nlohmann::json& run) {
     bool has_base = false;
     for (Json& arm : cell["arms"]) {
       fill_arm(arm, processes);
+      arm["warmup"] = warmup_of(cell, text(arm, "name"));
       has_base = has_base || text(arm, "name") == base_name;
     }
     for (const Json& arm : cell["arms"]) {
