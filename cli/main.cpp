@@ -46,6 +46,7 @@ class Program {
     add_profile();
     add_graph();
     add_report();
+    add_compare();
     add_worker();
   }
 
@@ -190,6 +191,29 @@ class Program {
     CLI::App* verb = add_verb("report", "Render report.html and summary.md again from a run.json",
                               [this] { return report(report_); });
     verb->add_option("run", report_.run, "run.json, or its folder")->required();
+    verb->add_option("--format", report_.format, "html (with summary.md), or google-benchmark: benchmark.json")
+        ->check(CLI::IsMember({"html", "google-benchmark"}))
+        ->capture_default_str();
+  }
+  void add_compare() {
+    CLI::App* verb = add_verb("compare", "What changed between two runs, with intervals, and how the machines differ",
+                              [this] { return compare(compare_); });
+    verb->add_option("base", compare_.base, "run.json or its folder, or a JSON file of Google Benchmark")->required();
+    verb->add_option("head", compare_.head, "The same, of what came after")->required();
+    verb->add_option("--by", compare_.by,
+                     "What the files are: commit (two builds on one machine), arm (how far each "
+                     "arm leads over eager), machine (one build on two machines)")
+        ->check(CLI::IsMember({"commit", "arm", "machine"}))
+        ->capture_default_str();
+    verb->add_flag("--force-time", compare_.force_time, "Compare times even if the machines differ")
+        ->disable_flag_override();
+    verb->add_option("--json", compare_.json, "Also write the comparison to this file (diptych.compare/1)");
+    verb->add_option("--markdown", compare_.markdown, "Also write it to this file as Markdown");
+    verb->footer(
+        "Exact metrics (nodes, dispatches, allocations, bytes) compare anywhere and allow no change, instructions 0.5 "
+        "%,\n"
+        "times 2 %. Times of different machines are INVALID. Exit codes: 0 compared, 3 nothing could be compared, 1 "
+        "error.");
   }
   void add_worker() {
     CLI::App* verb = add_verb("worker", "One measuring process; started by `run`", [this] { return worker(worker_); });
@@ -254,6 +278,7 @@ class Program {
   ProfileOptions profile_;
   GraphOptions graph_;
   ReportOptions report_;
+  CompareVerbOptions compare_;
 };
 
 }  // namespace

@@ -9,6 +9,8 @@ namespace diptych::cli {
 
 inline constexpr int kSuccess = 0;
 inline constexpr int kFailure = 1;        ///< wrong usage, a tool error, or a cell whose arms disagree
+inline constexpr int kRegressed = 2;      ///< `gate` found a regression
+inline constexpr int kCannotTell = 3;     ///< `gate` and `compare`: nothing that could be compared
 inline constexpr int kInterrupted = 130;  ///< Ctrl-C; what was measured is kept
 
 struct RunOptions {
@@ -68,8 +70,17 @@ struct ProfileOptions {
 };
 int profile(const ProfileOptions& options);
 
+struct CompareVerbOptions {
+  std::string base, head;
+  std::string by = "commit";
+  std::string json, markdown;  ///< files to write; empty: none
+  bool force_time = false;
+};
+int compare(const CompareVerbOptions& options);
+
 struct ReportOptions {
   std::string run;
+  std::string format = "html";
 };
 int report(const ReportOptions& options);
 
