@@ -141,8 +141,6 @@ Json cause_of(const Json& cell, const Json& to) {
 Json rung_json(const Json& cell, const Savings& savings, const Json& from, const Json& to, const Json& gap) {
   const std::string name = text(to, "name");
   const Estimate saved = mean_interval(savings.between(text(from, "name"), name));
-  // Arms are only timed after they agreed on every bit.
-  const bool agree = member(member(cell, "validity"), "agree") == true;
   return {{"name", rung_name(to)},
           {"from", text(from, "name")},
           {"to", name},
@@ -151,7 +149,7 @@ Json rung_json(const Json& cell, const Savings& savings, const Json& from, const
           {"saved_seconds", to_json(saved)},
           {"share", gap.is_null() ? Json() : Json(saved.value / gap.get<double>())},
           {"by_place", by_place(cell, savings, from, to, gap)},
-          {"ulp", agree ? Json(0) : Json()},
+          {"ulp", 0},  // arms are only timed after they agreed on every bit
           {"seconds", member(to, "seconds")},
           {"compile_seconds", member(to, "compile_seconds")},
           {"break_even", break_even_of(cell, name)},
@@ -167,7 +165,7 @@ nlohmann::json ladder_of(const nlohmann::json& cell) {
       steps.push_back(&arm);
     }
   }
-  if (steps.size() < 2) {
+  if (steps.size() < 2 || member(member(cell, "validity"), "agree") != true) {
     return nullptr;
   }
   const Savings savings(cell, text(*steps.front(), "name"));

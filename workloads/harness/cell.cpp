@@ -8,6 +8,7 @@
 
 #include "framework/core/tensor_body.h"
 #include "profiler/system_files.h"
+#include "workloads/harness/limits.h"
 #include "workloads/harness/load.h"
 #include "workloads/harness/op_split.h"
 #include "workloads/harness/rounds.h"
@@ -31,7 +32,12 @@ class Cell {
     check();
     describe_arms();
     if (is_valid() && plan_.rounds > 0) {
+      describe_work();
+      const std::vector<MemoryLevel> levels = memory_levels(plan_.files);
+      json limits = {{"before", measure_limits(levels)}};
       json process = time_rounds(plan_, arms_, progress_);
+      limits["after"] = measure_limits(levels);
+      process["limits"] = std::move(limits);
       const double steal = profiler::steal_seconds(plan_.files) - steal_before;
       process["steal_seconds"] = std::isfinite(steal) ? json(steal) : json();
       process["load"] = watch.finish();
@@ -214,6 +220,16 @@ class Cell {
         }
       }
       cell_["arms"].push_back(std::move(arm));
+    }
+  }
+
+  /// By the graph with the fewest passes.
+  void describe_work() {
+    for (const auto& instance : instances_) {
+      if (instance->compiled() != nullptr) {
+        cell_["work"] = analytic_work(*instance->compiled()->graph());
+        return;
+      }
     }
   }
 
