@@ -31,20 +31,21 @@ struct Part {
 };
 
 /// Seconds of each part: repetitions go through all parts, so that a slow moment hits them alike. A short part runs
-/// several times in one measurement, at least fifty times the clock's resolution together.
+/// several times in one measurement, so that it lasts long against the clock's cost. Parts that are longer than the
+/// budget run once.
 json time_parts(const std::vector<Part>& parts, double budget_seconds) {
   constexpr double kLeast = 2e-6;
-  constexpr int kFewest = 3;
-  constexpr int kMost = 400;
-  std::vector<int> inner;
-  for (const Part& part : parts) {
-    const double start = now_seconds();
-    part.run();
-    inner.push_back(static_cast<int>(std::clamp(kLeast / std::max(now_seconds() - start, 1e-9), 1.0, 1e3)));
-  }
-  std::vector<std::vector<double>> seconds(parts.size());
+  constexpr std::size_t kMost = 400;
   const double end = now_seconds() + budget_seconds;
-  for (int repetition = 0; repetition < kMost && (repetition < kFewest || now_seconds() < end); ++repetition) {
+  std::vector<int> inner;
+  std::vector<std::vector<double>> seconds(parts.size());
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const double start = now_seconds();
+    parts[i].run();
+    seconds[i].push_back(std::max(now_seconds() - start, 1e-9));
+    inner.push_back(static_cast<int>(std::clamp(kLeast / seconds[i][0], 1.0, 1e3)));
+  }
+  while (seconds[0].size() < kMost && now_seconds() < end) {
     for (std::size_t i = 0; i < parts.size(); ++i) {
       const double start = now_seconds();
       for (int k = 0; k < inner[i]; ++k) {
@@ -61,17 +62,16 @@ json time_parts(const std::vector<Part>& parts, double budget_seconds) {
 }
 
 /// The backward pass without the ops that it applies, by the trace points: walking the tape and the gradient rules.
-double backward_seconds(ArmInstance& eager) {
-  constexpr int kCalls = 3;
+double backward_seconds(ArmInstance& eager, int calls) {
   static const profiler::TracerOverhead overhead = profiler::measure_overhead();
   profiler::Tracer tracer;
   tracer.start();
-  for (int i = 0; i < kCalls; ++i) {
+  for (int i = 0; i < calls; ++i) {
     eager.call(i);
   }
   for (const profiler::OpRow& row : profiler::op_table(tracer.stop(), overhead).rows) {
     if (row.category == trace::Category::autograd) {
-      return std::max(0.0, row.corrected_self_ns * 1e-9 / kCalls);
+      return std::max(0.0, row.corrected_self_ns * 1e-9 / calls);
     }
   }
   return 0;
@@ -127,7 +127,8 @@ nlohmann::json split_ops(ArmInstance& eager, ArmInstance& replay, double budget_
                              {"taped_seconds", [&] { list.run_recorded(recorded); }},
                              {"untaped_seconds", [&] { list.run_first(taped); }}},
                             0.6 * budget_seconds);
-    split["backward_seconds"] = backward_seconds(eager);
+    const double seconds = split["eager_seconds"];
+    split["backward_seconds"] = recorded == 0 ? 0.0 : backward_seconds(eager, seconds < 0.1 * budget_seconds ? 3 : 1);
     split["ops"] = applied;
     split["recorded"] = recorded;
     split["kinds"] = split_kinds(list, 0.4 * budget_seconds);
