@@ -5,6 +5,7 @@
 #include "cli/artifacts.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
+#include "reports/google_benchmark.h"
 #include "reports/html.h"
 #include "reports/markdown.h"
 #include "reports/run_file.h"
@@ -20,6 +21,12 @@ int report(const ReportOptions& options) {
   }
   const nlohmann::json run = reports::load_run(path);
   const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  if (options.format == "google-benchmark") {
+    const std::filesystem::path target = folder / "benchmark.json";
+    reports::write_atomically(target, reports::to_text(reports::to_google_benchmark(run)));
+    fmt::print("{}\n", reports::printable(target.string()));
+    return kSuccess;
+  }
   reports::write_atomically(folder / "summary.md", reports::render_markdown(run));
   reports::write_atomically(folder / "report.html", reports::render_html(run, {report_pictures(run, folder.string())}));
   fmt::print("{}\n{}\n{}\n", reports::render_table(run, {wants_colour(), terminal_width()}),

@@ -1,17 +1,10 @@
 #pragma once
 
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
+#include "reports/suggest.h"
 
 namespace diptych::cli {
 
-/// The candidate with the fewest edits from `name` (a missing prefix such as "mlp/" counts little); empty if none is
-/// near.
-std::string nearest(std::string_view name, std::span<const std::string> candidates);
-
-/// "there is no <kind> '<name>'; did you mean '<nearest>'?", or with the list of candidates if none is near.
-std::string unknown(std::string_view kind, std::string_view name, std::span<const std::string> candidates);
+using reports::nearest;
+using reports::unknown;
 
 }  // namespace diptych::cli

@@ -43,6 +43,22 @@ double incomplete_beta(double x, double a, double b) {
 
 }  // namespace
 
+double beta_cdf(double x, double a, double b) {
+  internal_check(a > 0 && b > 0, "a, b > 0");
+  return incomplete_beta(x, a, b);
+}
+
+double beta_quantile(double p, double a, double b) {
+  internal_check(p >= 0 && p <= 1, "0 <= p <= 1");
+  double low = 0;
+  double high = 1;
+  while (high - low > 1e-14) {
+    const double middle = 0.5 * (low + high);
+    (beta_cdf(middle, a, b) < p ? low : high) = middle;
+  }
+  return 0.5 * (low + high);
+}
+
 double student_t_cdf(double t, double degrees) {
   internal_check(degrees > 0, "degrees > 0");
   // Two forms of one number: each keeps its digits where the other would cancel them.

@@ -18,6 +18,13 @@ bool is_flat(const Json& array) {
   return std::none_of(array.begin(), array.end(), [](const Json& value) { return value.is_structured(); });
 }
 
+// By its name where it has one: a list that has grown at its head then still says what is the same.
+std::string label_of(const Json& item, std::size_t index) {
+  const auto found = item.is_object() ? item.find("name") : item.end();
+  const bool named = item.is_object() && found != item.end() && found->is_string();
+  return named ? found->get<std::string>() : std::to_string(index);
+}
+
 void visit(const Json& value, const std::string& name, std::size_t limit, std::vector<EnvironmentEntry>& out) {
   if (out.size() >= limit) {
     return;
@@ -34,7 +41,7 @@ void visit(const Json& value, const std::string& name, std::size_t limit, std::v
     out.push_back({name, joined});
   } else if (value.is_array()) {
     for (std::size_t i = 0; i < value.size(); ++i) {
-      visit(value[i], name + "." + std::to_string(i), limit, out);
+      visit(value[i], name + "." + label_of(value[i], i), limit, out);
     }
   } else {
     out.push_back({name, scalar(value)});

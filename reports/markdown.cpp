@@ -7,6 +7,7 @@
 #include "reports/environment.h"
 #include "reports/format.h"
 #include "reports/json_access.h"
+#include "reports/ladder_table.h"
 #include "reports/summary.h"
 #include "reports/text.h"
 
@@ -70,6 +71,19 @@ std::string reasons(const Json& run) {
   return out;
 }
 
+std::string ladders(const Json& run) {
+  std::string out;
+  for (const Json& cell : list(run, "cells")) {
+    if (!member(cell, "ladder").is_object()) {
+      continue;
+    }
+    out += fmt::format("\n### {}\n\n{}", cell_name(cell), markdown_ladder(member(cell, "ladder")));
+    const std::string sentence = split_sentence(member(member(cell, "ladder"), "split"), Glyphs::typographic);
+    out += sentence.empty() ? "" : "\n" + escape_markdown(sentence) + "\n";
+  }
+  return out.empty() ? "" : "\n## The ladder\n" + out;
+}
+
 std::string environment(const Json& run) {
   std::string out = "<details><summary>Environment</summary>\n\n| | |\n|---|---|\n";
   for (const EnvironmentEntry& entry : flatten_environment(member(run, "environment"))) {
@@ -90,8 +104,8 @@ std::string render_markdown(const nlohmann::json& run) {
   if (const std::string warning = caution(run); !warning.empty()) {
     out += escape_markdown(warning) + "\n\n";
   }
-  out +=
-      overview(run) + "\n## Why\n\n" + reasons(run) + "\n## Again\n\n" + code_block(command) + "\n" + environment(run);
+  out += overview(run) + "\n## Why\n\n" + reasons(run) + ladders(run) + "\n## Again\n\n" + code_block(command) + "\n" +
+         environment(run);
   return out;
 }
 

@@ -92,43 +92,6 @@ mode_t usual_mode() {
   return static_cast<mode_t>(0666) & ~mask;
 }
 
-std::string read_all(const std::filesystem::path& path) {
-  std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) {
-    throw FileError(fmt::format("cannot read {}: no such file; `diptych run` writes run.json into diptych-out/<run>/",
-                                quoted(path)));
-  }
-  if (std::filesystem::is_directory(path, ignored)) {
-    throw FileError(fmt::format("cannot read {}: it is a folder; name the run.json inside it", quoted(path)));
-  }
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  std::string content{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (!file && !file.eof()) {
-    throw FileError(fmt::format("cannot read {}: {}; check its permissions", quoted(path), std::strerror(errno)));
-  }
-  return content;
-}
-
-nlohmann::json parse(const std::filesystem::path& path, const std::string& content) {
-  const std::size_t start = content.find_first_not_of(" \t\r\n");
-  if (start == std::string::npos) {
-    throw FileError(fmt::format("{} is empty; the run that wrote it did not finish, run it again", quoted(path)));
-  }
-  try {
-    return nlohmann::json::parse(content);
-  } catch (const nlohmann::json::parse_error& error) {
-    const bool truncated = content[start] == '{' && error.byte >= content.size();
-    if (truncated) {
-      throw FileError(
-          fmt::format("{} ends in the middle, after {} bytes: it was cut off; copy it again or repeat the run",
-                      quoted(path), content.size()));
-    }
-    throw FileError(fmt::format("{} is not JSON, at byte {}; expected a run.json written by `diptych run`",
-                                quoted(path), error.byte));
-  }
-}
-
 void check_version(const std::filesystem::path& path, const nlohmann::json& run) {
   const auto found = run.is_object() ? run.find("schema") : run.end();
   if (!run.is_object() || found == run.end() || !found->is_string()) {
@@ -152,8 +115,44 @@ void check_version(const std::filesystem::path& path, const nlohmann::json& run)
 
 }  // namespace
 
-nlohmann::json load_run(const std::filesystem::path& path) {
-  nlohmann::json run = parse(path, read_all(path));
+std::string read_text_file(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) {
+    throw FileError(fmt::format("cannot read {}: no such file; `diptych run` writes run.json into diptych-out/<run>/",
+                                quoted(path)));
+  }
+  if (std::filesystem::is_directory(path, ignored)) {
+    throw FileError(fmt::format("cannot read {}: it is a folder; name the run.json inside it", quoted(path)));
+  }
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  std::string content{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  if (!file && !file.eof()) {
+    throw FileError(fmt::format("cannot read {}: {}; check its permissions", quoted(path), std::strerror(errno)));
+  }
+  return content;
+}
+
+nlohmann::json parse_json(const std::filesystem::path& path, const std::string& content) {
+  const std::size_t start = content.find_first_not_of(" \t\r\n");
+  if (start == std::string::npos) {
+    throw FileError(fmt::format("{} is empty; the run that wrote it did not finish, run it again", quoted(path)));
+  }
+  try {
+    return nlohmann::json::parse(content);
+  } catch (const nlohmann::json::parse_error& error) {
+    const bool truncated = content[start] == '{' && error.byte >= content.size();
+    if (truncated) {
+      throw FileError(
+          fmt::format("{} ends in the middle, after {} bytes: it was cut off; copy it again or repeat the run",
+                      quoted(path), content.size()));
+    }
+    throw FileError(fmt::format("{} is not JSON, at byte {}; expected a run.json written by `diptych run`",
+                                quoted(path), error.byte));
+  }
+}
+
+void check_run(const std::filesystem::path& path, const nlohmann::json& run) {
   check_version(path, run);
   const std::vector<std::string> problems = validate(run);
   if (!problems.empty()) {
@@ -161,6 +160,11 @@ nlohmann::json load_run(const std::filesystem::path& path) {
                                 schema_id, problems.front(),
                                 problems.size() > 1 ? fmt::format(" (and {} more)", problems.size() - 1) : ""));
   }
+}
+
+nlohmann::json load_run(const std::filesystem::path& path) {
+  nlohmann::json run = parse_json(path, read_text_file(path));
+  check_run(path, run);
   return run;
 }
 

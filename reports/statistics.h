@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 /// The definitions behind every number of a run. The unit of replication is a process; rounds inside a process are
 /// paired, one time per arm [Kalibera & Jones 2013]. Pure functions; times are in seconds and must be finite and
@@ -21,6 +22,9 @@ struct Estimate {
 
 /// Throws Error on an empty span.
 double median(std::span<const double> values);
+
+/// d_j = ln(base) - ln(arm) of every round of a process. Both spans hold the same rounds.
+std::vector<double> log_differences(std::span<const double> base_seconds, std::span<const double> arm_seconds);
 
 /// Process effect m_i = median over rounds of ln(base) - ln(arm); positive when the arm is faster. Both spans hold
 /// the same rounds.
@@ -45,6 +49,55 @@ std::optional<double> minimum_detectable_effect(std::span<const double> effects,
 
 /// Two one-sided tests at 5 %: the 90 % interval lies inside +-ln(1 + margin) [Schuirmann 1987].
 bool equivalent(std::span<const double> effects, double margin = 0.02);
+
+/// Two-sided p of "the mean over processes is zero", Student's t. Fewer than two processes say nothing: 1. Without any
+/// spread: 1 at zero, else 0. NaN and infinite effects: Error.
+double t_test_p(std::span<const double> effects);
+
+/// Two-sided p of "the mean lies within +-bound": that of the nearer end, so p < alpha exactly when the 1 - alpha t
+/// interval lies wholly outside of +-bound. With bound 0 it is `t_test_p`.
+double outside_p(std::span<const double> effects, double bound);
+
+/// Step-down adjusted p-values [Holm 1979], in the order given: rejecting those at most alpha keeps the probability of
+/// any false rejection below alpha. Each p lies in [0, 1], else Error.
+std::vector<double> holm(std::span<const double> p);
+
+struct Interval {
+  double low, high;
+};
+
+/// Interval for the median over processes from order statistics, without a distribution: the narrowest symmetric pair
+/// whose coverage is at least `level`. Empty for fewer than six values, where no pair reaches 95 %.
+std::optional<Interval> sign_interval(std::span<const double> effects, double level = 0.95);
+
+/// Percentile interval of the mean of process medians from a bootstrap of processes, then of whole rounds within each.
+/// One vector of log differences per process; the same seed gives the same interval. Empty for fewer than two
+/// processes.
+std::optional<Interval> bootstrap_interval(std::span<const std::vector<double>> rounds, std::uint64_t seed,
+                                           double level = 0.95, int resamples = 1000);
+
+/// Where the variance of single rounds comes from, as shares that add up to 1: `between` processes (what more rounds
+/// cannot average out) and `within` them. One-way random-effects components, the one between not below zero
+/// [Kalibera & Jones 2013, section 6]. Processes without a round are left out; empty for fewer than two processes, when
+/// none has two rounds, and without any variance.
+struct VarianceShares {
+  double between = 0, within = 0;
+};
+std::optional<VarianceShares> variance_shares(std::span<const std::vector<double>> rounds);
+
+/// Lag-1 autocorrelation of rounds inside a process, pooled over processes, about each process's own mean; corrected
+/// for that mean, so that independent rounds give 0 on average and not -1/rounds. Empty when no process has three
+/// rounds or nothing varies.
+std::optional<double> round_autocorrelation(std::span<const std::vector<double>> rounds);
+
+/// How often something that should not happen did. `upper`: one-sided Clopper-Pearson bound; 0 of 299 gives 1 % at 95
+/// %.
+struct RateBound {
+  int alarms = 0, runs = 0;
+  double rate = 0, upper = 1;
+};
+/// 0 <= alarms <= runs and 0 < level < 1, else Error. No runs: rate 0, upper 1.
+RateBound clopper_pearson(int alarms, int runs, double level = 0.95);
 
 /// What one process says about paying `compile` once and `seconds` for each call.
 struct ProcessCost {

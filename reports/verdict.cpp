@@ -1,7 +1,11 @@
 #include "reports/verdict.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include <fmt/format.h>
 
+#include "framework/core/error.h"
 #include "reports/format.h"
 #include "reports/statistics.h"
 
@@ -19,33 +23,69 @@ const char* direction_of(const Estimate& ratio) {
   return ratio.value > 1 ? "faster" : "slower";
 }
 
+struct Finding {
+  const char* verdict;
+  const char* reason;
+  std::string detail;
+};
+
+Finding invalid(std::span<const double> effects, const CellState& state) {
+  if (!state.agree) {
+    return {"INVALID", "arms-disagree",
+            state.disagreement.empty() ? "the arms compute different results" : state.disagreement};
+  }
+  const bool finite = std::all_of(effects.begin(), effects.end(), [](double e) { return std::isfinite(e); });
+  if (effects.empty() || !finite) {
+    return {"INVALID", "empty", finite ? "no round was measured" : "a measured effect is not a finite number"};
+  }
+  return {nullptr, nullptr, ""};
+}
+
+Finding contaminated(const CellState& state) {
+  if (state.control_drift > contamination_limit) {
+    return {"CONTAMINATED", "control-drift",
+            fmt::format("the control workload moved by {}; the machine was not quiet, measure again",
+                        format_percent(state.control_drift))};
+  }
+  if (state.steal > contamination_limit) {
+    return {
+        "CONTAMINATED", "steal-time",
+        fmt::format("other guests took {} of the time; measure again on a quieter host", format_percent(state.steal))};
+  }
+  if (state.others_load && *state.others_load > others_load_limit) {
+    return {"CONTAMINATED", "load",
+            fmt::format("other programs used {} of the CPUs; stop them and measure again",
+                        format_percent(*state.others_load))};
+  }
+  return {nullptr, nullptr, ""};
+}
+
+const char* too_few = "one process has no interval; measure more";
+
 }  // namespace
 
-nlohmann::json decide(std::span<const double> effects, const CellState& state) {
-  if (!state.agree) {
-    return verdict("INVALID", nullptr, "arms-disagree",
-                   state.disagreement.empty() ? "the arms compute different results" : state.disagreement);
-  }
-  if (effects.empty()) {
-    return verdict("INVALID", nullptr, "empty", "no round was measured");
+bool is_contaminated(const CellState& state) { return contaminated(state).verdict != nullptr; }
+
+nlohmann::json decide(std::span<const double> effects, const CellState& state, std::optional<double> p_holm) {
+  if (const Finding f = invalid(effects, state); f.verdict != nullptr) {
+    return verdict(f.verdict, nullptr, f.reason, f.detail);
   }
   const Estimate ratio = ratio_estimate(effects);
   const char* direction = direction_of(ratio);
-  if (state.control_drift > contamination_limit) {
-    return verdict("CONTAMINATED", direction, "control-drift",
-                   fmt::format("the control workload moved by {}; the machine was not quiet, measure again",
-                               format_percent(state.control_drift)));
-  }
-  if (state.steal > contamination_limit) {
-    return verdict(
-        "CONTAMINATED", direction, "steal-time",
-        fmt::format("other guests took {} of the time; measure again on a quieter host", format_percent(state.steal)));
+  if (const Finding f = contaminated(state); f.verdict != nullptr) {
+    return verdict(f.verdict, direction, f.reason, f.detail);
   }
   if (state.quick) {
     return verdict("INDICATIVE", direction, "quick-size", "a quick run shows a direction; --standard gives a verdict");
   }
   if (!ratio.has_interval()) {
-    return verdict("INCONCLUSIVE", direction, "too-few-processes", "one process has no interval; measure more");
+    return verdict("INCONCLUSIVE", direction, "too-few-processes", too_few);
+  }
+  if (ratio.excludes(1) && p_holm && *p_holm > comparison_alpha) {
+    return verdict("INCONCLUSIVE", "unclear", "holm",
+                   fmt::format("the interval excludes 1, but among all comparisons of the run that may be chance "
+                               "(adjusted p {:.2g}); run --certify to see less",
+                               *p_holm));
   }
   if (ratio.excludes(1)) {
     return verdict(
@@ -59,6 +99,57 @@ nlohmann::json decide(std::span<const double> effects, const CellState& state) {
   return verdict("INCONCLUSIVE", direction, "effect-below-mde",
                  fmt::format("this run could have found a difference of {}; run --certify to see less",
                              format_percent(*minimum_detectable_effect(effects))));
+}
+
+double change_p(std::span<const double> effects, double delta) { return outside_p(effects, std::log1p(delta)); }
+
+std::optional<double> detectable_change(std::span<const double> effects, const ChangeRule& rule) {
+  const auto mde = minimum_detectable_effect(effects, rule.alpha / std::max(1, rule.family), rule.power);
+  return mde ? std::optional<double>(std::expm1(std::log1p(rule.delta) + *mde)) : std::nullopt;
+}
+
+nlohmann::json decide_change(std::span<const double> effects, const ChangeRule& rule, const CellState& state) {
+  if (!(rule.delta >= 0 && std::isfinite(rule.delta)) || !(rule.alpha > 0 && rule.alpha < 1) ||
+      !(rule.power > 0 && rule.power < 1)) {
+    throw Error(
+        fmt::format("delta {}, alpha {}, power {} is no rule: delta is at least 0, alpha and power lie between "
+                    "0 and 1",
+                    rule.delta, rule.alpha, rule.power));
+  }
+  const auto say = [](const char* name, const char* reason, const std::string& detail) {
+    return nlohmann::json{{"verdict", name}, {"reason", reason}, {"detail", detail}};
+  };
+  for (const Finding& f : {invalid(effects, state), contaminated(state)}) {
+    if (f.verdict != nullptr) {
+      return say(f.verdict, f.reason, f.detail);
+    }
+  }
+  if (state.quick) {
+    return say("INCONCLUSIVE", "quick-size", "a quick run has no verdicts; measure with --gate");
+  }
+  if (effects.size() < 2) {
+    return say("INCONCLUSIVE", "too-few-processes", too_few);
+  }
+  const Estimate ratio = ratio_estimate(effects, 1 - rule.alpha);
+  const std::string change = fmt::format("{:+.1f} % [{:+.1f}, {:+.1f}]", 100 * (ratio.value - 1),
+                                         100 * (*ratio.low - 1), 100 * (*ratio.high - 1));
+  const double p = change_p(effects, rule.delta);
+  if (std::max(p, rule.p_holm.value_or(p)) <= rule.alpha) {
+    return say(
+        ratio.value > 1 ? "REGRESSED" : "IMPROVED", "outside-delta",
+        fmt::format("{} {}, beyond {}", change, ratio.value > 1 ? "slower" : "faster", format_percent(rule.delta)));
+  }
+  if (p <= rule.alpha) {
+    return say("INCONCLUSIVE", "holm",
+               fmt::format("{} is beyond {}, but among all cells that may be chance (adjusted p {:.2g})", change,
+                           format_percent(rule.delta), *rule.p_holm));
+  }
+  if (equivalent(effects, rule.delta)) {
+    return say("EQUIVALENT", "within-delta", fmt::format("{}, within {}", change, format_percent(rule.delta)));
+  }
+  return say("INCONCLUSIVE", "effect-below-mde",
+             fmt::format("{}; a slowdown of {} or more would have been found", change,
+                         format_percent(*detectable_change(effects, rule))));
 }
 
 }  // namespace diptych::reports

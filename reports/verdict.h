@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 
@@ -14,14 +15,53 @@ struct CellState {
   bool quick = false;
   double control_drift = 0;  // largest over processes, relative
   double steal = 0;          // largest over processes, share of the measured time
+  std::optional<double>
+      others_load;  // median over processes, share of all CPUs that other programs used; empty: unknown
 };
 
 /// Above this share of drift or stolen time, a cell is CONTAMINATED.
 inline constexpr double contamination_limit = 0.05;
+/// So it is when other programs used more than this share of all CPUs: half a CPU of two.
+inline constexpr double others_load_limit = 0.25;
 /// EQUIVALENT means within this margin.
 inline constexpr double equivalence_margin = 0.02;
+/// FASTER and SLOWER keep the probability of any false one in a run below this [Holm 1979].
+inline constexpr double comparison_alpha = 0.05;
 
-/// {"verdict", "direction", "reason", "detail"} from one log effect per process; see analyse.h for the order.
-nlohmann::json decide(std::span<const double> effects, const CellState& state);
+/// Whether the cell would be CONTAMINATED if it is valid.
+bool is_contaminated(const CellState& state);
+
+/// {"verdict", "direction", "reason", "detail"} from one log effect per process; see analyse.h for the order. `p_holm`:
+/// the comparison's p-value adjusted over the run; empty: a run of one comparison.
+nlohmann::json decide(std::span<const double> effects, const CellState& state, std::optional<double> p_holm = {});
+
+/// How a change between two builds is judged.
+struct ChangeRule {
+  double delta = 0.02;           // a change within +-ln(1 + delta) is no change
+  double alpha = 0.01;           // probability of any false REGRESSED or IMPROVED over the family
+  double power = 0.9;            // of the detectable effect
+  std::optional<double> p_holm;  // this cell's `change_p`, adjusted by `holm` over the family; empty: a family of one
+  int family = 1;                // cells (times metrics) that are judged together; for the detectable effect
+};
+
+/// p of "the change lies within +-ln(1 + delta)"; p <= alpha exactly when the 1 - alpha interval doesn't reach into the
+/// band. Adjust these with `holm` over all cells that are judged together.
+double change_p(std::span<const double> effects, double delta);
+
+/// The smallest slowdown, as a fraction, that REGRESSED would have been said of with probability `power`, as this many
+/// processes with this spread stand: the band, plus the minimum detectable effect at alpha / family. Empty for fewer
+/// than two processes.
+std::optional<double> detectable_change(std::span<const double> effects, const ChangeRule& rule);
+
+/// Judges one cell of a comparison of builds; `effects`: one ln(head / base) per process, positive = slower. Gives
+/// {"verdict", "reason", "detail"}, the first that applies:
+///   INVALID       arms-disagree | empty (no process, or an effect that is not finite)
+///   CONTAMINATED  control-drift | steal-time | load
+///   INCONCLUSIVE  quick-size | too-few-processes
+///   REGRESSED, IMPROVED  outside-delta: the 1 - alpha interval lies above or below the band, after Holm's correction
+///   INCONCLUSIVE  holm: outside of the band by itself, but not after the correction
+///   EQUIVALENT    within-delta: the 90 % interval lies inside the band (two one-sided tests at 5 %)
+///   INCONCLUSIVE  effect-below-mde: none of these; the detail names the detectable change
+nlohmann::json decide_change(std::span<const double> effects, const ChangeRule& rule, const CellState& state);
 
 }  // namespace diptych::reports

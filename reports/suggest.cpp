@@ -1,4 +1,4 @@
-#include "cli/suggest.h"
+#include "reports/suggest.h"
 
 #include <algorithm>
 #include <numeric>
@@ -8,7 +8,7 @@
 
 #include "reports/text.h"
 
-namespace diptych::cli {
+namespace diptych::reports {
 namespace {
 
 /// Levenshtein's distance.
@@ -46,9 +46,9 @@ std::string nearest(std::string_view name, std::span<const std::string> candidat
 std::string unknown(std::string_view kind, std::string_view name, std::span<const std::string> candidates) {
   const std::string suggestion = nearest(name, candidates);
   if (!suggestion.empty()) {
-    return fmt::format("there is no {} '{}'; did you mean '{}'?", kind, reports::printable(name), suggestion);
+    return fmt::format("there is no {} '{}'; did you mean '{}'?", kind, printable(name), suggestion);
   }
-  return fmt::format("there is no {} '{}'; there is {}", kind, reports::printable(name), fmt::join(candidates, ", "));
+  return fmt::format("there is no {} '{}'; there is {}", kind, printable(name), fmt::join(candidates, ", "));
 }
 
-}  // namespace diptych::cli
+}  // namespace diptych::reports

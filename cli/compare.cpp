@@ -1,0 +1,41 @@
+#include "reports/compare.h"
+
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "cli/measurements.h"
+#include "cli/terminal.h"
+#include "cli/verbs.h"
+#include "reports/compare_views.h"
+#include "reports/run_file.h"
+#include "reports/text.h"
+
+namespace diptych::cli {
+
+int compare(const CompareVerbOptions& options) {
+  reports::CompareOptions how;
+  how.by = options.by == "arm"       ? reports::CompareBy::arm
+           : options.by == "machine" ? reports::CompareBy::machine
+                                     : reports::CompareBy::commit;
+  how.force_time = options.force_time;
+  const nlohmann::json base = load_measurements(options.base);
+  const nlohmann::json head = load_measurements(options.head);
+  const nlohmann::json comparison = reports::compare_runs(base, head, how);
+  const reports::SideNames names{options.base, options.head};
+  fmt::print("{}", reports::render_comparison(comparison, names, {wants_colour(), terminal_width()}));
+  if (!options.json.empty()) {
+    reports::write_atomically(options.json, reports::to_text(comparison));
+  }
+  if (!options.markdown.empty()) {
+    reports::write_atomically(options.markdown, reports::render_comparison_markdown(comparison, names));
+  }
+  if (comparison["summary"]["verdict"] == "INVALID") {
+    fmt::print(stderr, "diptych: nothing could be compared: {}\n",
+               comparison["rows"].empty() ? "the two sides have no cell in common" : "no row is valid");
+    return kCannotTell;
+  }
+  return kSuccess;
+}
+
+}  // namespace diptych::cli

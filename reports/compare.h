@@ -1,0 +1,56 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+/// What changed between two measurements. The document ("diptych.compare/1") is the source of the table, the Markdown
+/// and of the gate's verdicts.
+namespace diptych::reports {
+
+inline constexpr const char* compare_schema_id = "diptych.compare/1";
+
+/// What the two files are.
+enum class CompareBy {
+  commit,   ///< two builds on one machine: times of every arm
+  arm,      ///< how far each arm is ahead of eager, then and now: the machine's speed cancels
+  machine,  ///< one build on two machines: what is exact, and each arm's lead over eager; times only if forced
+};
+
+/// Metrics by how surely they repeat. "speedup" and "time" are statistical.
+enum class Tier { exact, instructions, time };
+const char* tier_name(Tier tier);
+std::optional<Tier> tier_of(const std::string& name);
+
+struct CompareOptions {
+  CompareBy by = CompareBy::commit;
+  /// Compare times even if the machines differ or are unknown.
+  bool force_time = false;
+  /// Process i of both sides ran side by side: effects are paired. Otherwise the sides are independent samples.
+  bool interleaved = false;
+  double alpha = 0.01;  ///< over all statistical rows together [Holm 1979]
+  std::set<Tier> tiers = {Tier::exact, Tier::instructions, Tier::time};
+  /// The relative change that a row may have and still be the same; empty: default_delta. Arguments: workload, arm,
+  /// metric, tier.
+  std::function<double(const std::string&, const std::string&, const std::string&, Tier)> delta;
+};
+
+/// 0 for exact metrics, 0.5 % for instructions, 2 % for times.
+double default_delta(Tier tier);
+
+/// {"schema", "by", "design", "alpha", "base", "head", "machine", "environment", "rows", "new", "vanished", "notes",
+/// "summary"}. Each row: workload, arm, metric, tier, unit, base, head, ratio (head / base with interval), delta, mde,
+/// detectable, p, p_holm, verdict (REGRESSED, IMPROVED, EQUIVALENT, INCONCLUSIVE, CONTAMINATED, INVALID), reason,
+/// detail. Larger is worse in every metric but "speedup". docs/compare.md describes each member.
+///
+/// `base` and `head` are runs of Diptych or files of Google Benchmark. Throws Error for times that can't be.
+nlohmann::json compare_runs(const nlohmann::json& base, const nlohmann::json& head, const CompareOptions& options = {});
+
+/// {"verdict", "counts", "rows"}: REGRESSED, CONTAMINATED, INCONCLUSIVE, IMPROVED or EQUIVALENT, the first that any row
+/// has; INVALID if none has one of these, as when there is no row. `counts`: rows of each verdict.
+nlohmann::json summarise_rows(const nlohmann::json& rows);
+
+}  // namespace diptych::reports

@@ -1,0 +1,185 @@
+#include "reports/compare_side.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "framework/core/error.h"
+#include "reports/google_benchmark.h"
+#include "reports/json_access.h"
+#include "reports/schema.h"
+#include "reports/statistics.h"
+#include "reports/text.h"
+
+namespace diptych::reports {
+namespace {
+
+std::string shown(const std::string& name) { return shorten(printable(name), 120); }
+
+double positive(const Json& value, const std::string& where) {
+  const double seconds = value.is_number() ? value.get<double>() : 0;
+  if (!value.is_number() || !std::isfinite(seconds) || seconds <= 0) {
+    throw Error(
+        fmt::format("{} is {}, not a positive finite time; remove it or measure it again", where,
+                    value.is_null() ? "missing" : shown(value.dump(-1, ' ', true, Json::error_handler_t::replace))));
+  }
+  return seconds;
+}
+
+// ---- run.json
+
+std::vector<double> rounds_of(const Json& process, const std::string& arm, const std::string& cell) {
+  std::vector<double> seconds;
+  for (const Json& round : list(process, "rounds")) {
+    seconds.push_back(
+        positive(member(member(round, "seconds"), arm), fmt::format("{}: a round of '{}'", shown(cell), shown(arm))));
+  }
+  return seconds;
+}
+
+/// Share of the measured time that other guests took, in the worst process.
+double steal_of(const Json& process) {
+  double measured = 0;
+  for (const Json& round : list(process, "rounds")) {
+    for (const Json& seconds : member(round, "seconds")) {
+      measured += seconds.is_number() ? seconds.get<double>() : 0;
+    }
+  }
+  measured *= number(process, "iterations").value_or(1);
+  return measured > 0 ? number(process, "steal_seconds").value_or(0) / measured : 0;
+}
+
+/// A number, or an object that holds it beside how it was counted.
+std::optional<double> instructions_of(const Json& arm) {
+  const Json& value = member(arm, "instructions");
+  if (value.is_number()) {
+    return value.get<double>();
+  }
+  return number(value, "per_call");
+}
+
+Subject read_arm(const Json& cell, const Json& arm) {
+  Subject subject;
+  subject.workload = text(cell, "workload");
+  subject.arm = text(arm, "name");
+  const Json& validity = member(cell, "validity");
+  subject.agree = member(validity, "agree") == true;
+  subject.disagreement = text(validity, "reason");
+  for (const auto& [name, value] : member(arm, "exact").items()) {
+    subject.exact[name] = value.is_number() ? std::optional<double>(value.get<double>()) : std::nullopt;
+  }
+  subject.instructions = instructions_of(arm);
+  for (const Json& process : list(cell, "processes")) {
+    const std::vector<double> seconds = rounds_of(process, subject.arm, subject.workload);
+    if (seconds.empty()) {
+      continue;  // a child that died early
+    }
+    subject.log_seconds.push_back(std::log(median(seconds)));
+    subject.control_drift = std::max(subject.control_drift, std::abs(number(process, "control_drift").value_or(0)));
+    subject.steal = std::max(subject.steal, steal_of(process));
+    const Json& first = process.at("rounds").front();
+    if (subject.arm != "eager" && member(member(first, "seconds"), "eager").is_number()) {
+      subject.log_speedups.push_back(process_effect(rounds_of(process, "eager", subject.workload), seconds));
+    }
+  }
+  return subject;
+}
+
+Side read_run(const Json& run) {
+  Side side;
+  side.format = "diptych";
+  side.environment = member(run, "environment");
+  side.quick = text(member(run, "size"), "name") == "quick";
+  side.about = {{"name", text(run, "name")},        {"created", text(run, "created")},
+                {"status", text(run, "status")},    {"size", member(run, "size")},
+                {"seed", member(run, "seed")},      {"numerics", member(run, "numerics")},
+                {"threads", member(run, "threads")}};
+  for (const Json& cell : list(run, "cells")) {
+    for (const Json& arm : list(cell, "arms")) {
+      side.subjects.push_back(read_arm(cell, arm));
+    }
+  }
+  return side;
+}
+
+// ---- Google Benchmark
+
+double unit_seconds(const std::string& unit, const std::string& name) {
+  static const std::map<std::string, double> units = {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}};
+  const auto found = units.find(unit);
+  if (found == units.end()) {
+    throw Error(fmt::format("benchmark '{}' has the time unit '{}'; Google Benchmark writes ns, us, ms or s",
+                            shown(name), shown(unit)));
+  }
+  return found->second;
+}
+
+/// Statistics over repetitions, and fits of complexity: not samples. Before version 1.5 only the name told.
+bool is_aggregate(const Json& benchmark, const std::string& name) {
+  if (const std::string type = text(benchmark, "run_type"); !type.empty()) {
+    return type != "iteration";
+  }
+  return std::ranges::any_of(std::vector<std::string>{"_mean", "_median", "_stddev", "_cv", "_BigO", "_RMS"},
+                             [&](const std::string& suffix) { return name.ends_with(suffix); });
+}
+
+bool has_failed(const Json& benchmark) {
+  const std::string skipped = text(benchmark, "skipped");
+  return member(benchmark, "error_occurred") == true || (!skipped.empty() && skipped != "NOT_SKIPPED");
+}
+
+void read_benchmark(const Json& benchmark, std::vector<Subject>& subjects) {
+  std::string name = text(benchmark, "run_name");
+  name = name.empty() ? text(benchmark, "name") : name;
+  if (name.empty()) {
+    throw Error("a benchmark without a name; is this file Google Benchmark's?");
+  }
+  if (is_aggregate(benchmark, text(benchmark, "name"))) {
+    return;
+  }
+  auto found = std::ranges::find(subjects, name, &Subject::workload);
+  if (found == subjects.end()) {
+    subjects.push_back({});
+    found = subjects.end() - 1;
+    found->workload = name;
+  }
+  if (has_failed(benchmark)) {
+    found->agree = false;
+    found->disagreement = "the benchmark reported an error: " + text(benchmark, "error_message");
+    return;
+  }
+  const std::string unit = benchmark.contains("time_unit") ? text(benchmark, "time_unit") : "ns";
+  const double time = positive(member(benchmark, "real_time"), fmt::format("real_time of benchmark '{}'", shown(name)));
+  found->log_seconds.push_back(std::log(time) + std::log(unit_seconds(unit, name)));
+}
+
+Side read_benchmarks(const Json& document) {
+  Side side;
+  side.format = "google-benchmark";
+  const Json& context = member(document, "context");
+  side.environment = {{"benchmark", context.is_object() ? context : Json::object()}};
+  side.about = {{"name", text(context, "executable")}, {"created", text(context, "date")}};
+  if (!member(document, "benchmarks").is_array()) {
+    throw Error("\"benchmarks\" is no list; is this file Google Benchmark's?");
+  }
+  for (const Json& benchmark : document["benchmarks"]) {
+    read_benchmark(benchmark, side.subjects);
+  }
+  return side;
+}
+
+}  // namespace
+
+Side read_side(const Json& document) {
+  if (is_google_benchmark(document)) {
+    return read_benchmarks(document);
+  }
+  if (text(document, "schema") == schema_id) {
+    return read_run(document);
+  }
+  throw Error(fmt::format("neither a run of Diptych (\"schema\": \"{}\") nor Google Benchmark's JSON (\"benchmarks\")",
+                          schema_id));
+}
+
+}  // namespace diptych::reports

@@ -1,0 +1,108 @@
+#include "reports/fingerprint.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "reports/environment.h"
+#include "reports/json_access.h"
+#include "reports/text.h"
+
+namespace diptych::reports {
+namespace {
+
+constexpr std::size_t most_fields = 4000;
+
+bool is_noise(const std::string& name) {
+  static const std::set<std::string> fields = {"os.load_average",
+                                               "os.uptime_seconds",
+                                               "os.memory_available_bytes",
+                                               "os.swap_used_bytes",
+                                               "cpu.steal_seconds",
+                                               "cpu.current_mhz",
+                                               "process.environment_bytes",
+                                               "process.max_rss_bytes",
+                                               "process.minor_page_faults",
+                                               "process.major_page_faults",
+                                               "clock.cost_ns",
+                                               "clock.ns_per_tick",
+                                               "clock.resolution_ns",
+                                               "process.voluntary_context_switches",
+                                               "process.involuntary_context_switches",
+                                               "benchmark.load_avg",
+                                               "benchmark.mhz_per_cpu",
+                                               "benchmark.date",
+                                               "benchmark.executable",
+                                               "disk_free_bytes"};
+  return fields.contains(name) || name.find(".reasons.") != std::string::npos;
+}
+
+/// In their order the first are the best known names of a machine. `alone`: being equal, it makes the machines so far
+/// as one can see.
+struct Identity {
+  const char *section, *field;
+  bool alone;
+};
+constexpr std::array<Identity, 14> identity = {{{"cpu", "model", true},
+                                                {"cpu", "vendor", false},
+                                                {"cpu", "family", false},
+                                                {"cpu", "model_number", false},
+                                                {"cpu", "stepping", false},
+                                                {"cpu", "microcode", false},
+                                                {"cpu", "sockets", false},
+                                                {"cpu", "threads", false},
+                                                {"cpu", "hypervisor_vendor", false},
+                                                {"os", "dmi_vendor", false},
+                                                {"os", "dmi_product", false},
+                                                {"os", "kernel", false},
+                                                {"benchmark", "host_name", true},
+                                                {"benchmark", "num_cpus", false}}};
+
+bool known(const Json& value) { return !value.is_null() && value != ""; }
+
+std::string shown(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace
+
+std::vector<FingerprintField> fingerprint_difference(const Json& base, const Json& head) {
+  std::map<std::string, std::pair<std::string, std::string>> fields;
+  for (const EnvironmentEntry& entry : flatten_environment(base, most_fields)) {
+    fields.try_emplace(entry.name, "absent", "absent").first->second.first = entry.value;
+  }
+  for (const EnvironmentEntry& entry : flatten_environment(head, most_fields)) {
+    fields.try_emplace(entry.name, "absent", "absent").first->second.second = entry.value;
+  }
+  std::vector<FingerprintField> out;
+  for (const auto& [name, values] : fields) {
+    if (values.first != values.second) {
+      out.push_back({name.substr(0, name.find('.')), name, values.first, values.second, !is_noise(name)});
+    }
+  }
+  return out;
+}
+
+MachineComparison compare_machines(const Json& base, const Json& head) {
+  MachineComparison result;
+  bool recognised = false;
+  for (const Identity& field : identity) {
+    const Json& a = member(member(base, field.section), field.field);
+    const Json& b = member(member(head, field.section), field.field);
+    if (!known(a) || !known(b)) {
+      continue;
+    }
+    if (a != b) {
+      result.differences.push_back(fmt::format("{}.{}: {} / {}", field.section, field.field, shown(a), shown(b)));
+    }
+    recognised = recognised || field.alone;
+  }
+  result.same = !result.differences.empty() ? SameMachine::no : recognised ? SameMachine::yes : SameMachine::unknown;
+  return result;
+}
+
+}  // namespace diptych::reports

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+/// How two environments differ, and whether they are one machine.
+namespace diptych::reports {
+
+struct FingerprintField {
+  std::string group;  ///< "cpu", "os", "build", ...
+  std::string name;   ///< "cpu.model"
+  std::string base, head;
+  bool matters;  ///< false: moves by itself (uptime, load, free memory, fault counts), or is an explanation
+};
+
+/// The fields that differ, in the order of their names.
+std::vector<FingerprintField> fingerprint_difference(const nlohmann::json& base, const nlohmann::json& head);
+
+enum class SameMachine { yes, no, unknown };
+
+struct MachineComparison {
+  SameMachine same = SameMachine::unknown;
+  std::vector<std::string> differences;  ///< "cpu.model: A / B", as they stand in the file
+};
+
+/// By CPU (vendor, model, stepping, microcode, counts), hypervisor, product, kernel, and host name. A field that one
+/// side doesn't know says nothing; unknown: the two sides share none that identifies a machine.
+MachineComparison compare_machines(const nlohmann::json& base, const nlohmann::json& head);
+
+}  // namespace diptych::reports

@@ -1,0 +1,57 @@
+#include "reports/text_table.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "reports/text.h"
+
+namespace diptych::reports {
+namespace {
+
+std::string padded(const std::string& value, int width) {
+  return value + std::string(static_cast<std::size_t>(std::max(0, width - display_width(value))), ' ');
+}
+
+// The word itself says what the colour says; blue and orange stay apart for colour-blind eyes.
+std::string coloured(const std::string& value, const std::string& tone) {
+  const char* code = tone == "faster" ? "34;1" : tone == "slower" ? "33;1" : tone == "dim" ? "2" : "1";
+  return fmt::format("\x1b[{}m{}\x1b[0m", code, value);
+}
+
+}  // namespace
+
+void TextTable::add(std::vector<std::string> fields, std::string tone) {
+  fields.resize(header_.size());
+  rows_.push_back({std::move(fields), std::move(tone)});
+}
+
+std::string TextTable::render(bool colour, int width) const {
+  std::vector<int> widths;
+  for (std::size_t i = 0; i < header_.size(); ++i) {
+    widths.push_back(display_width(header_[i]));
+    for (const Row& row : rows_) {
+      widths[i] = std::max(widths[i], display_width(row.fields[i]));
+    }
+  }
+  const auto line = [&](const std::vector<std::string>& fields, const std::string& tone) {
+    std::string out;
+    for (std::size_t i = 0; i + 1 < fields.size(); ++i) {
+      out += padded(fields[i], widths[i]) + "  ";
+    }
+    const int room = std::max(0, width - display_width(out));
+    const std::string last = shorten(fields.back(), room);
+    return shorten(out, width) + (colour && !tone.empty() ? coloured(last, tone) : last) + "\n";
+  };
+  int total = 2 * (static_cast<int>(widths.size()) - 1);
+  for (const int column : widths) {
+    total += column;
+  }
+  std::string out = line(header_, "") + std::string(static_cast<std::size_t>(std::min(total, width)), '-') + "\n";
+  for (const Row& row : rows_) {
+    out += line(row.fields, row.tone);
+  }
+  return out;
+}
+
+}  // namespace diptych::reports
