@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "cli/run_plan.h"
 #include "cli/suggest.h"
 #include "cli/verbs.h"
 #include "framework/core/error.h"
-#include "profiler/fingerprint.h"
 #include "reports/reproduction.h"
 #include "reports/run_file.h"
 #include "reports/text.h"
@@ -60,7 +60,7 @@ int reproduce(const ReproduceOptions& options) {
     narrow(plan, options.arm);
   }
   const std::string command = workloads::reproduce_command(plan, options.cell);
-  fmt::print("{}", reports::describe_number(run, cell, options.arm, command, profiler::environment_fingerprint()));
+  fmt::print("{}", reports::describe_number(run, cell, options.arm, command, present_environment()));
   if (!options.execute) {
     return kSuccess;
   }
