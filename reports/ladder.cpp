@@ -124,6 +124,18 @@ Json break_even_of(const Json& cell, const std::string& arm) {
   return nullptr;
 }
 
+Json cause_of(const Json& cell, const Json& to) {
+  if (member(to, "cause").is_string()) {
+    return member(to, "cause");
+  }
+  for (const Json& rung : list(cell, "rungs")) {  // of old runs, whose arms don't say it
+    if (text(rung, "to") == text(to, "name")) {
+      return member(rung, "cause");
+    }
+  }
+  return nullptr;
+}
+
 Json rung_json(const Json& cell, const Savings& savings, const Json& from, const Json& to, const Json& gap) {
   const std::string name = text(to, "name");
   const Estimate saved = mean_interval(savings.between(text(from, "name"), name));
@@ -133,7 +145,7 @@ Json rung_json(const Json& cell, const Savings& savings, const Json& from, const
           {"from", text(from, "name")},
           {"to", name},
           {"title", text(to, "description")},
-          {"cause", text(to, "cause").empty() ? Json() : Json(text(to, "cause"))},
+          {"cause", cause_of(cell, to)},
           {"saved_seconds", to_json(saved)},
           {"share", gap.is_null() ? Json() : Json(saved.value / gap.get<double>())},
           {"by_place", by_place(cell, savings, from, to, gap)},

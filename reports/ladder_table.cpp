@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include <climits>
 #include <fmt/format.h>
 
 #include "reports/json_access.h"
@@ -13,7 +14,7 @@
 namespace diptych::reports {
 namespace {
 
-constexpr int kBarColumns = 24;
+constexpr int kBarColumns = 20;
 
 using Row = std::vector<std::string>;
 
@@ -66,6 +67,8 @@ std::vector<Row> rows_of(const Json& ladder) {
   const double most = std::max(highest_level(ladder, start), 1e-12);
   const bool shuffled = std::any_of(list(ladder, "rungs").begin(), list(ladder, "rungs").end(),
                                     [](const Json& rung) { return !place_text(rung, Glyphs::ascii).empty(); });
+  const Json& order = list(ladder, "order");
+  const std::string first = order.empty() || !order.front().is_string() ? "" : order.front().get<std::string>();
   std::vector<Row> rows;
   const auto add = [&](Row row, const std::string& place) {
     if (shuffled) {
@@ -74,10 +77,8 @@ std::vector<Row> rows_of(const Json& ladder) {
     rows.push_back(std::move(row));
   };
   add({"rung", "", "time", "saves", "share", "result", "compile", "break-even", "planned peak"}, "by place");
-  add({printable(text(ladder, "from")), bar(0, start, most, '='), time_text(member(ladder, "base_seconds")), "", "", "",
-       "", "", ""},
+  add({printable(first), bar(0, start, most, '='), time_text(member(ladder, "base_seconds")), "", "", "", "", "", ""},
       "");
-  rows.back()[0] = list(ladder, "order").empty() ? "" : printable(list(ladder, "order").front().get<std::string>());
   double level = start;
   for (const Json& rung : list(ladder, "rungs")) {
     const auto saved = estimate(member(rung, "saved_seconds"));
@@ -116,6 +117,28 @@ std::string aligned(const std::vector<Row>& rows, int width) {
     out += shorten(line, std::max(width, 60)) + "\n";
   }
   return out;
+}
+
+/// Name and bar beside the figures where there is room, else above them.
+std::string table_of(std::vector<Row> rows, int width) {
+  const std::string wide = aligned(rows, INT_MAX);
+  std::size_t longest = 0;
+  for (std::size_t start = 0; start < wide.size();) {
+    const std::size_t end = wide.find('\n', start);
+    longest = std::max(longest, end - start);
+    start = end + 1;
+  }
+  if (longest <= static_cast<std::size_t>(std::max(width, 0))) {
+    return wide;
+  }
+  std::vector<Row> bars;
+  for (Row& row : rows) {
+    if (!row[1].empty()) {
+      bars.push_back({row[0], row[1]});
+    }
+    row.erase(row.begin() + 1);
+  }
+  return aligned(bars, width) + "\n" + aligned(rows, width);
 }
 
 }  // namespace
@@ -157,6 +180,27 @@ std::string place_text(const Json& rung, Glyphs glyphs) {
                      format_seconds(number(place, "high_seconds"), glyphs));
 }
 
+std::string markdown_ladder(const Json& ladder) {
+  constexpr Glyphs rich = Glyphs::typographic;
+  const auto time = [&](const Json& value) {
+    const auto seconds = estimate(value);
+    return seconds ? format_seconds(*seconds, rich) : std::string("-");
+  };
+  std::string out = "| rung | cause | time | saves | share | result |\n|---|---|--:|--:|--:|---|\n";
+  const Json& order = list(ladder, "order");
+  const std::string first = order.empty() || !order.front().is_string() ? "" : order.front().get<std::string>();
+  out += fmt::format("| {} | | {} | | | |\n", escape_markdown(first), time(member(ladder, "base_seconds")));
+  for (const Json& rung : list(ladder, "rungs")) {
+    const std::string place = place_text(rung, rich);
+    out += fmt::format("| {} | {} | {} | {} | {}{} | {} |\n", escape_markdown(text(rung, "name")),
+                       escape_markdown(text(rung, "cause")), time(member(rung, "seconds")),
+                       time(member(rung, "saved_seconds")), share_text(rung, "share"),
+                       place.empty() ? "" : fmt::format(" (by place {})", place), ulp_text(rung));
+  }
+  return out + fmt::format("| residual | no rung explains it | | {} | {} | |\n",
+                           time(member(ladder, "residual_seconds")), share_text(ladder, "residual_share"));
+}
+
 std::string render_ladder(const nlohmann::json& run, const TableOptions& options) {
   std::string out = shorten(printable(setup_line(run)), options.width) + "\n";
   if (const std::string warning = caution(run); !warning.empty()) {
@@ -170,7 +214,7 @@ std::string render_ladder(const nlohmann::json& run, const TableOptions& options
       out += fmt::format("  no ladder: {}\n", printable(reason.empty() ? "nothing was measured" : reason));
       continue;
     }
-    out += aligned(rows_of(ladder), options.width);
+    out += table_of(rows_of(ladder), options.width);
     out += fmt::format("\nOrder: {}; each adds one cause, all are timed in the same rounds.\n",
                        printable(ladder_order(ladder)));
     for (const Json& rung : list(ladder, "rungs")) {

@@ -12,7 +12,10 @@ namespace diptych::reports {
 /// The ladders of all cells for a terminal: a row and a bar a rung, the residual, and the order.
 std::string render_ladder(const nlohmann::json& run, const TableOptions& options = {});
 
-/// One sentence: "eager -> replay -> +plan -> graph (+simplify); each adds one cause, all in the same rounds".
+/// One ladder as a Markdown table.
+std::string markdown_ladder(const nlohmann::json& ladder);
+
+/// "eager -> replay -> +plan -> +simplify (= graph)".
 std::string ladder_order(const nlohmann::json& ladder);
 
 /// "bitwise", "3 ULP", "-".
