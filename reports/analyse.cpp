@@ -14,6 +14,7 @@
 #include "reports/format.h"
 #include "reports/json_access.h"
 #include "reports/ladder.h"
+#include "reports/roofline.h"
 #include "reports/text.h"
 #include "reports/verdict.h"
 #include "reports/warmup.h"
@@ -280,11 +281,14 @@ void analyse(nlohmann::json& run) {
     }
     cell["comparisons"] = Json::array();
     cell["rungs"] = state.agree ? ladder(cell, processes) : Json::array();
-    cell["ladder"] = state.agree ? ladder_of(cell) : Json();
   }
   decide_all(pending);
   for (Pending& one : pending) {
     run["cells"][one.cell]["comparisons"].push_back(std::move(one.comparison));
+  }
+  for (Json& cell : run["cells"]) {  // they look into the comparisons
+    cell["ladder"] = ladder_of(cell);
+    cell["limits"] = limits_of(cell);
   }
 }
 
