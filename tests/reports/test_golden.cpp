@@ -68,6 +68,8 @@ void erase_computed(Json& run) {
   for (Json& cell : run["cells"]) {
     cell.erase("comparisons");
     cell.erase("rungs");
+    cell.erase("ladder");
+    cell.erase("limits");
     for (Json& arm : cell["arms"]) {
       for (const char* field : {"seconds", "first_call_seconds", "worst_call_seconds", "compile_seconds", "warmup"}) {
         arm.erase(field);
