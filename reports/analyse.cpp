@@ -260,6 +260,7 @@ void analyse(nlohmann::json& run) {
   if (!run.is_object() || !run.contains("cells")) {
     return;
   }
+  const bool timed = is_timed(run);
   std::vector<Pending> pending;
   for (std::size_t index = 0; index < run["cells"].size(); ++index) {
     Json& cell = run["cells"][index];
@@ -273,7 +274,7 @@ void analyse(nlohmann::json& run) {
     }
     for (const Json& arm : cell["arms"]) {
       const std::string name = text(arm, "name");
-      if (has_base && name != base_name) {
+      if (has_base && name != base_name && (timed || !state.agree)) {
         pending.push_back(compare(processes, name, state, seed));
         pending.back().cell = index;
       }

@@ -1,6 +1,7 @@
 #include "reports/html_cell.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include <fmt/format.h>
@@ -135,16 +136,20 @@ std::string exact_table(const Json& cell) {
   };
   constexpr Column columns[] = {{"nodes", false},     {"dispatches", false},        {"allocations", false},
                                 {"peak_bytes", true}, {"planned_peak_bytes", true}, {"lower_bound_bytes", true}};
-  HtmlTable table({"arm", "nodes", "dispatches", "allocations", "peak memory", "planned peak", "lower bound"});
+  HtmlTable table(
+      {"arm", "nodes", "dispatches", "allocations", "peak memory", "planned peak", "lower bound", "instructions"});
   for (const Json& arm : list(cell, "arms")) {
     std::vector<HtmlField> row = {{text(arm, "name")}};
     for (const Column& column : columns) {
       const auto value = number(member(arm, "exact"), column.key);
       row.push_back({!value ? "-" : column.bytes ? format_bytes(*value) : format_count(*value), "", value});
     }
+    const auto instructions = number(member(arm, "instructions"), "value");
+    row.push_back({instructions ? format_count(std::round(*instructions)) : "-", "", instructions});
     table.row(std::move(row));
   }
-  return folded("Exact counters", "repeat exactly; no interval needed", table.finish(), true);
+  return folded("Exact counters", "repeat exactly (instructions within 0.1 %); no interval needed", table.finish(),
+                true);
 }
 
 std::string passes_tables(const Json& cell) {
@@ -208,7 +213,7 @@ std::string html_cell(const Json& cell, std::size_t index) {
   }
   out += figures(cell) + html_ladder(cell);
   out += "<h3>Numbers</h3>\n" + folded("Arms", "", arms_table(cell), true) + comparisons_table(cell) +
-         metrics_table(cell) + exact_table(cell) + passes_tables(cell);
+         html_evidence(cell) + metrics_table(cell) + exact_table(cell) + passes_tables(cell);
   if (const std::string reproduce = text(cell, "reproduce"); !reproduce.empty()) {
     out += fmt::format(R"(<pre class="command"><code>{}</code></pre>)", escape_xml(reproduce));
   }
