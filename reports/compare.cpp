@@ -85,7 +85,7 @@ class Comparison {
     const std::size_t before = rows_.size();
     if (options_.by != CompareBy::arm) {
       compare_exact(base, head);
-      if (wants(Tier::instructions) && (base.instructions || head.instructions)) {
+      if (wants(Tier::instructions) && base_.format == head_.format && (base.instructions || head.instructions)) {
         compare_numbers(base, head, "instructions", Tier::instructions, "count", base.instructions, head.instructions);
       }
     }
@@ -101,8 +101,8 @@ class Comparison {
   }
 
   void compare_exact(const Subject& base, const Subject& head) {
-    if (!wants(Tier::exact)) {
-      return;
+    if (!wants(Tier::exact) || base_.format != head_.format) {
+      return;  // Google Benchmark counts none
     }
     static const std::vector<std::pair<const char*, const char*>> metrics = {{"nodes", "count"},
                                                                              {"dispatches", "count"},

@@ -158,7 +158,9 @@ Side read_benchmarks(const Json& document) {
   Side side;
   side.format = "google-benchmark";
   const Json& context = member(document, "context");
-  side.environment = {{"benchmark", context.is_object() ? context : Json::object()}};
+  side.environment = {{"benchmark", context.is_object() ? context : Json::object()},
+                      {"cpu", {{"model", member(context, "cpu_model")}}},
+                      {"os", {{"kernel", member(context, "kernel")}}}};
   side.about = {{"name", text(context, "executable")}, {"created", text(context, "date")}};
   if (!member(document, "benchmarks").is_array()) {
     throw Error("\"benchmarks\" is no list; is this file Google Benchmark's?");
