@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "framework/core/error.h"
+#include "reports/evidence.h"
 #include "reports/format.h"
 #include "reports/json_access.h"
 #include "reports/text.h"
@@ -114,21 +115,52 @@ Json break_even_json(const std::vector<RawProcess>& processes, const std::string
           {"high", whole(result.high, up)}};
 }
 
-Json compare(const std::vector<RawProcess>& processes, const std::string& arm, const CellState& state,
-             std::uint64_t seed) {
+// A comparison waits for its verdict until the whole run is known: the correction is over all of them.
+struct Pending {
+  Json comparison;
   std::vector<double> effects;
+  CellState state;
+  std::size_t cell;
+};
+
+Pending compare(const std::vector<RawProcess>& processes, const std::string& arm, const CellState& state,
+                std::uint64_t seed) {
+  std::vector<double> effects;
+  std::vector<std::vector<double>> rounds;
   if (state.agree) {
     for (const RawProcess& process : processes) {
-      effects.push_back(process_effect(process.rounds.at(base_name), process.rounds.at(arm)));
+      rounds.push_back(log_differences(process.rounds.at(base_name), process.rounds.at(arm)));
+      effects.push_back(median(rounds.back()));
     }
   }
   const bool measured = !effects.empty();
-  return {{"base", base_name},
-          {"arm", arm},
-          {"speedup", measured ? to_json(ratio_estimate(effects)) : Json()},
-          {"mde", to_json(minimum_detectable_effect(effects))},
-          {"break_even", measured ? break_even_json(processes, arm, seed) : Json()},
-          {"verdict", decide(effects, state)}};
+  Json comparison = {{"base", base_name},
+                     {"arm", arm},
+                     {"speedup", measured ? to_json(ratio_estimate(effects)) : Json()},
+                     {"mde", to_json(minimum_detectable_effect(effects))},
+                     {"break_even", measured ? break_even_json(processes, arm, seed) : Json()},
+                     {"evidence", measured ? evidence(rounds, seed) : Json()}};
+  return {std::move(comparison), std::move(effects), state, 0};
+}
+
+// Holm's correction is over the comparisons that can get FASTER or SLOWER; those of contaminated cells don't count.
+void decide_all(std::vector<Pending>& pending) {
+  std::vector<Pending*> family;
+  std::vector<double> p;
+  for (Pending& one : pending) {
+    const auto value = number(member(one.comparison, "evidence"), "p");
+    if (value && !is_contaminated(one.state)) {
+      family.push_back(&one);
+      p.push_back(*value);
+    }
+  }
+  const std::vector<double> adjusted = holm(p);
+  for (std::size_t i = 0; i < family.size(); ++i) {
+    family[i]->comparison["evidence"]["p_holm"] = adjusted[i];
+  }
+  for (Pending& one : pending) {
+    one.comparison["verdict"] = decide(one.effects, one.state, number(member(one.comparison, "evidence"), "p_holm"));
+  }
 }
 
 Json cause_of(const Json& arm) {
@@ -191,7 +223,13 @@ CellState read_state(const Json& cell, const Json& run) {
   state.agree = member(validity, "agree") == true;
   state.disagreement = text(validity, "reason");
   state.quick = text(member(run, "size"), "name") == "quick";
+  std::vector<double> loads;
   for (const Json& process : list(cell, "processes")) {
+    const Json& load = member(process, "load");
+    const auto others = number(load, "others_cpu");
+    if (const auto cpus = number(load, "cpus"); others && cpus && *cpus > 0) {
+      loads.push_back(*others / *cpus);
+    }
     state.control_drift = std::max(state.control_drift, std::abs(number(process, "control_drift").value_or(0)));
     double measured = 0;
     for (const Json& round : list(process, "rounds")) {
@@ -205,6 +243,9 @@ CellState read_state(const Json& cell, const Json& run) {
       state.steal = std::max(state.steal, number(process, "steal_seconds").value_or(0) / measured);
     }
   }
+  if (!loads.empty()) {
+    state.others_load = median(loads);
+  }
   return state;
 }
 
@@ -216,10 +257,11 @@ void analyse(nlohmann::json& run) {
   if (!run.is_object() || !run.contains("cells")) {
     return;
   }
-  for (Json& cell : run["cells"]) {
+  std::vector<Pending> pending;
+  for (std::size_t index = 0; index < run["cells"].size(); ++index) {
+    Json& cell = run["cells"][index];
     const CellState state = read_state(cell, run);
     const std::vector<RawProcess> processes = read_processes(cell);
-    Json comparisons = Json::array();
     bool has_base = false;
     for (Json& arm : cell["arms"]) {
       fill_arm(arm, processes);
@@ -228,11 +270,16 @@ void analyse(nlohmann::json& run) {
     for (const Json& arm : cell["arms"]) {
       const std::string name = text(arm, "name");
       if (has_base && name != base_name) {
-        comparisons.push_back(compare(processes, name, state, seed));
+        pending.push_back(compare(processes, name, state, seed));
+        pending.back().cell = index;
       }
     }
-    cell["comparisons"] = std::move(comparisons);
+    cell["comparisons"] = Json::array();
     cell["rungs"] = state.agree ? ladder(cell, processes) : Json::array();
+  }
+  decide_all(pending);
+  for (Pending& one : pending) {
+    run["cells"][one.cell]["comparisons"].push_back(std::move(one.comparison));
   }
 }
 

@@ -95,7 +95,7 @@ double median(std::span<const double> values) {
   return sorted.size() % 2 == 1 ? sorted[half] : 0.5 * (sorted[half - 1] + sorted[half]);
 }
 
-double process_effect(std::span<const double> base_seconds, std::span<const double> arm_seconds) {
+std::vector<double> log_differences(std::span<const double> base_seconds, std::span<const double> arm_seconds) {
   if (base_seconds.size() != arm_seconds.size()) {
     throw Error(fmt::format("rounds are not paired: {} times against {}", base_seconds.size(), arm_seconds.size()));
   }
@@ -103,7 +103,11 @@ double process_effect(std::span<const double> base_seconds, std::span<const doub
   for (std::size_t j = 0; j < base_seconds.size(); ++j) {
     differences.push_back(std::log(checked_time(base_seconds[j])) - std::log(checked_time(arm_seconds[j])));
   }
-  return median(differences);
+  return differences;
+}
+
+double process_effect(std::span<const double> base_seconds, std::span<const double> arm_seconds) {
+  return median(log_differences(base_seconds, arm_seconds));
 }
 
 Estimate mean_interval(std::span<const double> values, double level) {

@@ -23,6 +23,9 @@ struct Estimate {
 /// Throws Error on an empty span.
 double median(std::span<const double> values);
 
+/// d_j = ln(base) - ln(arm) of every round of a process. Both spans hold the same rounds.
+std::vector<double> log_differences(std::span<const double> base_seconds, std::span<const double> arm_seconds);
+
 /// Process effect m_i = median over rounds of ln(base) - ln(arm); positive when the arm is faster. Both spans hold
 /// the same rounds.
 double process_effect(std::span<const double> base_seconds, std::span<const double> arm_seconds);
@@ -71,7 +74,21 @@ std::optional<Interval> sign_interval(std::span<const double> effects, double le
 /// One vector of log differences per process; the same seed gives the same interval. Empty for fewer than two
 /// processes.
 std::optional<Interval> bootstrap_interval(std::span<const std::vector<double>> rounds, std::uint64_t seed,
-                                           double level = 0.95, int resamples = 2000);
+                                           double level = 0.95, int resamples = 1000);
+
+/// Where the variance of single rounds comes from, as shares that add up to 1: `between` processes (what more rounds
+/// cannot average out) and `within` them. One-way random-effects components, the one between not below zero
+/// [Kalibera & Jones 2013, section 6]. Processes without a round are left out; empty for fewer than two processes, when
+/// none has two rounds, and without any variance.
+struct VarianceShares {
+  double between = 0, within = 0;
+};
+std::optional<VarianceShares> variance_shares(std::span<const std::vector<double>> rounds);
+
+/// Lag-1 autocorrelation of rounds inside a process, pooled over processes, about each process's own mean; corrected
+/// for that mean, so that independent rounds give 0 on average and not -1/rounds. Empty when no process has three
+/// rounds or nothing varies.
+std::optional<double> round_autocorrelation(std::span<const std::vector<double>> rounds);
 
 /// How often something that should not happen did. `upper`: one-sided Clopper-Pearson bound; 0 of 299 gives 1 % at 95
 /// %.

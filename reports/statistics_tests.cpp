@@ -101,7 +101,9 @@ std::optional<Interval> bootstrap_interval(std::span<const std::vector<double>> 
     return std::nullopt;
   }
   std::mt19937_64 random(seed);
-  const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };  // bias below 2^-50
+  const auto below = [&](std::size_t n) {  // bias below n / 2^32
+    return static_cast<std::size_t>(((random() >> 32U) * n) >> 32U);
+  };
   std::vector<double> means;
   std::vector<double> sample;
   for (int b = 0; b < resamples; ++b) {

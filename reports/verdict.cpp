@@ -52,9 +52,10 @@ Finding contaminated(const CellState& state) {
         "CONTAMINATED", "steal-time",
         fmt::format("other guests took {} of the time; measure again on a quieter host", format_percent(state.steal))};
   }
-  if (state.others_cpu && *state.others_cpu > others_cpu_limit) {
+  if (state.others_load && *state.others_load > others_load_limit) {
     return {"CONTAMINATED", "load",
-            fmt::format("other programs kept {:.2f} CPUs busy; stop them and measure again", *state.others_cpu)};
+            fmt::format("other programs used {} of the CPUs; stop them and measure again",
+                        format_percent(*state.others_load))};
   }
   return {nullptr, nullptr, ""};
 }
@@ -62,6 +63,8 @@ Finding contaminated(const CellState& state) {
 const char* too_few = "one process has no interval; measure more";
 
 }  // namespace
+
+bool is_contaminated(const CellState& state) { return contaminated(state).verdict != nullptr; }
 
 nlohmann::json decide(std::span<const double> effects, const CellState& state, std::optional<double> p_holm) {
   if (const Finding f = invalid(effects, state); f.verdict != nullptr) {

@@ -13,19 +13,23 @@ struct CellState {
   bool agree = false;
   std::string disagreement;  // the harness's words
   bool quick = false;
-  double control_drift = 0;          // largest over processes, relative
-  double steal = 0;                  // largest over processes, share of the measured time
-  std::optional<double> others_cpu;  // median over processes, CPUs that others kept busy; empty: not judged
+  double control_drift = 0;  // largest over processes, relative
+  double steal = 0;          // largest over processes, share of the measured time
+  std::optional<double>
+      others_load;  // median over processes, share of all CPUs that other programs used; empty: unknown
 };
 
 /// Above this share of drift or stolen time, a cell is CONTAMINATED.
 inline constexpr double contamination_limit = 0.05;
-/// So it is when others kept more CPUs busy than this while it was measured. docs/measurement.md has the figures.
-inline constexpr double others_cpu_limit = 0.5;
+/// So it is when other programs used more than this share of all CPUs: half a CPU of two.
+inline constexpr double others_load_limit = 0.25;
 /// EQUIVALENT means within this margin.
 inline constexpr double equivalence_margin = 0.02;
 /// FASTER and SLOWER keep the probability of any false one in a run below this [Holm 1979].
 inline constexpr double comparison_alpha = 0.05;
+
+/// Whether the cell would be CONTAMINATED if it is valid.
+bool is_contaminated(const CellState& state);
 
 /// {"verdict", "direction", "reason", "detail"} from one log effect per process; see analyse.h for the order. `p_holm`:
 /// the comparison's p-value adjusted over the run; empty: a run of one comparison.

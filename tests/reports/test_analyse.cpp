@@ -154,6 +154,68 @@ TEST(Verdict, ANoisyMachineContaminates) {
   EXPECT_EQ(verdict(analysed(unknown)), "FASTER interval-excludes-1");
 }
 
+TEST(Verdict, OthersLoadContaminatesInTheMedianProcess) {
+  const auto loaded = [](std::size_t processes, const Json& load) {
+    Json run = two_arms(1e-3, 5e-4);
+    for (std::size_t p = 0; p < processes; ++p) {
+      run["cells"][0]["processes"][p]["load"] = load;
+    }
+    for (std::size_t p = processes; p < 8; ++p) {
+      run["cells"][0]["processes"][p]["load"] = {{"cpus", 2}, {"others_cpu", 0.02}};
+    }
+    run = analysed(run);
+    EXPECT_THAT(validate(run), IsEmpty());
+    return verdict(run);
+  };
+  const Json busy = {{"before", 1.0}, {"after", 1.1}, {"cpus", 2}, {"others_cpu", 0.9}};
+  EXPECT_EQ(loaded(8, busy), "CONTAMINATED load");
+  EXPECT_EQ(loaded(2, busy), "FASTER interval-excludes-1");
+  EXPECT_EQ(loaded(8, {{"cpus", 16}, {"others_cpu", 0.9}}), "FASTER interval-excludes-1");
+  EXPECT_EQ(loaded(8, {{"cpus", nullptr}, {"others_cpu", 0.9}}), "FASTER interval-excludes-1");
+  EXPECT_EQ(loaded(8, nullptr), "FASTER interval-excludes-1");
+}
+
+// Forty cells of equal arms: some t interval excludes 1 by chance, and none of them may be called faster.
+TEST(Verdict, HolmProtectsTheWholeRun) {
+  std::vector<SampleCell> cells(40, SampleCell{"micro/pair", {"eager", "graph"}, {1e-3, 1e-3}, {0, 0.01}});
+  cells.push_back(SampleCell{"micro/pair", {"eager", "graph"}, {1e-3, 5e-4}, {0, 0.01}});
+  const Json run = analysed(sample_run(cells, {"standard", 8, 6, 0.03, 0.02, 21}));
+  EXPECT_THAT(validate(run), IsEmpty());
+  int held_back = 0;
+  for (std::size_t i = 0; i < 40; ++i) {
+    const Json& comparison = run["cells"][i]["comparisons"][0];
+    EXPECT_GE(comparison["evidence"]["p_holm"], comparison["evidence"]["p"]);
+    const std::string name = comparison["verdict"]["verdict"];
+    EXPECT_TRUE(name != "FASTER" && name != "SLOWER") << i;
+    held_back += comparison["verdict"]["reason"] == "holm" ? 1 : 0;
+  }
+  EXPECT_GT(held_back, 0) << "the data holds a chance finding, or this test says nothing";
+  EXPECT_EQ(run["cells"][40]["comparisons"][0]["verdict"]["verdict"], "FASTER");
+}
+
+TEST(Evidence, AgreesWithTheSpeedupAndIsNullWhereItCannotBe) {
+  const Json run = analysed(two_arms(1e-3, 5e-4));
+  const Json& comparison = run["cells"][0]["comparisons"][0];
+  for (const char* name : {"sign_interval", "bootstrap_interval"}) {
+    EXPECT_LT(comparison["evidence"][name]["low"], comparison["speedup"]["estimate"]) << name;
+    EXPECT_GT(comparison["evidence"][name]["high"], comparison["speedup"]["estimate"]) << name;
+  }
+  EXPECT_LT(comparison["evidence"]["p"], 1e-6);
+  EXPECT_EQ(comparison["evidence"]["p"], comparison["evidence"]["p_holm"]);
+  EXPECT_NEAR(comparison["evidence"]["variance"]["between"].get<double>() +
+                  comparison["evidence"]["variance"]["within"].get<double>(),
+              1, 1e-12);
+  const Json one = analysed(two_arms(1e-3, 5e-4, {"custom", 1, 6}));
+  const Json& little = one["cells"][0]["comparisons"][0]["evidence"];
+  for (const char* name : {"sign_interval", "bootstrap_interval", "p", "p_holm", "variance"}) {
+    EXPECT_TRUE(little[name].is_null()) << name;
+  }
+  Json invalid = two_arms(1e-3, 5e-4);
+  invalid["cells"][0]["validity"]["agree"] = false;
+  invalid = analysed(invalid);
+  EXPECT_TRUE(invalid["cells"][0]["comparisons"][0]["evidence"].is_null());
+}
+
 TEST(Verdict, OneProcessHasNoInterval) {
   const Json run = analysed(two_arms(1e-3, 5e-4, {"custom", 1, 6}));
   const Json& comparison = run["cells"][0]["comparisons"][0];

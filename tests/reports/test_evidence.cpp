@@ -127,5 +127,60 @@ TEST(ClopperPearson, AgreesWithClosedFormsAndTables) {
   EXPECT_THROW(clopper_pearson(1, 5, 1.0), Error);
 }
 
+// By hand: processes {1, 3} and {5, 9}. Within: (2 + 8) / 2 = 5. Means 2 and 7 have variance 12.5, of which 5 / 2 is
+// within: between 10.
+TEST(VarianceShares, AgreeWithAWorkedExample) {
+  const auto shares = variance_shares(std::vector<Values>{{1, 3}, {5, 9}});
+  ASSERT_TRUE(shares);
+  EXPECT_NEAR(shares->between, 10.0 / 15, 1e-12);
+  EXPECT_NEAR(shares->within, 5.0 / 15, 1e-12);
+}
+
+TEST(VarianceShares, FindTheTruthOfSimulatedProcesses) {
+  std::mt19937_64 random(8);
+  std::normal_distribution<double> normal;
+  std::vector<Values> rounds(400, Values(12));
+  for (Values& process : rounds) {
+    const double centre = 0.01 * normal(random);
+    for (double& d : process) {
+      d = centre + 0.02 * normal(random);
+    }
+  }
+  EXPECT_NEAR(variance_shares(rounds)->between, 0.2, 0.03);
+}
+
+TEST(VarianceShares, Limits) {
+  EXPECT_FALSE(variance_shares(std::vector<Values>{{1, 2}}));
+  EXPECT_FALSE(variance_shares(std::vector<Values>{{1}, {2}}));
+  EXPECT_FALSE(variance_shares(std::vector<Values>{{1, 1}, {1, 1}}));
+  EXPECT_EQ(variance_shares(std::vector<Values>{{1, 1}, {2, 2}})->between, 1);
+  EXPECT_EQ(variance_shares(std::vector<Values>{{1, 3}, {1, 3}})->within, 1);
+  EXPECT_NEAR(variance_shares(std::vector<Values>{{1, 3}, {}, {5, 9}})->between, 10.0 / 15, 1e-12);
+}
+
+TEST(RoundAutocorrelation, FindsThePhiOfAnAutoregression) {
+  std::mt19937_64 random(9);
+  std::normal_distribution<double> normal;
+  for (const double phi : {-0.5, 0.0, 0.4}) {
+    std::vector<Values> rounds(4000, Values(20));
+    for (Values& process : rounds) {
+      double x = normal(random) / std::sqrt(1 - phi * phi);
+      const double centre = 10 * normal(random);
+      for (double& d : process) {
+        d = centre + x;
+        x = phi * x + normal(random);
+      }
+    }
+    // The correction is exact for phi = 0; otherwise a bias of order phi / rounds stays.
+    EXPECT_NEAR(*round_autocorrelation(rounds), phi, phi == 0 ? 0.012 : 0.08) << phi;
+  }
+}
+
+TEST(RoundAutocorrelation, Limits) {
+  EXPECT_FALSE(round_autocorrelation(std::vector<Values>{{1, 2}, {1}}));
+  EXPECT_FALSE(round_autocorrelation(std::vector<Values>{{1, 1, 1}}));
+  EXPECT_LT(*round_autocorrelation(std::vector<Values>{{1, -1, 1, -1, 1, -1}}), -0.6);
+}
+
 }  // namespace
 }  // namespace diptych::reports

@@ -81,7 +81,7 @@ TEST(DecideChange, ValidityComesFirstThenTheMachineThenTheSize) {
   CellState state = quiet();
   state.quick = true;
   EXPECT_EQ(verdict_of(regressed, {}, state), "INCONCLUSIVE quick-size");
-  state.others_cpu = 0.9;
+  state.others_load = 0.26;
   EXPECT_EQ(verdict_of(regressed, {}, state), "CONTAMINATED load");
   state.steal = 0.06;
   EXPECT_EQ(verdict_of(regressed, {}, state), "CONTAMINATED steal-time");
