@@ -58,8 +58,8 @@ std::optional<std::string> resolve_ref(const std::string& ref, const std::string
   }
   const ProgramResult result = run_program({"git", "rev-parse", "--verify", "--quiet", ref + "^{commit}"}, folder);
   const std::string hash = last_lines(result.output, 1);
-  const bool good = result.exit_code == 0 && hash.size() >= 40 &&
-                    hash.find_first_not_of("0123456789abcdef") == std::string::npos;
+  const bool good =
+      result.exit_code == 0 && hash.size() >= 40 && hash.find_first_not_of("0123456789abcdef") == std::string::npos;
   return good ? std::optional<std::string>(hash) : std::nullopt;
 }
 

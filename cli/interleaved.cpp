@@ -24,8 +24,9 @@ json ask(const std::string& program, const std::vector<std::string>& words) {
   const ProgramResult result = run_program(command);
   json answer = json::parse(result.output, nullptr, false);
   if (result.exit_code != 0 || !answer.is_object()) {
-    throw Error(fmt::format("'{}' doesn't answer `{} {}` as diptych does: {}", reports::printable(program), words[0], words[1],
-                            result.error.empty() ? fmt::format("exit code {}", result.exit_code) : last_lines(result.error, 2)));
+    throw Error(fmt::format(
+        "'{}' doesn't answer `{} {}` as diptych does: {}", reports::printable(program), words[0], words[1],
+        result.error.empty() ? fmt::format("exit code {}", result.exit_code) : last_lines(result.error, 2)));
   }
   return answer;
 }
@@ -37,7 +38,8 @@ bool has(const std::vector<std::string>& names, const std::string& name) {
 /// Adds the processes of `part` to the cell of the same workload.
 void merge(json& cells, const json& part) {
   for (const json& cell : part) {
-    const auto found = std::find_if(cells.begin(), cells.end(), [&](const json& known) { return known["workload"] == cell["workload"]; });
+    const auto found = std::find_if(cells.begin(), cells.end(),
+                                    [&](const json& known) { return known["workload"] == cell["workload"]; });
     if (found == cells.end()) {
       cells.push_back(cell);
       continue;
@@ -55,17 +57,19 @@ json run_of(const InterleavedSide& side, json cells, bool interrupted) {
   for (json& cell : cells) {
     cell["reproduce"] = fmt::format("diptych run {} --seed {}", cell["workload"].get<std::string>(), side.plan.seed);
   }
-  json run = {{"schema", reports::schema_id},
-              {"name", "gate"},
-              {"created", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))},
-              {"status", interrupted ? "interrupted" : "complete"},
-              {"command", {side.program->program}},
-              {"size", {{"name", side.plan.size.name}, {"processes", side.plan.size.processes}, {"rounds", side.plan.size.rounds}}},
-              {"seed", side.plan.seed},
-              {"threads", 1},
-              {"numerics", "exact"},
-              {"environment", side.program->environment},
-              {"cells", std::move(cells)}};
+  json run = {
+      {"schema", reports::schema_id},
+      {"name", "gate"},
+      {"created", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))},
+      {"status", interrupted ? "interrupted" : "complete"},
+      {"command", {side.program->program}},
+      {"size",
+       {{"name", side.plan.size.name}, {"processes", side.plan.size.processes}, {"rounds", side.plan.size.rounds}}},
+      {"seed", side.plan.seed},
+      {"threads", 1},
+      {"numerics", "exact"},
+      {"environment", side.program->environment},
+      {"cells", std::move(cells)}};
   reports::analyse(run);
   return run;
 }

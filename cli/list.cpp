@@ -3,6 +3,7 @@
 #include "cli/suggest.h"
 #include "cli/verbs.h"
 #include "reports/ops_page.h"
+#include "reports/run_file.h"
 #include "workloads/arms/arm.h"
 
 namespace diptych::cli {
@@ -24,6 +25,20 @@ void print_ops() {
   }
 }
 
+void print_json() {
+  nlohmann::json names = {{"workloads", nlohmann::json::array()}, {"arms", nlohmann::json::array()}};
+  for (const workloads::Workload& workload : workloads::all_workloads()) {
+    names["workloads"].push_back({{"name", workload.name},
+                                  {"suite", workload.suite},
+                                  {"default", workload.in_default_set},
+                                  {"title", workload.title}});
+  }
+  for (const workloads::Arm& arm : workloads::all_arms()) {
+    names["arms"].push_back({{"name", arm.name}, {"in_ladder", arm.in_ladder}, {"description", arm.description}});
+  }
+  fmt::print("{}", reports::to_text(names));
+}
+
 }  // namespace
 
 int list(const ListOptions& options) {
@@ -33,6 +48,10 @@ int list(const ListOptions& options) {
   }
   if (options.ops) {
     options.markdown ? fmt::print("{}", reports::ops_page()) : print_ops();
+    return kSuccess;
+  }
+  if (options.json) {
+    print_json();
     return kSuccess;
   }
   const std::vector<std::string> suites = workloads::suite_names();

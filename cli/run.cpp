@@ -11,6 +11,7 @@
 
 #include "cli/artifacts.h"
 #include "cli/names.h"
+#include "cli/self.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "framework/kernels/gemm.h"
@@ -61,8 +62,6 @@ std::vector<std::string> checked(const std::vector<std::string>& flags) {
   return flags;
 }
 
-std::string own_path() { return fs::read_symlink("/proc/self/exe").string(); }
-
 class Run {
  public:
   explicit Run(const RunOptions& options) : options_(options) {
@@ -92,7 +91,7 @@ class Run {
     };
     hooks.cell_done = [&](const json& cells) { save(cells, "partial"); };
     hooks.stop = &InterruptGuard::stop();
-    const workloads::RunResult result = workloads::run_processes(plan_, {own_path(), "worker"}, hooks);
+    const workloads::RunResult result = workloads::run_processes(plan_, {own_program(), "worker"}, hooks);
     status_.clear();
     if (result.cells.empty()) {
       fs::remove(folder_);  // only if nothing was written

@@ -112,7 +112,8 @@ std::string last_lines(const std::string& text, int lines) {
   for (int i = 0; i < lines && start != std::string::npos && start > 0; ++i) {
     start = text.rfind('\n', start - 1);
   }
-  return text.substr(start == std::string::npos ? 0 : start + 1, end + 1 - (start == std::string::npos ? 0 : start + 1));
+  return text.substr(start == std::string::npos ? 0 : start + 1,
+                     end + 1 - (start == std::string::npos ? 0 : start + 1));
 }
 
 }  // namespace diptych::cli

@@ -11,8 +11,8 @@ struct ProgramResult {
   std::string error;   ///< standard error
 };
 
-/// Runs a program that is looked up in PATH and waits for its end. `folder` empty: this one. Throws Error if it can't be
-/// started.
+/// Runs a program that is looked up in PATH and waits for its end. `folder` empty: this one. Throws Error if it can't
+/// be started.
 ProgramResult run_program(const std::vector<std::string>& command, const std::string& folder = "");
 
 /// The last lines of what a program said, for a message.

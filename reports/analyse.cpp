@@ -217,7 +217,9 @@ Json ladder(const Json& cell, const std::vector<RawProcess>& processes) {
   return rungs;
 }
 
-CellState read_state(const Json& cell, const Json& run) {
+}  // namespace
+
+CellState read_state(const nlohmann::json& cell, const nlohmann::json& run) {
   CellState state;
   const Json& validity = member(cell, "validity");
   state.agree = member(validity, "agree") == true;
@@ -248,8 +250,6 @@ CellState read_state(const Json& cell, const Json& run) {
   }
   return state;
 }
-
-}  // namespace
 
 void analyse(nlohmann::json& run) {
   const Json& seed_json = member(run, "seed");

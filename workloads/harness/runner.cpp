@@ -123,11 +123,14 @@ class Runner {
       : plan_(plan), worker_command_(worker_command), hooks_(hooks) {}
 
   RunResult run() {
+    full_check_done_ = plan_.first_process > 0;
     Rng rng(plan_.seed);
     for (int process = 0; process < plan_.size.processes && !result_.interrupted; ++process) {
       const std::uint64_t process_seed = rng.next_u64() >> 11U;  // under 2^53: JSON readers keep it exact
       const std::size_t padding = rng.below(4096);
-      run_process(process, process_seed, padding);
+      if (process >= plan_.first_process) {
+        run_process(process, process_seed, padding);
+      }
     }
     return std::move(result_);
   }
@@ -140,7 +143,9 @@ class Runner {
       command.push_back(value);
     };
     option("--workloads", fmt::format("{}", fmt::join(plan_.workloads, ",")));
-    option("--arms", fmt::format("{}", fmt::join(plan_.arms, ",")));
+    if (!plan_.arms.empty()) {
+      option("--arms", fmt::format("{}", fmt::join(plan_.arms, ",")));
+    }
     option("--seed", std::to_string(plan_.seed));
     option("--process-seed", std::to_string(process_seed));
     option("--rounds", std::to_string(plan_.size.rounds));

@@ -19,6 +19,9 @@ struct RunPlan {
   std::vector<std::string> arms;
   std::uint64_t seed = 1;
   std::vector<std::string> benchmark_options;
+  /// The launches before this one ran elsewhere (interleaved with those of another program): they are skipped, and the
+  /// whole check with them.
+  int first_process = 0;
 };
 
 struct RunProgress {
