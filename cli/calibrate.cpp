@@ -27,7 +27,7 @@ class Calibration {
   explicit Calibration(const CalibrateOptions& options)
       : options_(options), file_(options.append.empty() ? options.out : options.append) {
     program_ = describe_program(own_program());
-    plan_ = gate_plan({reports::Tier::exact, reports::Tier::time}, "gate", options.seed);
+    plan_ = gate_plan({reports::Tier::exact, reports::Tier::time}, options.seed);
     plan_.workloads = resolve_workloads(options.workloads);
     plan_.arms = resolve_arms(options.arms);
     const json design = {{"workloads", plan_.workloads},

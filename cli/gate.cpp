@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
@@ -129,7 +130,7 @@ int run_named(const GateVerbOptions& options) {
   job.head = resolve_side(options.head.empty() ? own_program() : options.head, cache.path(), job.progress);
   job.setup.base = job.base.name;
   job.setup.head = job.head.name;
-  job.plan = gate_plan(job.tiers, options.size, options.seed);
+  job.plan = gate_plan(job.tiers, options.seed);
   const std::vector<std::string> workloads = chosen(options.workloads, job.config.workloads);
   job.plan.workloads = workloads.empty() ? std::vector<std::string>{} : resolve_workloads(workloads);
   job.plan.arms = chosen(options.arms, job.config.arms);
@@ -154,19 +155,17 @@ int run_named(const GateVerbOptions& options) {
 
 }  // namespace
 
-workloads::RunPlan gate_plan(const std::set<reports::Tier>& tiers, const std::string& size, std::uint64_t seed) {
+workloads::RunPlan gate_plan(const std::set<reports::Tier>& tiers, std::uint64_t seed) {
   workloads::RunPlan plan;
   plan.seed = seed;
-  plan.size = {"gate", 12, 10, 0.02};
-  for (const workloads::RunSize& known : workloads::run_sizes()) {
-    if (known.name == size) {
-      plan.size = known;
-    }
+  plan.metrics.clear();
+  for (const reports::Tier tier : tiers) {
+    plan.metrics.emplace_back(reports::tier_name(tier));
   }
+  const auto& sizes = workloads::run_sizes();
+  plan.size = *std::find_if(sizes.begin(), sizes.end(), [](const auto& size) { return size.name == "gate"; });
   if (!tiers.contains(reports::Tier::time)) {
     plan.size.processes = 1;  // what is counted is the same in every process
-    plan.size.rounds = 1;
-    plan.size.block_seconds = 1e-4;
   }
   return plan;
 }

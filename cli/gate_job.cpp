@@ -44,6 +44,9 @@ InterleavedSide side_of(const GateSide& side, const workloads::RunPlan& plan) {
   if (plan.workloads.empty()) {
     out.plan.workloads = side.program->default_workloads;
   }
+  if (plan.arms.empty()) {
+    out.plan.arms = side.program->default_arms;
+  }
   keep(out.plan.workloads, side.program->workloads);
   keep(out.plan.arms, side.program->arms);
   return out;
@@ -155,19 +158,20 @@ class Gate {
     return names;
   }
 
-  std::pair<json, json> measure(const std::vector<std::string>& names, int first_process, const std::string& stage) {
+  std::pair<json, json> measure(const std::vector<std::string>& names, int first_launch, const std::string& stage) {
     workloads::RunPlan plan = job_.plan;
     plan.workloads = names;
     std::vector<InterleavedSide> sides;
     for (const GateSide* side : {&job_.base, &job_.head}) {
       if (side->program) {
+        plan.injection = side == &job_.head ? job_.injection : workloads::Injection{};
         sides.push_back(side_of(*side, plan));
       }
     }
     std::vector<json> runs;
     if (!sides.empty()) {
       runs = measure_interleaved(
-          sides, first_process, [&](const std::string& what) { job_.progress(stage + ": " + what); }, job_.stop);
+          sides, first_launch, [&](const std::string& what) { job_.progress(stage + ": " + what); }, job_.stop);
     }
     outcome_.interrupted = outcome_.interrupted || (job_.stop != nullptr && job_.stop->load());
     std::pair<json, json> result;

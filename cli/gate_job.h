@@ -29,7 +29,8 @@ GateSide resolve_side(const std::string& text, const std::string& build_cache,
 
 struct GateJob {
   GateSide base, head;
-  workloads::RunPlan plan;  ///< size, seed; workloads and arms: empty for the programs' defaults
+  workloads::RunPlan plan;         ///< size, seed; workloads and arms: empty for the programs' defaults
+  workloads::Injection injection;  ///< into the head, for the self-test
   reports::GateConfig config;
   reports::GateSetup setup;
   std::set<reports::Tier> tiers;

@@ -35,27 +35,9 @@ bool has(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// Adds the processes of `part` to the cell of the same workload.
-void merge(json& cells, const json& part) {
-  for (const json& cell : part) {
-    const auto found = std::find_if(cells.begin(), cells.end(),
-                                    [&](const json& known) { return known["workload"] == cell["workload"]; });
-    if (found == cells.end()) {
-      cells.push_back(cell);
-      continue;
-    }
-    for (const json& process : cell["processes"]) {
-      (*found)["processes"].push_back(process);
-    }
-    if ((*found)["validity"]["agree"] == true && cell["validity"]["agree"] == false) {
-      (*found)["validity"] = cell["validity"];
-    }
-  }
-}
-
 json run_of(const InterleavedSide& side, json cells, bool interrupted) {
   for (json& cell : cells) {
-    cell["reproduce"] = fmt::format("diptych run {} --seed {}", cell["workload"].get<std::string>(), side.plan.seed);
+    cell["reproduce"] = workloads::reproduce_command(side.plan, cell["workload"]);
   }
   json run = {
       {"schema", reports::schema_id},
@@ -89,11 +71,14 @@ Measurable describe_program(const std::string& program) {
   }
   for (const json& arm : reports::list(names, "arms")) {
     result.arms.push_back(reports::text(arm, "name"));
+    if (reports::member(arm, "in_ladder") != false) {
+      result.default_arms.push_back(result.arms.back());
+    }
   }
   return result;
 }
 
-std::vector<json> measure_interleaved(const std::vector<InterleavedSide>& sides, int first_process,
+std::vector<json> measure_interleaved(const std::vector<InterleavedSide>& sides, int first_launch,
                                       const std::function<void(const std::string&)>& progress,
                                       const std::atomic<bool>* stop) {
   std::vector<std::string> names;
@@ -119,16 +104,17 @@ std::vector<json> measure_interleaved(const std::vector<InterleavedSide>& sides,
         progress(fmt::format("{} ({}/{})  process {}/{}", names[w], w + 1, names.size(), process + 1, processes));
         workloads::RunPlan plan = side.plan;
         plan.workloads = {names[w]};
-        plan.first_process = first_process + process;
-        plan.size.processes = plan.first_process + 1;
+        plan.first_launch = first_launch;
+        plan.size.processes = process + 1;  // those before are in `cells` and are not measured again
         workloads::RunHooks hooks;
         hooks.stop = stop;
-        const workloads::RunResult result = workloads::run_processes(plan, {side.program->program, "worker"}, hooks);
+        workloads::RunResult result =
+            workloads::run_processes(plan, {side.program->program, "worker"}, hooks, std::move(cells[index]));
         interrupted = result.interrupted;
         if (!result.problems.empty()) {
           throw Error(fmt::format("{}: {}", reports::printable(side.program->program), result.problems.front()));
         }
-        merge(cells[index], result.cells);
+        cells[index] = std::move(result.cells);
       }
     }
   }

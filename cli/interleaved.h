@@ -18,6 +18,7 @@ struct Measurable {
   std::vector<std::string> workloads;  ///< that it has
   std::vector<std::string> default_workloads;
   std::vector<std::string> arms;
+  std::vector<std::string> default_arms;
 };
 
 /// Asks the program (`doctor --json`, `list --json`). Throws Error if it isn't a diptych that can answer.
@@ -28,9 +29,9 @@ struct InterleavedSide {
   workloads::RunPlan plan;  ///< what it measures: those of its workloads and arms that it has
 };
 
-/// One raw run of each side, analysed ("diptych.run/1"). `first_process` > 0: fresh processes, other seeds and layouts.
+/// One raw run of each side, analysed ("diptych.run/1"). `first_launch` > 0: fresh processes, other seeds and layouts.
 /// Throws Error when a measuring process fails. An interrupted job gives what was measured.
-std::vector<nlohmann::json> measure_interleaved(const std::vector<InterleavedSide>& sides, int first_process,
+std::vector<nlohmann::json> measure_interleaved(const std::vector<InterleavedSide>& sides, int first_launch,
                                                 const std::function<void(const std::string&)>& progress,
                                                 const std::atomic<bool>* stop);
 

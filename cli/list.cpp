@@ -66,8 +66,9 @@ int list(const ListOptions& options) {
   }
   fmt::print("\nArms (`--arms A,B`), each adding one cause to the one before:\n");
   for (const workloads::Arm& arm : workloads::all_arms()) {
-    fmt::print("  {:<26} {}\n", arm.name, arm.description);
+    fmt::print("  {:<26} {}{}\n", arm.name, arm.description, arm.rung.empty() ? "" : " (rung " + arm.rung + ")");
   }
+  fmt::print("  {:<26} every rung from eager to the last; `run` without --arms: eager, replay, graph\n", "ladder");
   return kSuccess;
 }
 

@@ -9,6 +9,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "cli/run_flags.h"
 #include "cli/suggest.h"
 #include "cli/verbs.h"
 #include "framework/core/error.h"
@@ -26,6 +27,7 @@ constexpr const char* kExamples =
     "  diptych doctor                        what this machine can measure\n"
     "  diptych run --quick                   the default set, in a minute\n"
     "  diptych run mlp/digits --standard     one workload, with a verdict\n"
+    "  diptych ladder mlp/digits             what each cause of the gap is worth\n"
     "  diptych graph mlp/digits              its IR before and after each pass\n"
     "  diptych profile mlp/digits --arm eager\n"
     "\n"
@@ -42,9 +44,11 @@ class Program {
     add_doctor();
     add_list();
     add_run();
+    add_ladder();
     add_profile();
     add_graph();
     add_report();
+    add_reproduce();
     add_compare();
     add_gate();
     add_calibrate();
@@ -55,6 +59,7 @@ class Program {
     std::vector<std::string> arguments(argv + 1, argv + argc);
     run_.command.emplace_back("diptych");
     run_.command.insert(run_.command.end(), arguments.begin(), arguments.end());
+    ladder_.command = run_.command;
     const auto separator = std::find(arguments.begin(), arguments.end(), "--");
     if (separator != arguments.end()) {
       run_.benchmark_options.assign(separator + 1, arguments.end());
@@ -66,6 +71,7 @@ class Program {
         throw Error(fmt::format("{} has no value", reports::printable(argument)));
       }
     }
+    give_bare_pin_a_value(arguments);
     std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
     try {
       app_.parse(arguments);
@@ -119,29 +125,48 @@ class Program {
     verb->add_flag("--markdown", list_.markdown, "With --ops: as docs/ops.md")->needs(ops);
   }
   void add_run() {
-    CLI::App* verb = add_verb("run", "Measure; writes run.json, report.html, summary.md, traces and pictures",
-                              [this] { return run(run_); });
+    CLI::App* verb = add_verb("run", "Measure; writes run.json, report.html, summary.md, traces and pictures", [this] {
+      run_.given = given_options(*app_.get_subcommand("run"));
+      return run(run_);
+    });
     verb->add_option("workload", run_.workloads,
                      "Workloads, suites, or all (the default set: starred in `diptych list`)");
-    auto* sizes = verb->add_option_group("size");
-    for (const char* size : {"quick", "standard", "certify"}) {
-      const char* help = std::string_view(size) == "quick" ? "3 processes x 6 rounds: indications, no verdict (default)"
-                         : std::string_view(size) == "standard" ? "8 processes x 12 rounds: verdicts"
-                                                                : "30 processes x 20 rounds: for publication";
-      sizes
-          ->add_flag_callback(
-              fmt::format("--{}", size), [this, size] { run_.size = size; }, help)
-          ->disable_flag_override();
-    }
-    sizes->require_option(0, 1);
-    verb->add_option("--arms", run_.arms, "Arms, separated by commas (those of the ladder)")
+    add_sizes(verb, run_);
+    add_measuring_flags(verb, run_);
+    add_injection_flags(verb, run_);
+    verb->add_option("--arms", run_.arms, "Arms, separated by commas, or ladder for every rung (eager,replay,graph)")
         ->delimiter(',')
         ->allow_extra_args(false);
     add_seed(verb, run_.seed, "Of inputs, models and schedule");
     verb->add_option("--filter", run_.filter,
                      "Only workloads that match this regular expression (without names: of all)");
     verb->add_option("--out", run_.out, "Where run folders are made")->capture_default_str();
-    verb->footer("What stands behind -- goes to Google Benchmark, which hosts the measuring processes.");
+    verb->add_option("--resume", run_.resume, "Continue an unfinished run in its folder: what is missing is measured");
+    verb->footer(
+        "Examples:\n"
+        "  diptych run vit --standard --pin          one suite, bound to one CPU\n"
+        "  diptych run mlp/digits --metric exact     nodes, dispatches, allocations, bytes: seconds, no timing\n"
+        "  diptych run --resume diptych-out/<run>    after Ctrl-C\n"
+        "What stands behind -- goes to Google Benchmark, which hosts the measuring processes. More: docs/harness.md.");
+  }
+  void add_ladder() {
+    CLI::App* verb = add_verb("ladder", "From eager to the fastest graph, one cause a rung: what each saves",
+                              [this] { return ladder(ladder_); });
+    verb->add_option("workload", ladder_.workloads, "What to measure")->required()->expected(1);
+    add_sizes(verb, ladder_);
+    add_measuring_flags(verb, ladder_);
+    verb->add_flag("--shuffle-order", ladder_.shuffle_order,
+                   "Add the passes in other orders too: how far a share depends on its place")
+        ->disable_flag_override();
+    add_seed(verb, ladder_.seed, "Of inputs, models and schedule");
+    verb->add_option("--json", ladder_.json, "Also write run.json to this file");
+    verb->add_option("--out", ladder_.out, "Where run folders are made")->capture_default_str();
+    verb->footer(
+        "All rungs are timed in the same rounds. The ladder is also a section of report.html.\n"
+        "Examples:\n"
+        "  diptych ladder mlp/digits\n"
+        "  diptych ladder mlp/digits --standard --shuffle-order --json ladder.json\n"
+        "How to read it: docs/ladder.md.");
   }
   void add_profile() {
     CLI::App* verb = add_verb("profile", "Trace an arm: trace.json for Perfetto, and an op table",
@@ -174,6 +199,19 @@ class Program {
     verb->add_option("--format", report_.format, "html (with summary.md), or google-benchmark: benchmark.json")
         ->check(CLI::IsMember({"html", "google-benchmark"}))
         ->capture_default_str();
+  }
+  void add_reproduce() {
+    CLI::App* verb = add_verb("reproduce", "The command, seed and build behind one number of a run; --run runs it",
+                              [this] { return reproduce(reproduce_); });
+    verb->add_option("run", reproduce_.run, "run.json, or its folder")->required();
+    verb->add_option("cell", reproduce_.cell, "A workload of the run")->required();
+    verb->add_option("--arm", reproduce_.arm, "Only this arm, and eager (all of the run's)");
+    verb->add_flag("--run", reproduce_.execute, "Run it, and show both figures")->disable_flag_override();
+    verb->add_option("--out", reproduce_.out, "Where the run folder is made")->capture_default_str();
+    verb->footer(
+        "Also says in what this build and this machine differ from those of the run.\n"
+        "Example:\n"
+        "  diptych reproduce diptych-out/<run> mlp/digits --arm graph --run");
   }
   void add_compare() {
     CLI::App* verb = add_verb("compare", "What changed between two runs, with intervals, and how the machines differ",
@@ -261,7 +299,12 @@ class Program {
     verb->add_option("--process-seed", worker_.process_seed);
     verb->add_option("--rounds", worker_.rounds);
     verb->add_option("--block-seconds", worker_.block_seconds);
-    verb->add_flag("--first-call-check", worker_.first_call_check);
+    verb->add_option("--first-call-check", worker_.first_call_check)->delimiter(',');
+    verb->add_option("--pin", worker_.pinned)->delimiter(',');
+    verb->add_option("--inject-time", worker_.inject_time);
+    verb->add_option("--inject-arm", worker_.inject_arms)->delimiter(',');
+    verb->add_flag("--count-instructions", worker_.count_instructions);
+    verb->add_option("--extra-instructions", worker_.extra_instructions)->allow_extra_args(false);
   }
 
   std::string verb_name() const {
@@ -310,10 +353,12 @@ class Program {
   DoctorOptions doctor_;
   ListOptions list_;
   RunOptions run_;
+  RunOptions ladder_;
   WorkerOptions worker_;
   ProfileOptions profile_;
   GraphOptions graph_;
   ReportOptions report_;
+  ReproduceOptions reproduce_;
   CompareVerbOptions compare_;
   GateVerbOptions gate_;
   CalibrateOptions calibrate_;

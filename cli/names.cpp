@@ -92,25 +92,34 @@ const workloads::Workload& resolve_workload(const std::string& name) {
 }
 
 std::vector<std::string> resolve_arms(const std::vector<std::string>& arguments) {
-  for (const std::string& argument : arguments) {
-    resolve_arm(argument);
-  }
-  if (!arguments.empty()) {
-    return in_order(arm_names(), arguments);
-  }
-  std::vector<std::string> ladder;
-  for (const workloads::Arm& arm : workloads::all_arms()) {
-    if (arm.in_ladder) {
-      ladder.push_back(arm.name);
+  const std::vector<std::string> chosen =
+      arguments.empty() ? std::vector<std::string>{"eager", "replay", "graph"} : arguments;
+  std::vector<std::string> names;
+  for (const std::string& argument : chosen) {
+    if (argument == "ladder") {
+      const std::vector<std::string> ladder = workloads::ladder_arms();
+      names.insert(names.end(), ladder.begin(), ladder.end());
+    } else {
+      names.push_back(resolve_arm(argument).name);
     }
   }
-  return ladder;
+  // In the ladder's order; other sets of passes stand behind it, as they were named.
+  const std::vector<std::string> listed = arm_names();
+  std::vector<std::string> result = in_order(listed, names);
+  for (const std::string& name : names) {
+    if (std::find(result.begin(), result.end(), name) == result.end()) {
+      result.push_back(name);
+    }
+  }
+  return result;
 }
 
 const workloads::Arm& resolve_arm(const std::string& name) {
   const workloads::Arm* arm = workloads::find_arm(name);
   if (arm == nullptr) {
-    throw Error(unknown("arm", name, arm_names()));
+    std::vector<std::string> candidates = arm_names();
+    candidates.emplace_back("ladder");
+    throw Error(unknown("arm", name, candidates));
   }
   return *arm;
 }

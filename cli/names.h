@@ -15,7 +15,8 @@ std::vector<std::string> resolve_workloads(const std::vector<std::string>& argum
 std::string folded(const std::vector<std::string>& names);
 /// One workload. Throws Error with the nearest name.
 const workloads::Workload& resolve_workload(const std::string& name);
-/// The arms, none for those of the ladder, in the arms' order. Throws Error with the nearest name.
+/// The arms in the arms' order; none for eager, replay and graph; "ladder" for every rung. Throws Error with the
+/// nearest name.
 std::vector<std::string> resolve_arms(const std::vector<std::string>& arguments);
 const workloads::Arm& resolve_arm(const std::string& name);
 

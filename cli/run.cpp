@@ -2,15 +2,15 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
-#include <regex>
+#include <set>
 #include <unistd.h>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "cli/artifacts.h"
 #include "cli/names.h"
+#include "cli/run_plan.h"
 #include "cli/self.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
@@ -19,6 +19,7 @@
 #include "profiler/fingerprint.h"
 #include "reports/analyse.h"
 #include "reports/html.h"
+#include "reports/ladder_table.h"
 #include "reports/markdown.h"
 #include "reports/run_file.h"
 #include "reports/schema.h"
@@ -32,56 +33,34 @@ namespace {
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-/// The names in which the regular expression is found. Throws Error if it is broken or matches nothing.
-std::vector<std::string> filtered(std::vector<std::string> names, const std::string& filter) {
-  try {
-    const std::regex expression(filter);
-    std::erase_if(names, [&](const std::string& name) { return !std::regex_search(name, expression); });
-  } catch (const std::regex_error&) {
-    throw Error(fmt::format("--filter: '{}' is no regular expression (ECMAScript)", reports::printable(filter)));
-  }
-  if (names.empty()) {
-    throw Error(
-        fmt::format("--filter: '{}' matches no workload; `diptych list` shows them", reports::printable(filter)));
-  }
-  return names;
-}
-
-/// Google Benchmark's flags, but for those that would change how much is measured.
-std::vector<std::string> checked(const std::vector<std::string>& flags) {
-  for (const std::string& flag : flags) {
-    if (!flag.starts_with("--benchmark_") || flag.starts_with("--benchmark_list_tests") ||
-        reports::printable(flag) != flag) {
-      throw Error(
-          fmt::format("'{}' behind -- is no flag of Google Benchmark's that a run can take", reports::printable(flag)));
-    }
-    if (flag.starts_with("--benchmark_repetitions")) {
-      throw Error("--benchmark_repetitions: how often is measured is fixed by --quick, --standard and --certify");
-    }
-  }
-  return flags;
-}
-
 class Run {
  public:
   explicit Run(const RunOptions& options) : options_(options) {
-    const bool all = options.workloads.empty() && !options.filter.empty();  // a filter alone chooses from all
-    plan_.workloads =
-        filtered(all ? workloads::names_of_suite("all") : resolve_workloads(options.workloads), options.filter);
-    plan_.arms = resolve_arms(options.arms);
-    plan_.seed = options.seed;
-    plan_.benchmark_options = checked(options.benchmark_options);
-    for (const workloads::RunSize& size : workloads::run_sizes()) {
-      if (size.name == options.size) {
-        plan_.size = size;
-      }
+    if (options.resume.empty()) {
+      plan_ = plan_from(options);
+      name_ = options.workloads.size() == 1 ? options.workloads[0] : options.size;
+      folder_ = make_output_folder(options.out, name_);  // before anything is measured: a full disk costs seconds
+      start_run();
+    } else {
+      const fs::path given = options.resume;
+      const fs::path file = fs::is_directory(given) ? given / "run.json" : given;
+      run_ = reports::load_run(file);
+      plan_ = plan_to_resume(options, run_, file);
+      name_ = run_["name"];
+      folder_ = file.has_parent_path() ? file.parent_path().string() : ".";
     }
-    name_ = options.workloads.size() == 1 ? options.workloads[0] : options.size;
-    folder_ = make_output_folder(options.out, name_);  // before anything is measured: a full disk costs seconds
   }
 
+  const json& result() const { return run_; }
+
   int execute() {
-    start_run();
+    if (!options_.resume.empty()) {
+      if (run_["status"] == "complete") {
+        fmt::print("{}: complete, nothing to do\n", reports::printable(folder_));
+        return kSuccess;
+      }
+      run_["resumed"] = run_.value("resumed", 0) + 1;
+    }
     const auto begin = std::chrono::steady_clock::now();
     workloads::RunHooks hooks;
     hooks.progress = [&](const workloads::RunProgress& progress) {
@@ -91,7 +70,8 @@ class Run {
     };
     hooks.cell_done = [&](const json& cells) { save(cells, "partial"); };
     hooks.stop = &InterruptGuard::stop();
-    const workloads::RunResult result = workloads::run_processes(plan_, {own_program(), "worker"}, hooks);
+    const workloads::RunResult result =
+        workloads::run_processes(plan_, {own_program(), "worker"}, hooks, run_["cells"]);
     status_.clear();
     if (result.cells.empty()) {
       fs::remove(folder_);  // only if nothing was written
@@ -102,13 +82,18 @@ class Run {
       throw Error(result.problems.empty() ? std::string("nothing was measured: --benchmark_filter matches no workload")
                                           : "nothing was measured: " + result.problems.front());
     }
-    run_["environment"]["benchmark"] = result.context;
+    if (!result.context.is_null()) {
+      run_["environment"]["benchmark"] = result.context;
+    }
     const bool complete = !result.interrupted && result.problems.empty();
     save(result.cells, complete ? "complete" : result.interrupted ? "interrupted" : "partial");
-    if (!result.interrupted) {
+    if (!result.interrupted && plan_.measures("time")) {
       write_artifacts();
     }
     write_views();
+    if (!options_.json.empty()) {
+      reports::write_atomically(options_.json, reports::to_text(run_));
+    }
     show(result);
     return result.interrupted ? kInterrupted : complete && all_valid() ? kSuccess : kFailure;
   }
@@ -123,9 +108,16 @@ class Run {
             {"size", {{"name", plan_.size.name}, {"processes", plan_.size.processes}, {"rounds", plan_.size.rounds}}},
             {"seed", plan_.seed},
             {"threads", 1},
+            {"pinned", plan_.pinned.empty() ? json() : json(plan_.pinned)},
+            {"plan", workloads::to_json(plan_)},
             {"numerics", "exact"},
             {"environment", profiler::environment_fingerprint()},
             {"cells", json::array()}};
+    if (plan_.injection.any()) {
+      run_["injected"] = {{"time", plan_.injection.time},
+                          {"instructions", plan_.injection.instructions},
+                          {"arms", plan_.injection.arms}};
+    }
     run_["environment"]["engine"] = {{"blas", kernels::blas_description()},
                                      {"isa", kIsaNames[static_cast<std::size_t>(active_isa())]}};
   }
@@ -134,12 +126,7 @@ class Run {
     run_["cells"] = cells;
     run_["status"] = status;
     for (json& cell : run_["cells"]) {
-      std::string command = fmt::format("diptych run {} --{} --seed {}", cell["workload"].get<std::string>(),
-                                        plan_.size.name, plan_.seed);
-      if (!options_.arms.empty()) {
-        command += fmt::format(" --arms {}", fmt::join(plan_.arms, ","));
-      }
-      cell["reproduce"] = command;
+      cell["reproduce"] = workloads::reproduce_command(plan_, cell["workload"].get<std::string>());
     }
     reports::analyse(run_);
     reports::write_atomically(path("run.json"), reports::to_text(run_));
@@ -160,6 +147,9 @@ class Run {
       const std::string base = file_name(workload.name);
       status_.show(fmt::format("traces and pictures: {}", workload.name));
       for (const std::string& arm : plan_.arms) {
+        if (arm.find('+') != std::string::npos) {
+          continue;  // rungs between replay and graph, and other sets of passes: `diptych profile` traces them
+        }
         workloads::ArmInstance instance(workload, *workloads::find_arm(arm), plan_.seed);
         write_trace(trace_calls(instance, 1, 1).trace, path(fmt::format("traces/{}-{}.json", base, arm)));
       }
@@ -177,14 +167,16 @@ class Run {
   }
 
   void show(const workloads::RunResult& result) {
-    fmt::print("{}\n", reports::render_table(run_, {wants_colour(), terminal_width()}));
+    const reports::TableOptions view{wants_colour(), terminal_width()};
+    fmt::print("{}\n", plan_.verb == "ladder" ? reports::render_ladder(run_, view) : reports::render_table(run_, view));
     for (const std::string& problem : result.problems) {
       fmt::print(stderr, "diptych: {}\n", reports::printable(problem));
     }
     if (result.interrupted) {
       fmt::print(stderr, "diptych: interrupted; what was measured until then is kept\n");
     }
-    if (options_.workloads.empty() && options_.filter.empty()) {
+    show_missing_counts();
+    if (options_.workloads.empty() && options_.filter.empty() && options_.resume.empty()) {
       show_left_out();
     }
     fmt::print("{}/\n", reports::printable(folder_));
@@ -194,6 +186,21 @@ class Run {
     if (fs::exists(path("traces"))) {
       fmt::print("  traces/       one step of every arm, for ui.perfetto.dev\n");
       fmt::print("  graphs/       the compiled graphs as pictures\n");
+    }
+  }
+
+  /// Each reason once: instructions were asked for, and there are none.
+  void show_missing_counts() const {
+    std::set<std::string> reasons;
+    for (const json& cell : run_["cells"]) {
+      for (const json& arm : cell["arms"]) {
+        if (const auto counts = arm.find("instructions"); counts != arm.end() && (*counts)["value"].is_null()) {
+          reasons.insert(counts->value("reason", ""));
+        }
+      }
+    }
+    for (const std::string& reason : reasons) {
+      fmt::print(stderr, "diptych: instructions were not counted: {}\n", reports::printable(reason));
     }
   }
 
@@ -229,6 +236,13 @@ class Run {
 
 }  // namespace
 
-int run(const RunOptions& options) { return Run(options).execute(); }
+int run(const RunOptions& options, json* result) {
+  Run run(options);
+  const int code = run.execute();
+  if (result != nullptr) {
+    *result = run.result();
+  }
+  return code;
+}
 
 }  // namespace diptych::cli

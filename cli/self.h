@@ -12,6 +12,6 @@ namespace diptych::cli {
 std::string own_program();
 
 /// What the gate measures for these metrics: all of the size for times, one short process for what is counted.
-workloads::RunPlan gate_plan(const std::set<reports::Tier>& tiers, const std::string& size, std::uint64_t seed);
+workloads::RunPlan gate_plan(const std::set<reports::Tier>& tiers, std::uint64_t seed);
 
 }  // namespace diptych::cli

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
+
+#include <nlohmann/json.hpp>
 
 /// One verb a file. Each takes parsed options and returns the process's exit code; user errors are thrown as
 /// diptych::Error. Exit codes are API (docs/command-line.md).
@@ -15,22 +18,40 @@ inline constexpr int kInterrupted = 130;  ///< Ctrl-C; what was measured is kept
 
 struct RunOptions {
   std::vector<std::string> workloads;  ///< workloads, suites or "all"; empty: the default set
-  std::vector<std::string> arms;       ///< empty: those of the ladder
+  std::vector<std::string> arms;       ///< empty: eager, replay, graph
   std::string size = "quick";
   std::uint64_t seed = 1;
   std::string filter;
   std::string out = "diptych-out";
+  bool ladder = false;         ///< show the ladder, not the table of workloads
+  bool shuffle_order = false;  ///< also measure the pass rungs in other orders
+  std::string json;            ///< where to put one more copy of run.json
+  int threads = 1;             ///< that an op may use; the engine has one
+  std::string pin;             ///< CPUs of the measuring processes: "1", "0-1", "auto"; empty: all
+  std::vector<std::string> metrics = {"time"};
+  std::string resume;                               ///< folder of a run that was not finished
+  double inject_time = 0, inject_instructions = 0;  ///< a slowdown on purpose, as fractions
+  std::vector<std::string> inject_arms;
+  std::set<std::string> given;                 ///< options that were typed, without "--"; "workload", "size"
   std::vector<std::string> command;            ///< as typed
   std::vector<std::string> benchmark_options;  ///< behind "--"
 };
-int run(const RunOptions& options);
+/// `result`, if asked for, gets the run as it stands in run.json.
+int run(const RunOptions& options, nlohmann::json* result = nullptr);
+/// A run of one workload under every rung.
+int ladder(const RunOptions& options);
 
 struct WorkerOptions {
   std::vector<std::string> workloads, arms, benchmark_options;
   std::uint64_t seed = 1, process_seed = 1;
   int rounds = 1;
   double block_seconds = 0.02;
-  bool first_call_check = false;
+  std::vector<std::string> first_call_check;  ///< workloads that were checked in full before
+  std::vector<int> pinned;
+  double inject_time = 0;
+  std::vector<std::string> inject_arms;
+  bool count_instructions = false;
+  std::vector<std::string> extra_instructions;  ///< "ARM=N"
 };
 int worker(const WorkerOptions& options);
 
@@ -81,7 +102,6 @@ struct GateVerbOptions {
   std::vector<std::string> metrics, workloads, arms;  ///< empty: the configuration's, else the defaults
   std::string calibration = "diptych-out/aa.json";
   std::string build_dir;  ///< empty: a temporary one
-  std::string size = "gate";
   std::uint64_t seed = 1;
   bool annotations = false;
   bool self_test = false;
@@ -98,6 +118,15 @@ struct CalibrateOptions {
   std::uint64_t seed = 1;
 };
 int calibrate(const CalibrateOptions& options);
+
+struct ReproduceOptions {
+  std::string run;   ///< run.json, or its folder
+  std::string cell;  ///< a workload
+  std::string arm;   ///< empty: all of the run's
+  bool execute = false;
+  std::string out = "diptych-out";
+};
+int reproduce(const ReproduceOptions& options);
 
 struct ReportOptions {
   std::string run;

@@ -1,19 +1,53 @@
 #include "workloads/harness/worker.h"
 
+#include <charconv>
+#include <map>
+
+#include <fmt/format.h>
+
 #include "cli/names.h"
 #include "cli/verbs.h"
+#include "framework/core/error.h"
+#include "reports/text.h"
+#include "workloads/harness/instructions.h"
 
 namespace diptych::cli {
+namespace {
+
+/// {"graph=1200"} -> {graph: 1200}
+std::map<std::string, std::int64_t> per_arm(const std::vector<std::string>& arguments) {
+  std::map<std::string, std::int64_t> result;
+  for (const std::string& argument : arguments) {
+    const std::size_t separator = argument.rfind('=');
+    std::int64_t count = 0;
+    const char* const end = argument.data() + argument.size();
+    if (separator == std::string::npos ||
+        std::from_chars(argument.data() + separator + 1, end, count).ec != std::errc()) {
+      throw Error(fmt::format("'{}' is not ARM=NUMBER", reports::printable(argument)));
+    }
+    result[argument.substr(0, separator)] = count;
+  }
+  return result;
+}
+
+}  // namespace
 
 int worker(const WorkerOptions& options) {
+  const std::vector<std::string> names = resolve_workloads(options.workloads);
+  const std::vector<std::string> arms = resolve_arms(options.arms);
+  if (options.count_instructions) {
+    return workloads::run_counting_worker(names.front(), arms, options.seed, per_arm(options.extra_instructions));
+  }
   workloads::WorkerPlan plan;
-  plan.workloads = resolve_workloads(options.workloads);
-  plan.arms = resolve_arms(options.arms);
+  plan.workloads = names;
+  plan.arms = arms;
   plan.seed = options.seed;
   plan.process_seed = options.process_seed;
   plan.rounds = options.rounds;
   plan.block_seconds = options.block_seconds;
-  plan.full_check = !options.first_call_check;
+  plan.first_call_check = options.first_call_check;
+  plan.pinned = options.pinned;
+  plan.injection = {options.inject_time, 0, options.inject_arms};
   plan.benchmark_options = options.benchmark_options;
   return workloads::run_worker(plan);
 }

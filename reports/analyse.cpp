@@ -13,6 +13,7 @@
 #include "reports/evidence.h"
 #include "reports/format.h"
 #include "reports/json_access.h"
+#include "reports/ladder.h"
 #include "reports/text.h"
 #include "reports/verdict.h"
 
@@ -276,6 +277,7 @@ void analyse(nlohmann::json& run) {
     }
     cell["comparisons"] = Json::array();
     cell["rungs"] = state.agree ? ladder(cell, processes) : Json::array();
+    cell["ladder"] = state.agree ? ladder_of(cell) : Json();
   }
   decide_all(pending);
   for (Pending& one : pending) {

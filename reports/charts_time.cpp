@@ -8,6 +8,7 @@
 #include "reports/charts.h"
 #include "reports/format.h"
 #include "reports/json_access.h"
+#include "reports/ladder.h"
 #include "reports/svg.h"
 #include "reports/text.h"
 
@@ -72,7 +73,7 @@ std::string bars_chart(const Json& cell) {
 }
 
 std::string ladder_chart(const Json& cell) {
-  const Json& rungs = list(cell, "rungs");
+  const Json& rungs = rungs_of(cell);
   const Json& arms = list(cell, "arms");
   const auto time_of = [&](const std::string& name) -> std::optional<Estimate> {
     for (const Json& arm : arms) {

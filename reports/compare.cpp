@@ -97,9 +97,7 @@ class Comparison {
     const std::size_t before = rows_.size();
     if (options_.by != CompareBy::arm) {
       compare_exact(base, head);
-      if (wants(Tier::instructions) && base_.format == head_.format && (base.instructions || head.instructions)) {
-        compare_numbers(base, head, "instructions", Tier::instructions, "count", base.instructions, head.instructions);
-      }
+      compare_instructions(base, head);
     }
     const bool measured = !base.log_seconds.empty() || !head.log_seconds.empty();
     if (wants(Tier::time)) {
@@ -131,6 +129,21 @@ class Comparison {
       if (a || b) {
         compare_numbers(base, head, name, Tier::exact, unit, a, b);
       }
+    }
+  }
+
+  void compare_instructions(const Subject& base, const Subject& head) {
+    if (!wants(Tier::instructions) || (!base.counted && !head.counted)) {
+      return;
+    }
+    compare_numbers(base, head, "instructions", Tier::instructions, "count", base.instructions, head.instructions);
+    Json& row = rows_.back();
+    const std::string reason = base.not_counted.empty() ? head.not_counted : base.not_counted;
+    if (row["verdict"] == "INVALID" && row["reason"] == "not-measured" && !reason.empty()) {
+      row["detail"] = reason;
+    } else if (base.instruction_set != head.instruction_set && row["verdict"] != "INVALID") {
+      set_verdict(row, "INVALID", "instruction-sets-differ",
+                  fmt::format("counted with {} and {} kernels", base.instruction_set, head.instruction_set));
     }
   }
 

@@ -39,15 +39,6 @@ std::vector<double> rounds_of(const Json& process, const std::string& arm, const
   return seconds;
 }
 
-/// A number, or an object that holds it beside how it was counted.
-std::optional<double> instructions_of(const Json& arm) {
-  const Json& value = member(arm, "instructions");
-  if (value.is_number()) {
-    return value.get<double>();
-  }
-  return number(value, "per_call");
-}
-
 Subject read_arm(const Json& cell, const Json& arm, const CellState& state) {
   Subject subject;
   subject.workload = text(cell, "workload");
@@ -56,7 +47,12 @@ Subject read_arm(const Json& cell, const Json& arm, const CellState& state) {
   for (const auto& [name, value] : member(arm, "exact").items()) {
     subject.exact[name] = value.is_number() ? std::optional<double>(value.get<double>()) : std::nullopt;
   }
-  subject.instructions = instructions_of(arm);
+  if (const Json& counted = member(arm, "instructions"); counted.is_object()) {
+    subject.counted = true;
+    subject.instructions = number(counted, "value");
+    subject.instruction_set = text(counted, "isa");
+    subject.not_counted = text(counted, "reason");
+  }
   for (const Json& process : list(cell, "processes")) {
     const std::vector<double> seconds = rounds_of(process, subject.arm, subject.workload);
     if (seconds.empty()) {

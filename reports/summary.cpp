@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "reports/json_access.h"
+#include "reports/ladder.h"
 
 namespace diptych::reports {
 namespace {
@@ -195,7 +196,7 @@ std::string why(const Json& cell, Glyphs glyphs) {
     parts.push_back(text(verdict, "detail").empty() ? text(verdict, "reason") : text(verdict, "detail"));
   }
   if (name != "INVALID") {
-    for (const Json& rung : list(cell, "rungs")) {
+    for (const Json& rung : rungs_of(cell)) {
       parts.push_back(rung_text(rung, glyphs));
     }
     const std::vector<std::string> counts = count_texts(cell, comparison, glyphs);
@@ -235,7 +236,18 @@ std::vector<std::string> metric_lines(const Json& cell, Glyphs glyphs) {
   return lines;
 }
 
+bool is_timed(const Json& run) {
+  const Json& metrics = list(member(run, "plan"), "metrics");
+  return metrics.empty() || std::find(metrics.begin(), metrics.end(), "time") != metrics.end();
+}
+
 std::string caution(const Json& run) {
+  if (member(run, "injected").is_object()) {
+    return "A slowdown was put into this run on purpose (--inject-...): its figures test a gate, they measure nothing.";
+  }
+  if (!is_timed(run)) {
+    return "Nothing was timed: this run counts.";
+  }
   return text(member(run, "size"), "name") == "quick"
              ? "A quick run shows directions, not verdicts: measure with --standard before you rely on it."
              : "";
@@ -243,6 +255,10 @@ std::string caution(const Json& run) {
 
 std::string setup_line(const Json& run, Glyphs glyphs) {
   const Json& size = member(run, "size");
+  if (!is_timed(run)) {
+    return fmt::format("{}: seed {}, numerics {}", joined(list(member(run, "plan"), "metrics"), " and "),
+                       member(run, "seed").dump(), text(run, "numerics"));
+  }
   const double threads = number(run, "threads").value_or(1);
   return fmt::format("{}: {} processes {} {} rounds, seed {}, {} thread{}, numerics {}", text(size, "name"),
                      format_count(number(size, "processes").value_or(0)), glyphs == Glyphs::ascii ? "x" : "×",

@@ -188,7 +188,7 @@ TEST(Compare, InstructionsMayMoveByHalfAPercent) {
   Json base = run_of();
   const auto counted = [&](double count) {
     Json run = base;
-    run["cells"][0]["arms"][0]["instructions"] = count;
+    run["cells"][0]["arms"][0]["instructions"] = {{"value", count}, {"isa", "avx2"}};
     return run;
   };
   const auto verdict = [&](double a, double b) {
@@ -198,6 +198,15 @@ TEST(Compare, InstructionsMayMoveByHalfAPercent) {
   EXPECT_EQ(verdict(1e6, 1.0051e6), "REGRESSED");
   EXPECT_EQ(verdict(1e6, 0.99e6), "IMPROVED");
   EXPECT_TRUE(row(compare_runs(base, base), "eager", "instructions").is_null());
+  Json other = counted(1e6);
+  other["cells"][0]["arms"][0]["instructions"]["isa"] = "generic";
+  EXPECT_EQ(row(compare_runs(counted(1e6), other), "eager", "instructions")["reason"], "instruction-sets-differ");
+  Json missing = base;
+  missing["cells"][0]["arms"][0]["instructions"] = {{"value", nullptr}, {"reason", "valgrind is not installed"}};
+  for (const Json& comparison : {compare_runs(missing, missing), compare_runs(counted(1e6), missing)}) {
+    EXPECT_EQ(row(comparison, "eager", "instructions")["verdict"], "INVALID");
+    EXPECT_EQ(row(comparison, "eager", "instructions")["detail"], "valgrind is not installed");
+  }
 }
 
 TEST(Compare, TimesOfDifferentMachinesAreInvalidUnlessForced) {

@@ -1,29 +1,8 @@
 #include "workloads/arms/arm.h"
 
-#include <algorithm>
-
 #include "framework/core/allocator.h"
 
 namespace diptych::workloads {
-
-const std::vector<Arm>& all_arms() {
-  static const std::vector<Arm> arms = {
-      {"eager", "op by op, with a tape where gradients are asked for", "", std::nullopt},
-      {"eager-pipelined", "eager, the kernels on a thread of their own behind the program (only if named)",
-       "kernels beside dispatch", std::nullopt, Dispatch::pipelined, /*in_ladder=*/false},
-      {"replay", "the captured graph as it is: the same kernels, no pass", "dispatch and tape",
-       passes::PipelineOptions::none()},
-      {"graph", "the captured graph after all passes, with planned memory", "passes and planned memory",
-       passes::PipelineOptions{}},
-  };
-  return arms;
-}
-
-const Arm* find_arm(std::string_view name) {
-  const auto& arms = all_arms();
-  const auto found = std::find_if(arms.begin(), arms.end(), [&](const Arm& arm) { return arm.name == name; });
-  return found != arms.end() ? &*found : nullptr;
-}
 
 ArmInstance::ArmInstance(const Workload& workload, const Arm& arm, std::uint64_t seed)
     : arm_(arm), program_(workload.make(seed)) {

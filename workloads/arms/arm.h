@@ -17,10 +17,36 @@ struct Arm {
   std::optional<passes::PipelineOptions> pipeline;
   Dispatch dispatch = Dispatch::direct;  ///< of eager ops
   bool in_ladder = true;                 ///< false: no rung, and measured only where it is asked for
+  std::string rung = "";  ///< its name in the ladder where it isn't `name`: "graph" is the last exact rung
+  std::vector<std::string> groups = {};  ///< the pass rungs whose passes are on, in the ladder's order
 };
 
+/// One cause: passes, and steps of the lowering, that are switched on together. The table in arm.cpp is the ladder; an
+/// arm has the passes of its rung and of all before it.
+struct Rung {
+  const char* name;                ///< "+plan"
+  const char* title;               ///< one line for people
+  const char* cause;               ///< what it costs not to have it
+  std::vector<const char*> steps;  ///< names that PipelineOptions::disabled takes
+  bool exact = true;               ///< keeps every bit
+};
+const std::vector<Rung>& pass_rungs();
+
+/// Eager, replay and one arm a rung; the last exact one is called "graph", which users know for "everything". And those
+/// beside the ladder.
 const std::vector<Arm>& all_arms();
+
+/// An arm by its name or its rung's, or by any set of pass rungs in the ladder's order: "replay+simplify" is the
+/// captured graph with the passes of +simplify alone. Null if there is none. The first passes of the ladder are the
+/// rung's own arm, so that nothing is measured twice.
 const Arm* find_arm(std::string_view name);
+
+/// The names of the arms in the ladder, from the first rung to the last.
+std::vector<std::string> ladder_arms();
+
+/// What else to measure to see how far a cause's saving depends on its place: the arms on the way when the first
+/// `count` pass rungs join in other orders. All orders up to six, else six random ones.
+std::vector<std::string> shuffled_arms(std::size_t count, std::uint64_t seed);
 
 /// Exact costs of one steady call.
 struct ExactMetrics {

@@ -1,41 +1,20 @@
 #include "workloads/harness/cell.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <memory>
 
 #include <fmt/format.h>
 
-#include "framework/core/rng.h"
 #include "framework/core/tensor_body.h"
 #include "profiler/system_files.h"
+#include "workloads/harness/load.h"
+#include "workloads/harness/rounds.h"
 
 namespace diptych::workloads {
 namespace {
 
 using nlohmann::json;
-
-double now_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-/// A fixed amount of integer work: if its time moves, the machine did.
-double control_seconds() {
-  double best = 1e9;
-  for (int attempt = 0; attempt < 5; ++attempt) {
-    const double start = now_seconds();
-    std::uint64_t x = 88172645463325252ULL;
-    for (int i = 0; i < 200000; ++i) {
-      x ^= x << 13U;
-      x ^= x >> 7U;
-      x ^= x << 17U;
-    }
-    asm volatile("" : : "r"(x));
-    best = std::min(best, now_seconds() - start);
-  }
-  return best;
-}
 
 class Cell {
  public:
@@ -46,15 +25,16 @@ class Cell {
              {"metrics", json::array()},
              {"arms", json::array()},
              {"processes", json::array()}};
-    const double steal_before = profiler::steal_seconds();
+    const double steal_before = profiler::steal_seconds(plan_.files);
+    const LoadWatch watch(plan_.files, plan_.clock, own_cpu_seconds);
     check();
     describe_arms();
-    if (is_valid()) {
-      time_rounds();
-      const double steal = profiler::steal_seconds() - steal_before;
-      process_["control_drift"] = control_drift();
-      process_["steal_seconds"] = std::isfinite(steal) ? json(steal) : json(0.0);
-      cell_["processes"].push_back(process_);
+    if (is_valid() && plan_.rounds > 0) {
+      json process = time_rounds(plan_, arms_, progress_);
+      const double steal = profiler::steal_seconds(plan_.files) - steal_before;
+      process["steal_seconds"] = std::isfinite(steal) ? json(steal) : json();
+      process["load"] = watch.finish();
+      cell_["processes"].push_back(std::move(process));
     }
     return cell_;
   }
@@ -73,7 +53,7 @@ class Cell {
     const std::int64_t steps = plan_.full_check ? plan_.workload->check_steps : 1;
     for (const Arm* arm : plan_.arms) {
       instances_.push_back(std::make_unique<ArmInstance>(*plan_.workload, *arm, plan_.seed));
-      first_call_.push_back(0);
+      arms_.push_back({instances_.back().get()});
     }
     std::int64_t outputs_compared = 0;
     for (std::int64_t step = 0; step < steps; ++step) {
@@ -82,12 +62,7 @@ class Cell {
       }
       std::vector<Tensor> reference;
       for (std::size_t i = 0; i < instances_.size(); ++i) {
-        const double start = now_seconds();
-        std::vector<Tensor> outputs = instances_[i]->call(step);
-        if (step == 0) {
-          instances_[i]->finish();
-          first_call_[i] = now_seconds() - start;
-        }
+        std::vector<Tensor> outputs = timed_call(arms_[i], step);
         if (i == 0) {
           reference = std::move(outputs);
           continue;
@@ -111,6 +86,19 @@ class Cell {
     if (plan_.full_check && is_valid()) {
       take_metrics();
     }
+  }
+
+  std::vector<Tensor> timed_call(WarmArm& arm, std::int64_t step) {
+    const double start = plan_.clock();
+    std::vector<Tensor> outputs = arm.instance->call(step);
+    arm.instance->finish();
+    const double seconds = elapsed_since(plan_.clock, start);
+    if (step == 0) {
+      arm.first_call = seconds;
+    } else {
+      arm.later_calls.push_back(seconds);
+    }
+    return outputs;
   }
 
   void compare_states(std::int64_t steps) {
@@ -154,24 +142,15 @@ class Cell {
     }
   }
 
-  /// How much the control workload typically moves from one round to the next. Slower drift is no matter: every arm of
-  /// a round sees it, and the ratio cancels it.
-  double control_drift() const {
-    std::vector<double> moves;
-    for (std::size_t i = 1; i < controls_.size(); ++i) {
-      moves.push_back(std::fabs(std::log(controls_[i] / controls_[i - 1])));
-    }
-    std::sort(moves.begin(), moves.end());
-    return moves.empty() ? 0 : moves[moves.size() / 2];
-  }
-
   /// What is between the arm before (of those that were chosen) and this one: the causes of all arms in between.
   static std::string cause_of(const Arm& arm, const Arm* before) {
+    if (!arm.in_ladder) {
+      return arm.cause;
+    }
     std::string causes;
     bool between = before == nullptr;
     for (const Arm& candidate : all_arms()) {
-      const bool counts = candidate.in_ladder || candidate.name == arm.name;
-      if (between && before != nullptr && counts && !candidate.cause.empty()) {
+      if (between && before != nullptr && candidate.in_ladder && !candidate.cause.empty()) {
         causes += fmt::format("{}{}", causes.empty() ? "" : ", ", candidate.cause);
       }
       if (candidate.name == arm.name) {
@@ -185,7 +164,8 @@ class Cell {
   void describe_arms() {
     const auto optional = [](const std::optional<std::int64_t>& value) { return value ? json(*value) : json(nullptr); };
     const Arm* before = nullptr;
-    for (const auto& instance : instances_) {
+    for (WarmArm& warm : arms_) {
+      ArmInstance* const instance = warm.instance;
       json arm = {{"name", instance->arm().name},
                   {"description", instance->arm().description},
                   {"exact",
@@ -196,6 +176,12 @@ class Cell {
                     {"planned_peak_bytes", nullptr},
                     {"lower_bound_bytes", nullptr}}},
                   {"passes", json::array()}};
+      if (!instance->arm().rung.empty()) {
+        arm["rung"] = instance->arm().rung;
+      }
+      if (instance->arm().pipeline) {
+        arm["groups"] = instance->arm().groups;
+      }
       if (const std::string cause = cause_of(instance->arm(), before); !cause.empty()) {
         arm["cause"] = cause;
       }
@@ -205,9 +191,10 @@ class Cell {
         arm["in_ladder"] = false;
       }
       if (is_valid()) {
-        const double start = now_seconds();
+        const double start = plan_.clock();
         const ExactMetrics exact = instance->count(0);
-        steady_call_.push_back(now_seconds() - start);
+        warm.steady_call = elapsed_since(plan_.clock, start);
+        warm.later_calls.push_back(warm.steady_call);
         arm["exact"] = {{"nodes", optional(exact.nodes)},
                         {"dispatches", exact.dispatches},
                         {"allocations", exact.allocations},
@@ -228,81 +215,11 @@ class Cell {
     }
   }
 
-  /// Seconds of `iterations` calls. Results die inside the block, as they do in a program.
-  double time_block(ArmInstance& instance, std::int64_t iterations) {
-    const double start = now_seconds();
-    for (std::int64_t i = 0; i < iterations; ++i) {
-      instance.call(next_step_ + i);
-    }
-    instance.finish();
-    return now_seconds() - start;
-  }
-
-  void time_rounds() {
-    // One shared iteration count: separate ones would bias the ratio. From the fastest arm, so that every block is long
-    // enough; and each arm's slowest call here is the warm-up's worst.
-    std::vector<double> worst(instances_.size());
-    double fastest = 1e9;
-    progress_("warm-up");
-    for (std::size_t i = 0; i < instances_.size(); ++i) {
-      worst[i] = std::max(first_call_[i], steady_call_[i]);
-      double best = steady_call_[i];
-      // An arm whose calls are longer than a block has warmed up by now.
-      for (double spent = steady_call_[i]; spent < plan_.block_seconds;) {
-        const double seconds = time_block(*instances_[i], 1);
-        worst[i] = std::max(worst[i], seconds);
-        best = std::min(best, seconds);
-        spent += seconds;
-      }
-      fastest = std::min(fastest, best);
-    }
-    constexpr double kMost = 1e7;
-    const auto iterations = static_cast<std::int64_t>(std::clamp(std::ceil(plan_.block_seconds / fastest), 1.0, kMost));
-
-    json rounds = json::array();
-    Rng rng(plan_.process_seed);
-    std::vector<std::size_t> order(instances_.size());
-    for (std::size_t i = 0; i < order.size(); ++i) {
-      order[i] = i;
-    }
-    for (int round = 0; round < plan_.rounds; ++round) {
-      progress_(fmt::format("round {}/{}", round + 1, plan_.rounds));
-      // A random order, and in every second round the one before reversed (ABBA): a trend cancels in the pair.
-      if (round % 2 == 0) {
-        for (std::size_t i = order.size(); i > 1; --i) {
-          std::swap(order[i - 1], order[rng.below(i)]);
-        }
-      } else {
-        std::reverse(order.begin(), order.end());
-      }
-      controls_.push_back(control_seconds());
-      json entry = {{"order", json::array()}, {"seconds", json::object()}};
-      for (std::size_t i : order) {
-        const std::string& name = instances_[i]->arm().name;
-        entry["order"].push_back(name);
-        entry["seconds"][name] = time_block(*instances_[i], iterations) / static_cast<double>(iterations);
-      }
-      next_step_ += iterations;
-      rounds.push_back(std::move(entry));
-    }
-    process_ = {{"seed", plan_.process_seed}, {"iterations", iterations}, {"arms", json::array()}, {"rounds", rounds}};
-    for (std::size_t i = 0; i < instances_.size(); ++i) {
-      process_["arms"].push_back({{"name", instances_[i]->arm().name},
-                                  {"first_call_seconds", first_call_[i]},
-                                  {"compile_seconds", instances_[i]->compile_seconds()},
-                                  {"worst_call_seconds", worst[i]}});
-    }
-  }
-
   const CellPlan& plan_;
   const Progress& progress_;
   json cell_;
-  json process_;
   std::vector<std::unique_ptr<ArmInstance>> instances_;
-  std::vector<double> first_call_;
-  std::vector<double> steady_call_;
-  std::vector<double> controls_;
-  std::int64_t next_step_ = 0;
+  std::vector<WarmArm> arms_;  ///< the same, with their times
 };
 
 }  // namespace

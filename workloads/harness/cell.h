@@ -4,8 +4,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "profiler/system_files.h"
 #include "workloads/arms/arm.h"
-#include "workloads/harness/sizes.h"
+#include "workloads/harness/plan.h"
+#include "workloads/harness/timing.h"
 
 /// One cell (a workload under several arms) in one process: check, then rounds.
 namespace diptych::workloads {
@@ -15,17 +17,21 @@ struct CellPlan {
   std::vector<const Arm*> arms;
   std::uint64_t seed;          ///< of the inputs and the model: the same in every process
   std::uint64_t process_seed;  ///< of the order of the arms in each round
-  int rounds;
+  int rounds;                  ///< 0: check and count, time nothing
   double block_seconds;
   /// Compare all steps of the check and take the metrics, or only the first call of each arm (later processes).
   bool full_check;
+  Injection injection = {};
+  Clock clock = steady_seconds;
+  profiler::SystemFiles files = profiler::SystemFiles();  ///< where /proc stands
 };
 
 /// Names what is going on, for a progress line.
 using Progress = std::function<void(const std::string& what)>;
 
 /// The cell's part of run.json, raw: `validity`, `metrics`, `arms` (exact metrics, passes) and one element of
-/// `processes`. Arms that disagree are not timed.
+/// `processes`, none without rounds. Arms that disagree are not timed. Throws what the program throws, and Error for a
+/// clock that steps.
 nlohmann::json measure_cell(const CellPlan& plan, const Progress& progress);
 
 }  // namespace diptych::workloads

@@ -1,175 +1,116 @@
 #include "workloads/harness/runner.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "framework/core/error.h"
-#include "framework/core/rng.h"
+#include "workloads/harness/child.h"
+#include "workloads/harness/instructions.h"
 #include "workloads/workload.h"
-
-extern char** environ;  // NOLINT(readability-redundant-declaration): POSIX asks programs to declare it
 
 namespace diptych::workloads {
 namespace {
 
 using nlohmann::json;
 
-/// A child process whose standard output is read line by line.
-class Child {
- public:
-  Child(const std::vector<std::string>& command, const std::vector<std::string>& environment) {
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) {
-      throw Error(fmt::format("can't make a pipe for a measuring process: {}", std::strerror(errno)));
-    }
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-    posix_spawnattr_t attributes;
-    posix_spawnattr_init(&attributes);
-    // A group of its own: Ctrl-C reaches the parent alone, which then decides.
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-    posix_spawnattr_setpgroup(&attributes, 0);
-    const auto pointers = [](const std::vector<std::string>& strings) {
-      std::vector<char*> result;
-      for (const std::string& text : strings) {
-        result.push_back(const_cast<char*>(text.c_str()));
-      }
-      result.push_back(nullptr);
-      return result;
-    };
-    const std::vector<char*> argv = pointers(command);
-    const std::vector<char*> envp = pointers(environment);
-    const int failure = posix_spawn(&pid_, command[0].c_str(), &actions, &attributes, argv.data(), envp.data());
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
-    close(ends[1]);
-    output_ = ends[0];
-    if (failure != 0) {
-      close(output_);
-      throw Error(fmt::format("can't start a measuring process ({}): {}", command[0], std::strerror(failure)));
-    }
-  }
-  ~Child() {
-    if (pid_ > 0) {
-      kill(pid_, SIGKILL);
-      while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-      }
-    }
-    close(output_);
-  }
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
-
-  enum class Read { line, end, timeout };
-  /// Waits up to `milliseconds` for a whole line.
-  Read read_line(std::string& line, int milliseconds) {
-    for (;;) {
-      const std::size_t end = buffer_.find('\n');
-      if (end != std::string::npos) {
-        line = buffer_.substr(0, end);
-        buffer_.erase(0, end + 1);
-        return Read::line;
-      }
-      pollfd wait_for{output_, POLLIN, 0};
-      const int ready = poll(&wait_for, 1, milliseconds);
-      if (ready == 0 || (ready < 0 && errno == EINTR)) {
-        return Read::timeout;
-      }
-      char chunk[1 << 16];
-      const ssize_t got = read(output_, chunk, sizeof chunk);
-      if (got <= 0) {
-        return Read::end;
-      }
-      buffer_.append(chunk, static_cast<std::size_t>(got));
-    }
-  }
-
-  /// Whether the process has ended, and how: "" if well. Doesn't wait.
-  bool has_ended(std::string& how) {
-    int status = 0;
-    const pid_t ended = waitpid(pid_, &status, WNOHANG);
-    if (ended == 0 || (ended < 0 && errno == EINTR)) {
-      return false;
-    }
-    pid_ = -1;
-    if (WIFSIGNALED(status)) {
-      how = fmt::format("was ended by signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)));
-    } else if (WEXITSTATUS(status) != 0) {
-      how = fmt::format("ended with exit code {}", WEXITSTATUS(status));
-    }
-    return true;
-  }
-
- private:
-  pid_t pid_ = -1;
-  int output_ = -1;
-  std::string buffer_;
-};
-
 class Runner {
  public:
-  Runner(const RunPlan& plan, const std::vector<std::string>& worker_command, const RunHooks& hooks)
-      : plan_(plan), worker_command_(worker_command), hooks_(hooks) {}
+  Runner(const RunPlan& plan, const std::vector<std::string>& worker_command, const RunHooks& hooks, json cells)
+      : plan_(plan), worker_command_(worker_command), hooks_(hooks), launches_(launches(plan)) {
+    result_.cells = std::move(cells);
+  }
 
   RunResult run() {
-    full_check_done_ = plan_.first_process > 0;
-    Rng rng(plan_.seed);
-    for (int process = 0; process < plan_.size.processes && !result_.interrupted; ++process) {
-      const std::uint64_t process_seed = rng.next_u64() >> 11U;  // under 2^53: JSON readers keep it exact
-      const std::size_t padding = rng.below(4096);
-      if (process >= plan_.first_process) {
-        run_process(process, process_seed, padding);
+    const std::size_t processes = plan_.measures("time") ? launches_.size() : 1;  // counts are exact: once is enough
+    for (std::size_t process = 0; process < processes && !result_.interrupted; ++process) {
+      const std::vector<std::string> missing = missing_in(launches_[process]);
+      if (!missing.empty()) {
+        run_process(process, missing);
       }
+    }
+    if (plan_.measures("instructions")) {
+      count_all();
     }
     return std::move(result_);
   }
 
  private:
-  void run_process(int process, std::uint64_t process_seed, std::size_t padding) {
+  json* find_cell(const std::string& workload) {
+    for (json& cell : result_.cells) {
+      if (cell["workload"] == workload) {
+        return &cell;
+      }
+    }
+    return nullptr;
+  }
+
+  /// The workloads that this process has to measure. Those whose arms disagree are done.
+  std::vector<std::string> missing_in(const Launch& launch) {
+    std::vector<std::string> missing;
+    for (const std::string& workload : plan_.workloads) {
+      const json* cell = find_cell(workload);
+      const auto is_of_launch = [&](const json& process) { return process.value("seed", json()) == launch.seed; };
+      const bool done =
+          cell != nullptr && ((*cell)["validity"]["agree"] == false || !plan_.measures("time") ||
+                              std::any_of((*cell)["processes"].begin(), (*cell)["processes"].end(), is_of_launch));
+      if (!done) {
+        missing.push_back(workload);
+      }
+    }
+    return missing;
+  }
+
+  std::vector<std::string> worker_arguments(const Launch& launch, const std::vector<std::string>& missing) {
     std::vector<std::string> command = worker_command_;
     const auto option = [&](const char* name, const std::string& value) {
       command.emplace_back(name);
       command.push_back(value);
     };
-    option("--workloads", fmt::format("{}", fmt::join(plan_.workloads, ",")));
-    if (!plan_.arms.empty()) {
-      option("--arms", fmt::format("{}", fmt::join(plan_.arms, ",")));
-    }
+    option("--workloads", fmt::format("{}", fmt::join(missing, ",")));
+    option("--arms", fmt::format("{}", fmt::join(plan_.arms, ",")));
     option("--seed", std::to_string(plan_.seed));
-    option("--process-seed", std::to_string(process_seed));
-    option("--rounds", std::to_string(plan_.size.rounds));
+    option("--process-seed", std::to_string(launch.seed));
+    option("--rounds", std::to_string(plan_.measures("time") ? plan_.size.rounds : 0));
     option("--block-seconds", fmt::format("{}", plan_.size.block_seconds));
-    if (full_check_done_) {
-      command.emplace_back("--first-call-check");
+    std::vector<std::string> checked = missing;
+    std::erase_if(checked, [this](const std::string& workload) { return find_cell(workload) == nullptr; });
+    if (!checked.empty()) {
+      option("--first-call-check", fmt::format("{}", fmt::join(checked, ",")));
+    }
+    if (!plan_.pinned.empty()) {
+      option("--pin", fmt::format("{}", fmt::join(plan_.pinned, ",")));
+    }
+    if (plan_.injection.time > 0) {
+      option("--inject-time", fmt::format("{}", plan_.injection.time));
+      if (!plan_.injection.arms.empty()) {
+        option("--inject-arm", fmt::format("{}", fmt::join(plan_.injection.arms, ",")));
+      }
     }
     if (!plan_.benchmark_options.empty()) {
       command.emplace_back("--");
       command.insert(command.end(), plan_.benchmark_options.begin(), plan_.benchmark_options.end());
     }
-    std::vector<std::string> environment;
-    for (char** variable = environ; *variable != nullptr; ++variable) {
-      environment.emplace_back(*variable);
-    }
-    environment.push_back("DIPTYCH_PADDING=" + std::string(padding, 'x'));
+    return command;
+  }
 
-    Child child(command, environment);
-    RunProgress progress{process + 1, plan_.size.processes, 0, plan_.workloads.size(), "", ""};
+  bool stops() {
+    result_.interrupted = result_.interrupted || (hooks_.stop != nullptr && hooks_.stop->load());
+    return result_.interrupted;
+  }
+
+  void run_process(std::size_t index, const std::vector<std::string>& missing) {
+    const Launch& launch = launches_[index];
+    std::vector<std::string> environment = own_environment();
+    environment.push_back("DIPTYCH_PADDING=" + std::string(launch.padding, 'x'));
+    const int process = static_cast<int>(index);
+    Child child(worker_arguments(launch, missing), environment);
+    RunProgress progress{process + 1, plan_.size.processes, 0, missing.size(), "", ""};
     std::string line;
     bool done = false;
     for (;;) {
-      if (hooks_.stop != nullptr && hooks_.stop->load()) {
-        result_.interrupted = true;
+      if (stops()) {
         return;  // the child is ended with its object
       }
       const Child::Read read = child.read_line(line, 100);
@@ -180,11 +121,9 @@ class Runner {
         done = handle(line, progress) || done;
       }
     }
-    full_check_done_ = full_check_done_ || done;
     std::string end;
     while (!child.has_ended(end)) {  // it may have closed its output and live on
-      if (hooks_.stop != nullptr && hooks_.stop->load()) {
-        result_.interrupted = true;
+      if (stops()) {
         return;
       }
       poll(nullptr, 0, 20);
@@ -225,21 +164,15 @@ class Runner {
   }
 
   void merge(const std::string& name, const json& part) {
-    for (json& cell : result_.cells) {
-      if (cell["workload"] == name) {
-        for (const json& process : part["processes"]) {
-          cell["processes"].push_back(process);
-        }
-        const bool was_valid = cell["validity"]["agree"] == true;
-        if (was_valid && part["validity"]["agree"] == false) {
-          cell["validity"] = part["validity"];
-        } else if (was_valid && !full_check_done_) {
-          // An earlier process died before its end: this one made the whole check again.
-          cell["validity"] = part["validity"];
-          cell["metrics"] = part.value("metrics", json::array());
-        }
-        return;
+    if (json* cell = find_cell(name)) {
+      for (const json& process : part["processes"]) {
+        (*cell)["processes"].push_back(process);
       }
+      sort_as_launched((*cell)["processes"]);
+      if ((*cell)["validity"]["agree"] == true && part["validity"]["agree"] == false) {
+        (*cell)["validity"] = part["validity"];
+      }
+      return;
     }
     const Workload& workload = *find_workload(name);
     json cell = part;
@@ -250,19 +183,72 @@ class Runner {
     cell["comparisons"] = json::array();
     cell["rungs"] = json::array();
     result_.cells.push_back(std::move(cell));
+    sort_by(result_.cells, [this](const json& each) {
+      return std::find(plan_.workloads.begin(), plan_.workloads.end(), each["workload"]) - plan_.workloads.begin();
+    });
+  }
+
+  /// A run that was continued then looks as if it never stopped.
+  void sort_as_launched(json& processes) const {
+    sort_by(processes, [this](const json& process) {
+      const json seed = process.value("seed", json());
+      return std::find_if(launches_.begin(), launches_.end(), [&](const Launch& each) { return each.seed == seed; }) -
+             launches_.begin();
+    });
+  }
+
+  template <typename Key>
+  static void sort_by(json& array, const Key& key) {
+    std::stable_sort(array.begin(), array.end(), [&](const json& a, const json& b) { return key(a) < key(b); });
+  }
+
+  void count_all() {
+    RunProgress progress{1, 1, 0, result_.cells.size(), "", "instructions"};
+    for (json& cell : result_.cells) {
+      if (stops()) {
+        return;
+      }
+      ++progress.cell;
+      progress.workload = cell["workload"];
+      const bool counted = std::all_of(cell["arms"].begin(), cell["arms"].end(),
+                                       [](const json& arm) { return arm.contains("instructions"); });
+      if (cell["validity"]["agree"] == false || counted) {
+        continue;
+      }
+      if (hooks_.progress) {
+        hooks_.progress(progress);
+      }
+      const CountingPlan counting{.workload = progress.workload,
+                                  .arms = plan_.arms,
+                                  .seed = plan_.seed,
+                                  .injection = plan_.injection,
+                                  .timeout = plan_.instructions_timeout,
+                                  .stop = hooks_.stop};
+      const std::map<std::string, json> counts = count_instructions(counting, worker_command_);
+      for (json& arm : cell["arms"]) {
+        if (const auto found = counts.find(arm["name"].get<std::string>()); found != counts.end()) {
+          arm["instructions"] = found->second;
+        }
+      }
+      if (hooks_.cell_done) {
+        hooks_.cell_done(result_.cells);
+      }
+    }
+    stops();
   }
 
   const RunPlan& plan_;
   const std::vector<std::string>& worker_command_;
   const RunHooks& hooks_;
+  std::vector<Launch> launches_;
   RunResult result_;
-  bool full_check_done_ = false;  ///< by a process that came to its end
 };
 
 }  // namespace
 
-RunResult run_processes(const RunPlan& plan, const std::vector<std::string>& worker_command, const RunHooks& hooks) {
-  return Runner(plan, worker_command, hooks).run();
+RunResult run_processes(const RunPlan& plan, const std::vector<std::string>& worker_command, const RunHooks& hooks,
+                        json cells) {
+  return Runner(plan, worker_command, hooks, std::move(cells)).run();
 }
 
 }  // namespace diptych::workloads

@@ -7,22 +7,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "workloads/harness/sizes.h"
+#include "workloads/harness/plan.h"
 
 /// The parent of a run: starts the measuring processes one after the other, each with an environment of random size
 /// (the layout of a process shifts its timings), and gathers their cells into one raw run.
 namespace diptych::workloads {
-
-struct RunPlan {
-  RunSize size;
-  std::vector<std::string> workloads;
-  std::vector<std::string> arms;
-  std::uint64_t seed = 1;
-  std::vector<std::string> benchmark_options;
-  /// The launches before this one ran elsewhere (interleaved with those of another program): they are skipped, and the
-  /// whole check with them.
-  int first_process = 0;
-};
 
 struct RunProgress {
   int process = 0;  ///< from 1
@@ -48,7 +37,10 @@ struct RunResult {
   std::vector<std::string> problems;  ///< of processes that died or cells that threw
 };
 
-/// `worker_command` starts a worker: the program and its first arguments; the plan's are appended.
-RunResult run_processes(const RunPlan& plan, const std::vector<std::string>& worker_command, const RunHooks& hooks);
+/// `worker_command` starts a worker: the program and its first arguments; the plan's are appended. `cells`: what an
+/// earlier run of the same plan measured. Only what they lack is measured: each pair of a cell and a process (known by
+/// its seed), and the counts of instructions.
+RunResult run_processes(const RunPlan& plan, const std::vector<std::string>& worker_command, const RunHooks& hooks,
+                        nlohmann::json cells = nlohmann::json::array());
 
 }  // namespace diptych::workloads

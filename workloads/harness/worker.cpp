@@ -1,9 +1,12 @@
 #include "workloads/harness/worker.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
+
+#include "workloads/harness/pinning.h"
 
 namespace diptych::workloads {
 namespace {
@@ -39,7 +42,9 @@ class ContextReporter : public benchmark::BenchmarkReporter {
 };
 
 void run_cell(benchmark::State& state, const WorkerPlan& plan, const Workload& workload) {
-  CellPlan cell{&workload, {}, plan.seed, plan.process_seed, plan.rounds, plan.block_seconds, plan.full_check};
+  const bool checked = std::find(plan.first_call_check.begin(), plan.first_call_check.end(), workload.name) !=
+                       plan.first_call_check.end();
+  CellPlan cell{&workload, {}, plan.seed, plan.process_seed, plan.rounds, plan.block_seconds, !checked, plan.injection};
   for (const std::string& name : plan.arms) {
     cell.arms.push_back(find_arm(name));
   }
@@ -69,6 +74,9 @@ void run_cell(benchmark::State& state, const WorkerPlan& plan, const Workload& w
 }  // namespace
 
 int run_worker(const WorkerPlan& plan) {
+  if (!plan.pinned.empty()) {
+    pin_this_process(plan.pinned);
+  }
   for (const std::string& name : plan.workloads) {
     const Workload* workload = find_workload(name);
     benchmark::RegisterBenchmark(name.c_str(),

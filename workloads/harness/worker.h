@@ -19,7 +19,9 @@ struct WorkerPlan {
   std::uint64_t process_seed = 1;
   int rounds = 1;
   double block_seconds = 0.02;
-  bool full_check = true;
+  std::vector<std::string> first_call_check;  ///< workloads that an earlier process has checked in full
+  std::vector<int> pinned;                    ///< CPUs; empty: all
+  Injection injection;
   std::vector<std::string> benchmark_options;  ///< passed on to Google Benchmark, "--benchmark_..."
 };
 

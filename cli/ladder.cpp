@@ -1,0 +1,18 @@
+#include "cli/names.h"
+#include "cli/verbs.h"
+
+namespace diptych::cli {
+
+int ladder(const RunOptions& options) {
+  RunOptions run_options = options;
+  run_options.workloads = {resolve_workload(options.workloads.front()).name};  // one, no suite
+  run_options.arms = {"ladder"};
+  if (options.shuffle_order) {
+    const std::vector<std::string> others = workloads::shuffled_arms(workloads::pass_rungs().size(), options.seed);
+    run_options.arms.insert(run_options.arms.end(), others.begin(), others.end());
+  }
+  run_options.ladder = true;
+  return run(run_options);
+}
+
+}  // namespace diptych::cli

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/verbs.h"
+
+/// Options that several verbs that measure have in common.
+namespace diptych::cli {
+
+/// --quick, --standard, --gate, --certify.
+void add_sizes(CLI::App* verb, RunOptions& options);
+/// --metric, --threads, --pin.
+void add_measuring_flags(CLI::App* verb, RunOptions& options);
+/// --inject-time, --inject-instructions, --inject-arm: for the self-test of a gate; not in --help.
+void add_injection_flags(CLI::App* verb, RunOptions& options);
+
+/// The options of the verb that were typed, without "--"; "size" for any of the sizes.
+std::set<std::string> given_options(const CLI::App& verb);
+
+/// `--pin` without CPUs means --pin=auto; CLI11 would take the workload behind it for its value.
+void give_bare_pin_a_value(std::vector<std::string>& arguments);
+
+}  // namespace diptych::cli

@@ -1,0 +1,157 @@
+#include "cli/run_plan.h"
+
+#include <regex>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "cli/names.h"
+#include "framework/core/error.h"
+#include "profiler/fingerprint.h"
+#include "reports/fingerprint.h"
+#include "reports/json_access.h"
+#include "reports/text.h"
+#include "workloads/harness/pinning.h"
+
+namespace diptych::cli {
+namespace {
+
+using nlohmann::json;
+
+/// The names in which the regular expression is found. Throws Error if it is broken or matches nothing.
+std::vector<std::string> filtered(std::vector<std::string> names, const std::string& filter) {
+  try {
+    const std::regex expression(filter);
+    std::erase_if(names, [&](const std::string& name) { return !std::regex_search(name, expression); });
+  } catch (const std::regex_error&) {
+    throw Error(fmt::format("--filter: '{}' is no regular expression (ECMAScript)", reports::printable(filter)));
+  }
+  if (names.empty()) {
+    throw Error(
+        fmt::format("--filter: '{}' matches no workload; `diptych list` shows them", reports::printable(filter)));
+  }
+  return names;
+}
+
+/// Google Benchmark's flags, but for those that would change how much is measured.
+std::vector<std::string> checked(const std::vector<std::string>& flags) {
+  for (const std::string& flag : flags) {
+    if (!flag.starts_with("--benchmark_") || flag.starts_with("--benchmark_list_tests") ||
+        reports::printable(flag) != flag) {
+      throw Error(
+          fmt::format("'{}' behind -- is no flag of Google Benchmark's that a run can take", reports::printable(flag)));
+    }
+    if (flag.starts_with("--benchmark_repetitions")) {
+      throw Error(
+          "--benchmark_repetitions: how often is measured is fixed by --quick, --standard, --gate and --certify");
+    }
+  }
+  return flags;
+}
+
+std::vector<std::string> chosen_workloads(const RunOptions& options) {
+  const bool all = options.workloads.empty() && !options.filter.empty();  // a filter alone chooses from all
+  return filtered(all ? workloads::names_of_suite("all") : resolve_workloads(options.workloads), options.filter);
+}
+
+/// In the order of metric_names(), each once.
+std::vector<std::string> chosen_metrics(const RunOptions& options) {
+  std::vector<std::string> metrics = workloads::metric_names();
+  std::erase_if(metrics, [&](const std::string& metric) {
+    return std::find(options.metrics.begin(), options.metrics.end(), metric) == options.metrics.end();
+  });
+  return metrics;
+}
+
+/// A seed of SHA-256, or a version: what tells two programs apart.
+std::string program_of(const json& environment) {
+  return reports::text(reports::member(environment, "build"), "sha256");
+}
+
+}  // namespace
+
+workloads::RunPlan plan_from(const RunOptions& options) {
+  if (options.threads != 1) {
+    throw Error(fmt::format(
+        "--threads {}: the engine runs every call on one thread; leave it out, or write --threads 1", options.threads));
+  }
+  workloads::RunPlan plan;
+  plan.workloads = chosen_workloads(options);
+  plan.arms = resolve_arms(options.arms);
+  plan.default_arms = options.arms.empty();
+  plan.verb = options.ladder ? "ladder" : "run";
+  plan.shuffle_order = options.shuffle_order;
+  plan.seed = options.seed;
+  plan.benchmark_options = checked(options.benchmark_options);
+  plan.metrics = chosen_metrics(options);
+  if (!options.pin.empty()) {
+    plan.pinned = workloads::cpus_to_pin(options.pin, workloads::allowed_cpus());
+  }
+  for (const workloads::RunSize& size : workloads::run_sizes()) {
+    if (size.name == options.size) {
+      plan.size = size;
+    }
+  }
+  plan.injection = {options.inject_time, options.inject_instructions, {}};
+  for (const std::string& arm : options.inject_arms) {
+    plan.injection.arms.push_back(resolve_arm(arm).name);
+  }
+  return plan;
+}
+
+workloads::RunPlan plan_to_resume(const RunOptions& options, const json& run, const std::filesystem::path& path) {
+  const std::string file = reports::printable(path.string());
+  workloads::RunPlan plan;
+  try {
+    plan = workloads::plan_of(run);
+    for (const std::string& name : plan.workloads) {
+      resolve_workload(name);
+    }
+    resolve_arms(plan.arms);
+  } catch (const Error& error) {
+    throw Error(fmt::format("can't continue {}: {}", file, error.what()));
+  }
+
+  const auto refuse = [&](const std::string& option, const auto& typed, const auto& planned) {
+    if (options.given.contains(option) && typed != planned) {
+      throw Error(fmt::format("--resume continues a run as it was planned; {} contradicts {} (planned: {})",
+                              option == "workload" ? "the workload" : "--" + option, file,
+                              reports::printable(json(planned).dump())));
+    }
+  };
+  // What wasn't typed stands at its default here, and isn't compared.
+  const workloads::RunPlan typed = plan_from(options);
+  refuse("size", typed.size.name, plan.size.name);
+  refuse("seed", typed.seed, plan.seed);
+  refuse("arms", typed.arms, plan.arms);
+  refuse("workload", typed.workloads, plan.workloads);
+  refuse("filter", typed.workloads, plan.workloads);
+  refuse("metric", typed.metrics, plan.metrics);
+  refuse("pin", typed.pinned, plan.pinned);
+  refuse("inject-time", typed.injection.time, plan.injection.time);
+  refuse("inject-instructions", typed.injection.instructions, plan.injection.instructions);
+  refuse("inject-arm", typed.injection.arms, plan.injection.arms);
+  if (!typed.benchmark_options.empty() && typed.benchmark_options != plan.benchmark_options) {
+    throw Error(fmt::format("--resume continues a run as it was planned; what stands behind -- contradicts {}", file));
+  }
+  if (options.given.contains("out")) {
+    throw Error("--resume writes into the run's own folder: leave --out out");
+  }
+
+  const json now = profiler::environment_fingerprint();
+  const json& then = reports::member(run, "environment");
+  if (!program_of(then).empty() && !program_of(now).empty() && program_of(then) != program_of(now)) {
+    throw Error(
+        fmt::format("{} was measured by another build (SHA-256 {:.12}, this one is {:.12}): its processes would "
+                    "not be of one kind; measure it again",
+                    file, reports::printable(program_of(then)), program_of(now)));
+  }
+  const reports::MachineComparison machines = reports::compare_machines(then, now);
+  if (machines.same == reports::SameMachine::no) {
+    throw Error(fmt::format("{} was measured on another machine ({}); measure it again", file,
+                            reports::printable(machines.differences.front())));
+  }
+  return plan;
+}
+
+}  // namespace diptych::cli

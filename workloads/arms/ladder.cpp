@@ -1,0 +1,200 @@
+// The ladder: which arms there are, in which order, and what each adds.
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "framework/core/rng.h"
+#include "workloads/arms/arm.h"
+
+namespace diptych::workloads {
+
+const std::vector<Rung>& pass_rungs() {
+  static const std::vector<Rung> rungs = {
+      {"+plan",
+       "with planned memory: temporaries at fixed offsets of one arena, elementwise ops in place",
+       "allocation",
+       {passes::kMemoryPlan, passes::kInPlace}},
+      {"+simplify",
+       "with constant folding, exact simplification, CSE and DCE",
+       "redundant work",
+       {"constant-folding", "simplify", "cse", "dce"}},
+  };
+  return rungs;
+}
+
+namespace {
+
+using Group = std::vector<bool>;  ///< by pass rung: are its passes on
+
+/// Captured, with the passes of these rungs and no other.
+passes::PipelineOptions pipeline_of(const Group& group) {
+  passes::PipelineOptions options = passes::PipelineOptions::none();
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    if (group[i]) {
+      for (const char* step : pass_rungs()[i].steps) {
+        options.disabled.erase(step);
+      }
+    }
+  }
+  return options;
+}
+
+std::vector<std::string> names_of(const Group& group) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    if (group[i]) {
+      names.emplace_back(pass_rungs()[i].name);
+    }
+  }
+  return names;
+}
+
+/// How many rungs it has from the bottom, if these are all that it has.
+std::optional<std::size_t> height_of(const Group& group) {
+  const auto end = std::find(group.begin(), group.end(), false);
+  const bool has_gap = std::find(end, group.end(), true) != group.end();
+  return has_gap ? std::nullopt : std::optional<std::size_t>(end - group.begin());
+}
+
+std::vector<Arm> make_arms() {
+  std::vector<Arm> arms = {
+      {"eager", "op by op, with a tape where gradients are asked for", "", std::nullopt},
+      {"eager-pipelined", "eager, the kernels on a thread of their own behind the program (only if named)",
+       "kernels beside dispatch", std::nullopt, Dispatch::pipelined, /*in_ladder=*/false},
+      {"replay", "the captured graph as it is: the same kernels, no pass", "dispatch and tape",
+       pipeline_of(Group(pass_rungs().size()))}};
+  const auto& rungs = pass_rungs();
+  Group group(rungs.size());
+  for (std::size_t i = 0; i < rungs.size(); ++i) {
+    group[i] = true;
+    const bool is_last_exact = rungs[i].exact && (i + 1 == rungs.size() || !rungs[i + 1].exact);
+    Arm arm{rungs[i].name, rungs[i].title, rungs[i].cause, pipeline_of(group)};
+    if (is_last_exact) {
+      arm.name = "graph";
+      arm.rung = rungs[i].name;
+      arm.description = "the captured graph after all passes, with planned memory";
+    }
+    arm.groups = names_of(group);
+    arms.push_back(std::move(arm));
+  }
+  return arms;
+}
+
+/// "replay+simplify" -> the rungs; null if it isn't such a name.
+std::optional<Group> parse_group(std::string_view name) {
+  constexpr std::string_view kPrefix = "replay";
+  if (!name.starts_with(kPrefix)) {
+    return std::nullopt;
+  }
+  name.remove_prefix(kPrefix.size());
+  const auto& rungs = pass_rungs();
+  Group group(rungs.size());
+  for (std::size_t i = 0; i < rungs.size(); ++i) {
+    const std::string_view rung = rungs[i].name;
+    if (name.starts_with(rung) && (name.size() == rung.size() || name[rung.size()] == '+')) {
+      group[i] = true;
+      name.remove_prefix(rung.size());
+    }
+  }
+  return name.empty() ? std::optional(group) : std::nullopt;
+}
+
+std::string joined_name(const Group& group) {
+  std::string name = "replay";
+  for (const std::string& rung : names_of(group)) {
+    name += rung;
+  }
+  return name;
+}
+
+const Arm& arm_of(const Group& group) {
+  if (const auto height = height_of(group)) {
+    const auto& arms = all_arms();
+    const auto replay = std::find_if(arms.begin(), arms.end(), [](const Arm& arm) { return arm.name == "replay"; });
+    return *(replay + static_cast<std::ptrdiff_t>(*height));
+  }
+  static std::mutex mutex;
+  static std::map<Group, std::unique_ptr<Arm>> made;  // arms don't move: instances point to them
+  const std::lock_guard<std::mutex> lock(mutex);
+  std::unique_ptr<Arm>& arm = made[group];
+  if (arm == nullptr) {
+    const std::string name = joined_name(group);
+    arm = std::make_unique<Arm>(Arm{name, "the captured graph with the passes in its name alone",
+                                    "another set of passes", pipeline_of(group), Dispatch::direct,
+                                    /*in_ladder=*/false});
+    arm->groups = names_of(group);
+  }
+  return *arm;
+}
+
+}  // namespace
+
+const std::vector<Arm>& all_arms() {
+  static const std::vector<Arm> arms = make_arms();
+  return arms;
+}
+
+const Arm* find_arm(std::string_view name) {
+  const auto& arms = all_arms();
+  const auto found = std::find_if(arms.begin(), arms.end(), [&](const Arm& arm) {
+    return arm.name == name || (!arm.rung.empty() && arm.rung == name);
+  });
+  if (found != arms.end()) {
+    return &*found;
+  }
+  const auto group = parse_group(name);
+  return group ? &arm_of(*group) : nullptr;
+}
+
+std::vector<std::string> ladder_arms() {
+  std::vector<std::string> names;
+  for (const Arm& arm : all_arms()) {
+    if (arm.in_ladder) {
+      names.push_back(arm.name);
+    }
+  }
+  return names;
+}
+
+std::vector<std::string> shuffled_arms(std::size_t count, std::uint64_t seed) {
+  constexpr std::size_t kAllOrdersUpTo = 3;  // rungs: 3! = 6 orders
+  constexpr int kRandomOrders = 6;
+  count = std::min(count, pass_rungs().size());
+  std::set<std::string> known;
+  std::vector<std::string> names;
+  std::vector<std::size_t> order(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    order[i] = i;
+  }
+  const auto add_order = [&] {
+    Group group(pass_rungs().size());
+    for (const std::size_t rung : order) {
+      group[rung] = true;
+      const Arm& arm = arm_of(group);
+      if (!height_of(group) && known.insert(arm.name).second) {
+        names.push_back(arm.name);
+      }
+    }
+  };
+  if (count <= kAllOrdersUpTo) {
+    do {
+      add_order();
+    } while (std::next_permutation(order.begin(), order.end()));
+    return names;
+  }
+  Rng rng(seed);
+  for (int i = 0; i < kRandomOrders; ++i) {
+    for (std::size_t k = order.size(); k > 1; --k) {
+      std::swap(order[k - 1], order[rng.below(k)]);
+    }
+    add_order();
+  }
+  return names;
+}
+
+}  // namespace diptych::workloads

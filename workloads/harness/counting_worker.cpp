@@ -1,0 +1,89 @@
+// The counted side of instructions.h: runs under valgrind.
+
+#include <cstdio>
+#include <functional>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "framework/core/error.h"
+#include "framework/kernels/isa.h"
+#include "workloads/arms/arm.h"
+#include "workloads/harness/instructions.h"
+
+/// callgrind counts from the entry of this function to its end, and writes a file at its end. By name: it has to be in
+/// the symbol table, whatever the optimiser would like.
+extern "C" __attribute__((noinline, used)) void diptych_counted_calls(void (*call)(void*), void* context) {
+  call(context);
+  asm volatile("" : : : "memory");  // no tail call: the end has to be here
+}
+
+namespace diptych::workloads {
+namespace {
+
+using nlohmann::json;
+
+void emit(const json& event) {
+  const std::string line = event.dump(-1, ' ', true, json::error_handler_t::replace) + "\n";
+  std::fwrite(line.data(), 1, line.size(), stdout);
+  std::fflush(stdout);
+}
+
+void count_arm(const Workload& workload, const Arm& arm, std::uint64_t seed, std::int64_t extra) {
+  ArmInstance instance(workload, arm, seed);
+  std::int64_t step = 0;
+  const auto calls = [&] {
+    for (std::int64_t i = 0; i < kCountedCalls; ++i) {
+      instance.call(step++);
+      if (extra > 0) {
+        execute_instructions(extra);
+      }
+    }
+    instance.finish();
+  };
+  std::function<void()> counted = calls;
+  calls();  // warms up
+  diptych_counted_calls([](void* context) { (*static_cast<std::function<void()>*>(context))(); }, &counted);
+  emit({{"event", "counted"}, {"arm", arm.name}, {"isa", kIsaNames[static_cast<std::size_t>(active_isa())]}});
+}
+
+}  // namespace
+
+void execute_instructions(std::int64_t count) {
+  std::int64_t iterations = (count + 1) / 2;
+  if (iterations <= 0) {
+    return;
+  }
+#if defined(__x86_64__)
+  asm volatile("1: decq %0\n\tjnz 1b" : "+r"(iterations) : : "cc");
+#elif defined(__aarch64__)
+  asm volatile("1: subs %0, %0, #1\n\tb.ne 1b" : "+r"(iterations) : : "cc");
+#else
+  while (iterations-- > 0) {
+    asm volatile("");
+  }
+#endif
+}
+
+int run_counting_worker(const std::string& workload, const std::vector<std::string>& arms, std::uint64_t seed,
+                        const std::map<std::string, std::int64_t>& extra) {
+  int code = 0;
+  // On a thread of its own: the address of its stack and its heap doesn't depend on the sizes of the environment and of
+  // the program's path.
+  std::thread counting([&] {
+    try {
+      for (const std::string& name : arms) {
+        const auto found = extra.find(name);
+        count_arm(*find_workload(workload), *find_arm(name), seed, found == extra.end() ? 0 : found->second);
+      }
+      emit({{"event", "done"}});
+    } catch (const std::exception& error) {
+      emit({{"event", "error"}, {"message", error.what()}});
+      code = 1;
+    }
+  });
+  counting.join();
+  return code;
+}
+
+}  // namespace diptych::workloads

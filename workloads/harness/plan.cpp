@@ -1,0 +1,104 @@
+#include "workloads/harness/plan.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "framework/core/error.h"
+#include "framework/core/rng.h"
+
+namespace diptych::workloads {
+
+using nlohmann::json;
+
+bool Injection::hits(const std::string& arm) const {
+  return arms.empty() ? arm != "eager" : std::find(arms.begin(), arms.end(), arm) != arms.end();
+}
+
+bool RunPlan::measures(std::string_view metric) const {
+  return std::find(metrics.begin(), metrics.end(), metric) != metrics.end();
+}
+
+const std::vector<std::string>& metric_names() {
+  static const std::vector<std::string> names = {"time", "exact", "instructions"};
+  return names;
+}
+
+std::vector<Launch> launches(const RunPlan& plan) {
+  std::vector<Launch> result;
+  Rng rng(plan.seed);
+  for (int process = 0; process < plan.first_launch + plan.size.processes; ++process) {
+    const std::uint64_t seed = rng.next_u64() >> 11U;  // under 2^53: JSON readers keep it exact
+    const Launch launch{seed, static_cast<std::size_t>(rng.below(4096))};
+    if (process >= plan.first_launch) {
+      result.push_back(launch);
+    }
+  }
+  return result;
+}
+
+json to_json(const RunPlan& plan) {
+  return {{"verb", plan.verb},
+          {"workloads", plan.workloads},
+          {"arms", plan.arms},
+          {"default_arms", plan.default_arms},
+          {"shuffle_order", plan.shuffle_order},
+          {"metrics", plan.metrics},
+          {"block_seconds", plan.size.block_seconds},
+          {"benchmark_options", plan.benchmark_options}};
+}
+
+RunPlan plan_of(const json& run) {
+  const auto stored = run.find("plan");
+  if (stored == run.end() || !stored->is_object()) {
+    throw Error("the run has no \"plan\": it was written before runs could be continued; measure it again");
+  }
+  RunPlan plan;
+  plan.size = {run["size"]["name"], run["size"]["processes"], run["size"]["rounds"], (*stored)["block_seconds"]};
+  plan.workloads = (*stored)["workloads"].get<std::vector<std::string>>();
+  plan.arms = (*stored)["arms"].get<std::vector<std::string>>();
+  plan.default_arms = (*stored)["default_arms"];
+  plan.verb = (*stored)["verb"];
+  plan.shuffle_order = (*stored)["shuffle_order"];
+  plan.metrics = (*stored)["metrics"].get<std::vector<std::string>>();
+  plan.benchmark_options = (*stored)["benchmark_options"].get<std::vector<std::string>>();
+  plan.seed = run["seed"];
+  if (const auto pinned = run.find("pinned"); pinned != run.end() && pinned->is_array()) {
+    plan.pinned = pinned->get<std::vector<int>>();
+  }
+  if (const auto injected = run.find("injected"); injected != run.end() && injected->is_object()) {
+    plan.injection = {(*injected)["time"], (*injected)["instructions"],
+                      (*injected)["arms"].get<std::vector<std::string>>()};
+  }
+  return plan;
+}
+
+std::string reproduce_command(const RunPlan& plan, const std::string& workload) {
+  std::string command = fmt::format("diptych {} {} --{} --seed {}", plan.verb, workload, plan.size.name, plan.seed);
+  const auto flag = [&command](const char* name, const auto& values) {
+    if (!values.empty()) {
+      command += fmt::format(" {} {}", name, fmt::join(values, ","));
+    }
+  };
+  if (plan.shuffle_order) {
+    command += " --shuffle-order";
+  }
+  if (!plan.default_arms && plan.verb != "ladder") {
+    flag("--arms", plan.arms);
+  }
+  if (plan.metrics != RunPlan().metrics) {
+    flag("--metric", plan.metrics);
+  }
+  flag("--pin", plan.pinned);
+  if (plan.injection.time > 0) {
+    command += fmt::format(" --inject-time {}", plan.injection.time);
+  }
+  if (plan.injection.instructions > 0) {
+    command += fmt::format(" --inject-instructions {}", plan.injection.instructions);
+  }
+  flag("--inject-arm", plan.injection.arms);
+  return command;
+}
+
+}  // namespace diptych::workloads

@@ -1,0 +1,143 @@
+#include "workloads/harness/rounds.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "framework/core/rng.h"
+
+namespace diptych::workloads {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kWarmupCalls = 64;  ///< that are written down
+constexpr double kWarmupSeconds = 0.2;    ///< of an arm, at most, for the sake of those
+constexpr double kMostIterations = 1e7;   ///< of a block
+constexpr double kWarmupBlocks = 2;       ///< that may go into it, for a long enough series
+
+/// How much the control workload typically moves from one round to the next. Slower drift is no matter: every arm of
+/// a round sees it, and the ratio cancels it.
+double typical_move(const std::vector<double>& controls) {
+  std::vector<double> moves;
+  for (std::size_t i = 1; i < controls.size(); ++i) {
+    moves.push_back(std::fabs(std::log(controls[i] / controls[i - 1])));
+  }
+  std::sort(moves.begin(), moves.end());
+  return moves.empty() ? 0 : moves[moves.size() / 2];
+}
+
+class Rounds {
+ public:
+  Rounds(const CellPlan& plan, std::vector<WarmArm>& arms, const Progress& progress)
+      : plan_(plan), arms_(arms), progress_(progress) {}
+
+  json run() {
+    warm_up();
+    const std::int64_t iterations = shared_iterations();
+    json rounds = time_all(iterations);
+    json process = {{"seed", plan_.process_seed},
+                    {"iterations", iterations},
+                    {"control_drift", typical_move(controls_)},
+                    {"harness_overhead", harness_seconds(plan_.clock, iterations) / shortest_block_},
+                    {"arms", json::array()},
+                    {"rounds", std::move(rounds)}};
+    for (const WarmArm& arm : arms_) {
+      std::vector<double> series = arm.later_calls;
+      series.resize(std::min(series.size(), kWarmupCalls));
+      const double worst = std::accumulate(arm.later_calls.begin(), arm.later_calls.end(), arm.first_call,
+                                           [](double a, double b) { return std::max(a, b); });
+      process["arms"].push_back({{"name", arm.instance->arm().name},
+                                 {"first_call_seconds", arm.first_call},
+                                 {"compile_seconds", arm.instance->compile_seconds()},
+                                 {"worst_call_seconds", worst},
+                                 {"warmup_seconds", series}});
+    }
+    return process;
+  }
+
+ private:
+  /// Results die inside the block, as they do in a program.
+  double time_block(const WarmArm& arm, std::int64_t iterations, double stretch) {
+    ArmInstance& instance = *arm.instance;
+    return time_calls(
+        plan_.clock, iterations, [&](std::int64_t i) { instance.call(next_step_ + i); }, [&] { instance.finish(); },
+        stretch);
+  }
+
+  double stretch_of(const WarmArm& arm) const {
+    return plan_.injection.hits(arm.instance->arm().name) ? plan_.injection.time : 0;
+  }
+
+  /// A block's time for each arm, and up to twice that while its series of first calls is short. An arm whose calls are
+  /// longer than a block has warmed up by now.
+  void warm_up() {
+    progress_("warm-up");
+    const double for_series = std::min(kWarmupSeconds, kWarmupBlocks * plan_.block_seconds);
+    for (WarmArm& arm : arms_) {
+      double spent = arm.steady_call;
+      while (spent < plan_.block_seconds || (spent < for_series && arm.later_calls.size() < kWarmupCalls)) {
+        const double seconds = time_block(arm, 1, 0);
+        arm.later_calls.push_back(seconds);
+        spent += seconds;
+        fastest_ = std::min(fastest_, seconds);
+      }
+      fastest_ = std::min(fastest_, arm.steady_call);
+    }
+  }
+
+  /// One count for all arms: separate ones would bias the ratio. From the fastest arm, so that every block is long
+  /// enough.
+  std::int64_t shared_iterations() const {
+    return static_cast<std::int64_t>(std::clamp(std::ceil(plan_.block_seconds / fastest_), 1.0, kMostIterations));
+  }
+
+  json time_all(std::int64_t iterations) {
+    json rounds = json::array();
+    Rng rng(plan_.process_seed);
+    std::vector<std::size_t> order(arms_.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    for (int round = 0; round < plan_.rounds; ++round) {
+      progress_(fmt::format("round {}/{}", round + 1, plan_.rounds));
+      // A random order, and in every second round the one before reversed (ABBA): a trend cancels in the pair.
+      if (round % 2 == 0) {
+        for (std::size_t i = order.size(); i > 1; --i) {
+          std::swap(order[i - 1], order[rng.below(i)]);
+        }
+      } else {
+        std::reverse(order.begin(), order.end());
+      }
+      controls_.push_back(control_seconds(plan_.clock));
+      json entry = {{"order", json::array()}, {"seconds", json::object()}};
+      for (const std::size_t i : order) {
+        const std::string& name = arms_[i].instance->arm().name;
+        const double block = time_block(arms_[i], iterations, stretch_of(arms_[i]));
+        shortest_block_ = std::min(shortest_block_, block);
+        entry["order"].push_back(name);
+        entry["seconds"][name] = block / static_cast<double>(iterations);
+      }
+      next_step_ += iterations;
+      rounds.push_back(std::move(entry));
+    }
+    return rounds;
+  }
+
+  const CellPlan& plan_;
+  std::vector<WarmArm>& arms_;
+  const Progress& progress_;
+  std::vector<double> controls_;
+  double fastest_ = std::numeric_limits<double>::infinity();
+  double shortest_block_ = std::numeric_limits<double>::infinity();
+  std::int64_t next_step_ = 0;
+};
+
+}  // namespace
+
+json time_rounds(const CellPlan& plan, std::vector<WarmArm>& arms, const Progress& progress) {
+  return Rounds(plan, arms, progress).run();
+}
+
+}  // namespace diptych::workloads
