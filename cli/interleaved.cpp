@@ -118,6 +118,14 @@ std::vector<json> measure_interleaved(const std::vector<InterleavedSide>& sides,
       }
     }
   }
+  // Each was measured under a plan of its own, which knows no order among them.
+  const auto place = [&](const json& cell) {
+    return std::find(names.begin(), names.end(), cell["workload"].get<std::string>()) - names.begin();
+  };
+  for (json& measured : cells) {
+    std::stable_sort(measured.begin(), measured.end(),
+                     [&](const json& a, const json& b) { return place(a) < place(b); });
+  }
   std::vector<json> runs;
   for (std::size_t i = 0; i < sides.size(); ++i) {
     runs.push_back(run_of(sides[i], std::move(cells[i]), interrupted));
