@@ -133,7 +133,8 @@ int run_named(const GateVerbOptions& options) {
   job.plan = gate_plan(job.tiers, options.seed);
   const std::vector<std::string> workloads = chosen(options.workloads, job.config.workloads);
   job.plan.workloads = workloads.empty() ? std::vector<std::string>{} : resolve_workloads(workloads);
-  job.plan.arms = chosen(options.arms, job.config.arms);
+  const std::vector<std::string> arms = chosen(options.arms, job.config.arms);
+  job.plan.arms = arms.empty() ? arms : resolve_arms(arms);
   if (job.tiers.contains(reports::Tier::time)) {
     calibrate_setup(job.setup, options.calibration, job.head.environment());
   }

@@ -14,6 +14,7 @@
 #include "reports/json_access.h"
 #include "reports/suggest.h"
 #include "reports/text.h"
+#include "workloads/arms/arm.h"
 
 namespace diptych::cli {
 namespace {
@@ -37,18 +38,22 @@ InterleavedSide side_of(const GateSide& side, const workloads::RunPlan& plan) {
   InterleavedSide out;
   out.program = &*side.program;
   out.plan = plan;
-  const auto keep = [](std::vector<std::string>& names, const std::vector<std::string>& known) {
-    std::erase_if(names,
-                  [&](const std::string& name) { return std::find(known.begin(), known.end(), name) == known.end(); });
-  };
   if (plan.workloads.empty()) {
     out.plan.workloads = side.program->default_workloads;
   }
   if (plan.arms.empty()) {
     out.plan.arms = side.program->default_arms;
   }
-  keep(out.plan.workloads, side.program->workloads);
-  keep(out.plan.arms, side.program->arms);
+  const std::vector<std::string>& known = side.program->workloads;
+  std::erase_if(out.plan.workloads,
+                [&](const std::string& name) { return std::find(known.begin(), known.end(), name) == known.end(); });
+  // An arm of the user's own making (a set of passes) stands in no list.
+  std::erase_if(out.plan.arms, [&](const std::string& name) {
+    const auto& listed = workloads::all_arms();
+    const bool has_name =
+        std::find(side.program->arms.begin(), side.program->arms.end(), name) != side.program->arms.end();
+    return !has_name && std::any_of(listed.begin(), listed.end(), [&](const auto& arm) { return arm.name == name; });
+  });
   return out;
 }
 

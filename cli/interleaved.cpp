@@ -71,7 +71,7 @@ Measurable describe_program(const std::string& program) {
   }
   for (const json& arm : reports::list(names, "arms")) {
     result.arms.push_back(reports::text(arm, "name"));
-    if (reports::member(arm, "in_ladder") != false) {
+    if (reports::member(arm, "default") == true) {
       result.default_arms.push_back(result.arms.back());
     }
   }

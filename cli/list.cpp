@@ -1,5 +1,8 @@
+#include <algorithm>
+
 #include <fmt/format.h>
 
+#include "cli/names.h"
 #include "cli/suggest.h"
 #include "cli/verbs.h"
 #include "reports/ops_page.h"
@@ -33,8 +36,10 @@ void print_json() {
                                   {"default", workload.in_default_set},
                                   {"title", workload.title}});
   }
+  const std::vector<std::string> usual = resolve_arms({});
   for (const workloads::Arm& arm : workloads::all_arms()) {
-    names["arms"].push_back({{"name", arm.name}, {"in_ladder", arm.in_ladder}, {"description", arm.description}});
+    const bool is_default = std::find(usual.begin(), usual.end(), arm.name) != usual.end();
+    names["arms"].push_back({{"name", arm.name}, {"default", is_default}, {"description", arm.description}});
   }
   fmt::print("{}", reports::to_text(names));
 }

@@ -38,6 +38,11 @@ class Gate : public ::testing::Test {
   Outcome run(const std::vector<std::string>& arguments) const { return diptych(arguments, folder_.path()); }
   json gate_document() const { return read_json(run_folder(folder_.path()) / "gate.json"); }
 
+  std::vector<std::string> gate_new(const std::string& out) const {
+    const fs::path made = fs::directory_iterator(folder_.path() / out)->path();
+    return read_json(made / "gate.json")["new"];
+  }
+
   static json worse() {
     json run = measured();
     json& exact = run["cells"][0]["arms"][2]["exact"];
@@ -153,6 +158,7 @@ TEST_F(Gate, WrongUsageIsExitCode1) {
   EXPECT_THAT(run({"gate", "--base", "no-such-ref", "--head", "a.json"}).error, HasSubstr("no-such-ref"));
   EXPECT_THAT(run({"gate", "--base", "a.json", "--metrics", "tine"}).error, HasSubstr("did you mean 'time'"));
   EXPECT_THAT(run({"gate", "--base", "a.json", "--workloads", "micro/dispach"}).error, HasSubstr("micro/dispatch"));
+  EXPECT_THAT(run({"gate", "--base", "a.json", "--arms", "eagr"}).error, HasSubstr("did you mean 'eager'"));
   EXPECT_THAT(run({"compare", "a.json"}).error, HasSubstr("head"));
   put("not-diptych", std::string("#!/bin/sh\necho hello\n"));
   fs::permissions(folder_.path() / "not-diptych", fs::perms::owner_all);
@@ -165,6 +171,8 @@ TEST_F(Gate, AFileAgainstThisProgram) {
   EXPECT_EQ(run({"gate", "--base", "a.json", "--workloads", "micro/dispatch", "--metrics", "exact", "--out", "same"})
                 .exit_code,
             0);
+  // Only what a run measures by itself can be new: not every arm that exists.
+  EXPECT_THAT(gate_new("same"), IsEmpty());
   // What the program has and the file lacks is named, not passed over.
   const Outcome all = run({"gate", "--base", "a.json", "--metrics", "exact", "--arms", "eager", "--out", "all"});
   EXPECT_THAT(all.output, HasSubstr("New in head: mlp/digits/eager"));
