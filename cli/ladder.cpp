@@ -3,12 +3,12 @@
 
 namespace diptych::cli {
 
-int ladder(const RunOptions& options) {
-  RunOptions run_options = options;
-  run_options.workloads = {resolve_workload(options.workloads.front()).name};  // one, no suite
+int ladder(const LadderOptions& options) {
+  RunOptions run_options = options.run;
+  run_options.workloads = {resolve_workload(options.workload).name};  // one, no suite
   run_options.arms = {"ladder"};
-  if (options.shuffle_order) {
-    const std::vector<std::string> others = workloads::shuffled_arms(workloads::pass_rungs().size(), options.seed);
+  if (run_options.shuffle_order) {
+    const std::vector<std::string> others = workloads::shuffled_arms(workloads::pass_rungs().size(), run_options.seed);
     run_options.arms.insert(run_options.arms.end(), others.begin(), others.end());
   }
   run_options.ladder = true;

@@ -59,7 +59,7 @@ class Program {
     std::vector<std::string> arguments(argv + 1, argv + argc);
     run_.command.emplace_back("diptych");
     run_.command.insert(run_.command.end(), arguments.begin(), arguments.end());
-    ladder_.command = run_.command;
+    ladder_.run.command = run_.command;
     const auto separator = std::find(arguments.begin(), arguments.end(), "--");
     if (separator != arguments.end()) {
       run_.benchmark_options.assign(separator + 1, arguments.end());
@@ -152,15 +152,15 @@ class Program {
   void add_ladder() {
     CLI::App* verb = add_verb("ladder", "From eager to the fastest graph, one cause a rung: what each saves",
                               [this] { return ladder(ladder_); });
-    verb->add_option("workload", ladder_.workloads, "What to measure")->required()->expected(1);
-    add_sizes(verb, ladder_);
-    add_measuring_flags(verb, ladder_);
-    verb->add_flag("--shuffle-order", ladder_.shuffle_order,
+    verb->add_option("workload", ladder_.workload, "What to measure")->required();
+    add_sizes(verb, ladder_.run);
+    add_measuring_flags(verb, ladder_.run);
+    verb->add_flag("--shuffle-order", ladder_.run.shuffle_order,
                    "Add the passes in other orders too: how far a share depends on its place")
         ->disable_flag_override();
-    add_seed(verb, ladder_.seed, "Of inputs, models and schedule");
-    verb->add_option("--json", ladder_.json, "Also write run.json to this file");
-    verb->add_option("--out", ladder_.out, "Where run folders are made")->capture_default_str();
+    add_seed(verb, ladder_.run.seed, "Of inputs, models and schedule");
+    verb->add_option("--json", ladder_.run.json, "Also write run.json to this file");
+    verb->add_option("--out", ladder_.run.out, "Where run folders are made")->capture_default_str();
     verb->footer(
         "All rungs are timed in the same rounds. The ladder is also a section of report.html.\n"
         "Examples:\n"
@@ -353,7 +353,7 @@ class Program {
   DoctorOptions doctor_;
   ListOptions list_;
   RunOptions run_;
-  RunOptions ladder_;
+  LadderOptions ladder_;
   WorkerOptions worker_;
   ProfileOptions profile_;
   GraphOptions graph_;

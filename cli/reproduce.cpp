@@ -1,4 +1,82 @@
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "cli/run_plan.h"
+#include "cli/suggest.h"
 #include "cli/verbs.h"
+#include "framework/core/error.h"
+#include "reports/reproduction.h"
+#include "reports/run_file.h"
+#include "reports/text.h"
+#include "workloads/harness/plan.h"
+
 namespace diptych::cli {
-int reproduce(const ReproduceOptions& /*options*/) { return kFailure; }
+namespace {
+
+using nlohmann::json;
+
+/// The options that a run of one cell would have been typed with.
+RunOptions options_of(const workloads::RunPlan& plan, const ReproduceOptions& asked) {
+  RunOptions options;
+  options.workloads = {asked.cell};
+  options.arms = plan.arms;
+  options.size = plan.size.name;
+  options.seed = plan.seed;
+  options.out = asked.out;
+  options.metrics = plan.metrics;
+  options.pin = fmt::format("{}", fmt::join(plan.pinned, ","));
+  options.inject_time = plan.injection.time;
+  options.inject_instructions = plan.injection.instructions;
+  options.inject_arms = plan.injection.arms;
+  options.benchmark_options = plan.benchmark_options;
+  return options;
+}
+
+/// Only `arm`, and eager where the run had it: what a speed-up needs.
+void narrow(workloads::RunPlan& plan, const std::string& arm) {
+  if (std::find(plan.arms.begin(), plan.arms.end(), arm) == plan.arms.end()) {
+    throw Error(unknown("arm", arm, plan.arms));
+  }
+  std::erase_if(plan.arms, [&](const std::string& name) { return name != arm && name != "eager"; });
+  plan.default_arms = false;
+  plan.verb = "run";
+  plan.shuffle_order = false;
+}
+
+}  // namespace
+
+int reproduce(const ReproduceOptions& options) {
+  std::filesystem::path path = options.run;
+  if (std::filesystem::is_directory(path)) {
+    path /= "run.json";
+  }
+  const json run = reports::load_run(path);
+  const json& cell = reports::cell_of(run, options.cell);
+  workloads::RunPlan plan = workloads::plan_of(run);
+  if (!options.arm.empty()) {
+    narrow(plan, options.arm);
+  }
+  const std::string command = workloads::reproduce_command(plan, options.cell);
+  fmt::print("{}", reports::describe_number(run, cell, options.arm, command, present_environment()));
+  if (!options.execute) {
+    return kSuccess;
+  }
+  RunOptions again = options_of(plan, options);
+  again.command = {"diptych", "reproduce", options.run, options.cell, "--run"};
+  if (!options.arm.empty()) {
+    again.command.insert(again.command.end(), {"--arm", options.arm});
+  }
+  fmt::print("\n");
+  std::fflush(stdout);
+  json repeated;
+  const int code = cli::run(again, &repeated);
+  if (repeated.is_object() && !repeated["cells"].empty()) {
+    fmt::print("\n{}", reports::describe_repetition(cell, repeated["cells"][0], options.arm));
+  }
+  return code;
+}
+
 }  // namespace diptych::cli

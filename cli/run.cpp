@@ -14,9 +14,6 @@
 #include "cli/self.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
-#include "framework/kernels/gemm.h"
-#include "framework/kernels/isa.h"
-#include "profiler/fingerprint.h"
 #include "reports/analyse.h"
 #include "reports/html.h"
 #include "reports/ladder_table.h"
@@ -91,10 +88,10 @@ class Run {
       write_artifacts();
     }
     write_views();
+    show(result);
     if (!options_.json.empty()) {
       reports::write_atomically(options_.json, reports::to_text(run_));
     }
-    show(result);
     return result.interrupted ? kInterrupted : complete && all_valid() ? kSuccess : kFailure;
   }
 
@@ -111,15 +108,13 @@ class Run {
             {"pinned", plan_.pinned.empty() ? json() : json(plan_.pinned)},
             {"plan", workloads::to_json(plan_)},
             {"numerics", "exact"},
-            {"environment", profiler::environment_fingerprint()},
+            {"environment", present_environment()},
             {"cells", json::array()}};
     if (plan_.injection.any()) {
       run_["injected"] = {{"time", plan_.injection.time},
                           {"instructions", plan_.injection.instructions},
                           {"arms", plan_.injection.arms}};
     }
-    run_["environment"]["engine"] = {{"blas", kernels::blas_description()},
-                                     {"isa", kIsaNames[static_cast<std::size_t>(active_isa())]}};
   }
 
   void save(const json& cells, const char* status) {

@@ -7,6 +7,8 @@
 
 #include "cli/names.h"
 #include "framework/core/error.h"
+#include "framework/kernels/gemm.h"
+#include "framework/kernels/isa.h"
 #include "profiler/fingerprint.h"
 #include "reports/fingerprint.h"
 #include "reports/json_access.h"
@@ -63,12 +65,18 @@ std::vector<std::string> chosen_metrics(const RunOptions& options) {
   return metrics;
 }
 
-/// A seed of SHA-256, or a version: what tells two programs apart.
 std::string program_of(const json& environment) {
   return reports::text(reports::member(environment, "build"), "sha256");
 }
 
 }  // namespace
+
+json present_environment() {
+  json environment = profiler::environment_fingerprint();
+  environment["engine"] = {{"blas", kernels::blas_description()},
+                           {"isa", kIsaNames[static_cast<std::size_t>(active_isa())]}};
+  return environment;
+}
 
 workloads::RunPlan plan_from(const RunOptions& options) {
   if (options.threads != 1) {
@@ -138,7 +146,7 @@ workloads::RunPlan plan_to_resume(const RunOptions& options, const json& run, co
     throw Error("--resume writes into the run's own folder: leave --out out");
   }
 
-  const json now = profiler::environment_fingerprint();
+  const json now = present_environment();
   const json& then = reports::member(run, "environment");
   if (!program_of(then).empty() && !program_of(now).empty() && program_of(then) != program_of(now)) {
     throw Error(

@@ -10,6 +10,9 @@
 /// From what was typed to what is measured.
 namespace diptych::cli {
 
+/// The fingerprint of this machine, build and process, with the engine's kernels.
+nlohmann::json present_environment();
+
 /// Throws Error for names, numbers and combinations that can't be.
 workloads::RunPlan plan_from(const RunOptions& options);
 

@@ -38,8 +38,13 @@ struct RunOptions {
 };
 /// `result`, if asked for, gets the run as it stands in run.json.
 int run(const RunOptions& options, nlohmann::json* result = nullptr);
+
+struct LadderOptions {
+  std::string workload;
+  RunOptions run;  ///< all but workloads and arms
+};
 /// A run of one workload under every rung.
-int ladder(const RunOptions& options);
+int ladder(const LadderOptions& options);
 
 struct WorkerOptions {
   std::vector<std::string> workloads, arms, benchmark_options;

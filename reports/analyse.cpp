@@ -14,8 +14,10 @@
 #include "reports/format.h"
 #include "reports/json_access.h"
 #include "reports/ladder.h"
+#include "reports/roofline.h"
 #include "reports/text.h"
 #include "reports/verdict.h"
+#include "reports/warmup.h"
 
 namespace diptych::reports {
 namespace {
@@ -258,6 +260,7 @@ void analyse(nlohmann::json& run) {
   if (!run.is_object() || !run.contains("cells")) {
     return;
   }
+  const bool timed = is_timed(run);
   std::vector<Pending> pending;
   for (std::size_t index = 0; index < run["cells"].size(); ++index) {
     Json& cell = run["cells"][index];
@@ -266,22 +269,26 @@ void analyse(nlohmann::json& run) {
     bool has_base = false;
     for (Json& arm : cell["arms"]) {
       fill_arm(arm, processes);
+      arm["warmup"] = warmup_of(cell, text(arm, "name"));
       has_base = has_base || text(arm, "name") == base_name;
     }
     for (const Json& arm : cell["arms"]) {
       const std::string name = text(arm, "name");
-      if (has_base && name != base_name) {
+      if (has_base && name != base_name && (timed || !state.agree)) {
         pending.push_back(compare(processes, name, state, seed));
         pending.back().cell = index;
       }
     }
     cell["comparisons"] = Json::array();
     cell["rungs"] = state.agree ? ladder(cell, processes) : Json::array();
-    cell["ladder"] = state.agree ? ladder_of(cell) : Json();
   }
   decide_all(pending);
   for (Pending& one : pending) {
     run["cells"][one.cell]["comparisons"].push_back(std::move(one.comparison));
+  }
+  for (Json& cell : run["cells"]) {  // they look into the comparisons
+    cell["ladder"] = ladder_of(cell);
+    cell["limits"] = limits_of(cell);
   }
 }
 

@@ -101,7 +101,7 @@ std::string ladder_chart(const Json& cell) {
     most = std::max(most, level);
   }
   constexpr double row_height = 44;
-  const double height = row_height * static_cast<double>(rungs.size() + 2);
+  const double height = row_height * static_cast<double>(rungs.size() + (member(cell, "ladder").is_object() ? 3 : 2));
   const Scale x(0, most, 1, width - 130);
   SvgCanvas svg(width, height, "From the first arm to the last, what each cause saves");
   double y = 0;
@@ -128,6 +128,12 @@ std::string ladder_chart(const Json& cell) {
         fmt::format("{}{}{}", step >= 0 ? "−" : "+", time_label(std::abs(step)),
                     share ? ", " + format_percent(*share) : ""));
     level -= step;
+  }
+  if (const auto residual = estimate(member(member(cell, "ladder"), "residual_seconds"))) {
+    svg.line(x(level), y - 9, x(level), y + 35, "guide");
+    row("residual (no rung explains it)", level - residual->value, level, "unclear",
+        fmt::format("{}{}", residual->value >= 0 ? "−" : "+", time_label(std::abs(residual->value))));
+    level -= residual->value;
   }
   svg.line(x(level), y - 9, x(level), y + 35, "guide");
   row(label(last, 40), 0, level, arm_colour(last, rungs.size()), time_label(level));

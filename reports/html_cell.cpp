@@ -1,13 +1,15 @@
 #include "reports/html_cell.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include <fmt/format.h>
 
 #include "reports/charts.h"
 #include "reports/format.h"
-#include "reports/html_table.h"
+#include "reports/html_fields.h"
+#include "reports/html_ladder.h"
 #include "reports/json_access.h"
 #include "reports/summary.h"
 #include "reports/text.h"
@@ -16,30 +18,6 @@ namespace diptych::reports {
 namespace {
 
 constexpr Glyphs rich = Glyphs::typographic;
-
-// "12.3 µs [11.9, 12.8]" as the value and, in small print, its interval.
-HtmlField split_interval(const std::string& formatted, std::optional<double> sort_value) {
-  const std::size_t bracket = formatted.find(" [");
-  if (bracket == std::string::npos) {
-    return {formatted, "", sort_value};
-  }
-  return {formatted.substr(0, bracket), formatted.substr(bracket + 1), sort_value};
-}
-
-HtmlField time_field(const Json& value) {
-  const auto seconds = estimate(value);
-  return seconds ? split_interval(format_seconds(*seconds, rich), seconds->value) : HtmlField{"-"};
-}
-
-HtmlField plain_time_field(const Json& object, const char* key) {
-  const auto seconds = number(object, key);
-  return {format_seconds(seconds, rich), "", seconds};
-}
-
-HtmlField ratio_field(const Json& value) {
-  const auto ratio = estimate(value);
-  return ratio ? split_interval(format_ratio(*ratio, rich), ratio->value) : HtmlField{"-"};
-}
 
 std::string mark_of(const Json& comparison) {
   const std::string tone = verdict_tone(comparison);
@@ -74,13 +52,6 @@ std::string facts(const Json& cell, const Json& comparison) {
   return out + "</dl>";
 }
 
-std::string figure(const char* title, const char* note, const std::string& picture) {
-  if (picture.empty()) {
-    return "";
-  }
-  return fmt::format("<figure><figcaption>{}<span>{}</span></figcaption>{}</figure>\n", title, note, picture);
-}
-
 std::string legend(const Json& cell) {
   std::string out = R"(<ul class="legend">)";
   const Json& arms = list(cell, "arms");
@@ -102,11 +73,6 @@ std::string figures(const Json& cell) {
                 rounds.empty() ? "" : legend(cell) + rounds) +
          figure("Break-even", "total time, compile included; the band is the interval", break_even_chart(cell)) +
          "</div>\n";
-}
-
-std::string folded(const std::string& title, const std::string& note, const std::string& body, bool open = false) {
-  return fmt::format("<details{}><summary>{}<span>{}</span></summary>{}</details>\n", open ? " open" : "",
-                     escape_xml(title), escape_xml(note), body);
 }
 
 std::string arms_table(const Json& cell) {
@@ -170,16 +136,20 @@ std::string exact_table(const Json& cell) {
   };
   constexpr Column columns[] = {{"nodes", false},     {"dispatches", false},        {"allocations", false},
                                 {"peak_bytes", true}, {"planned_peak_bytes", true}, {"lower_bound_bytes", true}};
-  HtmlTable table({"arm", "nodes", "dispatches", "allocations", "peak memory", "planned peak", "lower bound"});
+  HtmlTable table(
+      {"arm", "nodes", "dispatches", "allocations", "peak memory", "planned peak", "lower bound", "instructions"});
   for (const Json& arm : list(cell, "arms")) {
     std::vector<HtmlField> row = {{text(arm, "name")}};
     for (const Column& column : columns) {
       const auto value = number(member(arm, "exact"), column.key);
       row.push_back({!value ? "-" : column.bytes ? format_bytes(*value) : format_count(*value), "", value});
     }
+    const auto instructions = number(member(arm, "instructions"), "value");
+    row.push_back({instructions ? format_count(std::round(*instructions)) : "-", "", instructions});
     table.row(std::move(row));
   }
-  return folded("Exact counters", "repeat exactly; no interval needed", table.finish(), true);
+  return folded("Exact counters", "repeat exactly (instructions within 0.1 %); no interval needed", table.finish(),
+                true);
 }
 
 std::string passes_tables(const Json& cell) {
@@ -241,9 +211,9 @@ std::string html_cell(const Json& cell, std::size_t index) {
   if (!agreed.empty()) {
     out += fmt::format(R"(<p class="sub">Checked before timing: {}.</p>)", escape_xml(agreed));
   }
-  out += figures(cell);
+  out += figures(cell) + html_ladder(cell);
   out += "<h3>Numbers</h3>\n" + folded("Arms", "", arms_table(cell), true) + comparisons_table(cell) +
-         metrics_table(cell) + exact_table(cell) + passes_tables(cell);
+         html_evidence(cell) + metrics_table(cell) + exact_table(cell) + passes_tables(cell);
   if (const std::string reproduce = text(cell, "reproduce"); !reproduce.empty()) {
     out += fmt::format(R"(<pre class="command"><code>{}</code></pre>)", escape_xml(reproduce));
   }

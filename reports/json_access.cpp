@@ -1,5 +1,7 @@
 #include "reports/json_access.h"
 
+#include <algorithm>
+
 namespace diptych::reports {
 
 const Json& member(const Json& object, const std::string& key) {
@@ -56,6 +58,11 @@ Json to_json(const std::optional<Estimate>& estimate) {
           {"low", to_json(estimate->low)},
           {"high", to_json(estimate->high)},
           {"level", estimate->level}};
+}
+
+bool is_timed(const Json& run) {
+  const Json& metrics = list(member(run, "plan"), "metrics");
+  return metrics.empty() || std::find(metrics.begin(), metrics.end(), "time") != metrics.end();
 }
 
 }  // namespace diptych::reports

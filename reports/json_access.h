@@ -22,6 +22,9 @@ std::optional<double> number(const Json& object, const std::string& key);
 /// The strings of an array in one, for example the words of a command.
 std::string joined(const Json& array, const char* separator);
 
+/// Whether the run was to time anything: its plan says so, or it has none.
+bool is_timed(const Json& run);
+
 /// {"estimate", "low", "high", "level"}; empty when null.
 std::optional<Estimate> estimate(const Json& value);
 Json to_json(const std::optional<Estimate>& estimate);

@@ -4,16 +4,18 @@
 #include <cmath>
 #include <vector>
 
+#include <climits>
 #include <fmt/format.h>
 
 #include "reports/json_access.h"
+#include "reports/roofline.h"
 #include "reports/summary.h"
 #include "reports/text.h"
 
 namespace diptych::reports {
 namespace {
 
-constexpr int kBarColumns = 24;
+constexpr int kBarColumns = 20;
 
 using Row = std::vector<std::string>;
 
@@ -60,12 +62,15 @@ double highest_level(const Json& ladder, double base) {
   return most;
 }
 
-std::vector<Row> rows_of(const Json& ladder) {
+std::vector<Row> rows_of(const Json& cell) {
+  const Json& ladder = member(cell, "ladder");
   const auto base = estimate(member(ladder, "base_seconds"));
   const double start = base ? base->value : 0;
   const double most = std::max(highest_level(ladder, start), 1e-12);
   const bool shuffled = std::any_of(list(ladder, "rungs").begin(), list(ladder, "rungs").end(),
                                     [](const Json& rung) { return !place_text(rung, Glyphs::ascii).empty(); });
+  const Json& order = list(ladder, "order");
+  const std::string first = order.empty() || !order.front().is_string() ? "" : order.front().get<std::string>();
   std::vector<Row> rows;
   const auto add = [&](Row row, const std::string& place) {
     if (shuffled) {
@@ -73,11 +78,11 @@ std::vector<Row> rows_of(const Json& ladder) {
     }
     rows.push_back(std::move(row));
   };
-  add({"rung", "", "time", "saves", "share", "result", "compile", "break-even", "planned peak"}, "by place");
-  add({printable(text(ladder, "from")), bar(0, start, most, '='), time_text(member(ladder, "base_seconds")), "", "", "",
-       "", "", ""},
+  add({"rung", "", "time", "saves", "share", "result", "compile", "break-even", "planned peak", "of limit"},
+      "by place");
+  add({printable(first), bar(0, start, most, '='), time_text(member(ladder, "base_seconds")), "", "", "", "", "", "",
+       limit_text(cell, first)},
       "");
-  rows.back()[0] = list(ladder, "order").empty() ? "" : printable(list(ladder, "order").front().get<std::string>());
   double level = start;
   for (const Json& rung : list(ladder, "rungs")) {
     const auto saved = estimate(member(rung, "saved_seconds"));
@@ -86,15 +91,13 @@ std::vector<Row> rows_of(const Json& ladder) {
     add({shorten(printable(text(rung, "name")), 20), bar(level, next, most, next <= level ? '#' : '+'),
          time_text(member(rung, "seconds")), saved_text(member(rung, "saved_seconds")), share_text(rung, "share"),
          ulp_text(rung), time_text(member(rung, "compile_seconds")), break_even_text(rung),
-         peak ? format_bytes(*peak) : "-"},
+         peak ? format_bytes(*peak) : "-", limit_text(cell, text(rung, "to"))},
         place_text(rung, Glyphs::ascii));
     level = next;
   }
-  add({"residual", "", "", saved_text(member(ladder, "residual_seconds")), share_text(ladder, "residual_share"), "", "",
-       "", ""},
-      "");
-  add({"whole gap", "", "", saved_text(member(ladder, "gap_seconds")), number(ladder, "residual_share") ? "100 %" : "-",
-       "", "", "", ""},
+  add({"residual", "", "", saved_text(member(ladder, "residual_seconds")), share_text(ladder, "residual_share")}, "");
+  add({"whole gap", "", "", saved_text(member(ladder, "gap_seconds")),
+       number(ladder, "residual_share") ? "100 %" : "-"},
       "");
   return rows;
 }
@@ -116,6 +119,28 @@ std::string aligned(const std::vector<Row>& rows, int width) {
     out += shorten(line, std::max(width, 60)) + "\n";
   }
   return out;
+}
+
+/// Name and bar beside the figures where there is room, else above them.
+std::string table_of(std::vector<Row> rows, int width) {
+  const std::string wide = aligned(rows, INT_MAX);
+  std::size_t longest = 0;
+  for (std::size_t start = 0; start < wide.size();) {
+    const std::size_t end = wide.find('\n', start);
+    longest = std::max(longest, end - start);
+    start = end + 1;
+  }
+  if (longest <= static_cast<std::size_t>(std::max(width, 0))) {
+    return wide;
+  }
+  std::vector<Row> bars;
+  for (Row& row : rows) {
+    if (!row[1].empty()) {
+      bars.push_back({row[0], row[1]});
+    }
+    row.erase(row.begin() + 1);
+  }
+  return aligned(bars, width) + "\n" + aligned(rows, width);
 }
 
 }  // namespace
@@ -157,6 +182,73 @@ std::string place_text(const Json& rung, Glyphs glyphs) {
                      format_seconds(number(place, "high_seconds"), glyphs));
 }
 
+std::string markdown_ladder(const Json& ladder) {
+  constexpr Glyphs rich = Glyphs::typographic;
+  const auto time = [&](const Json& value) {
+    const auto seconds = estimate(value);
+    return seconds ? format_seconds(*seconds, rich) : std::string("-");
+  };
+  std::string out = "| rung | cause | time | saves | share | result |\n|---|---|--:|--:|--:|---|\n";
+  const Json& order = list(ladder, "order");
+  const std::string first = order.empty() || !order.front().is_string() ? "" : order.front().get<std::string>();
+  out += fmt::format("| {} | | {} | | | |\n", escape_markdown(first), time(member(ladder, "base_seconds")));
+  for (const Json& rung : list(ladder, "rungs")) {
+    const std::string place = place_text(rung, rich);
+    out += fmt::format("| {} | {} | {} | {} | {}{} | {} |\n", escape_markdown(text(rung, "name")),
+                       escape_markdown(text(rung, "cause")), time(member(rung, "seconds")),
+                       time(member(rung, "saved_seconds")), share_text(rung, "share"),
+                       place.empty() ? "" : fmt::format(" (by place {})", place), ulp_text(rung));
+  }
+  return out + fmt::format("| residual | no rung explains it | | {} | {} | |\n",
+                           time(member(ladder, "residual_seconds")), share_text(ladder, "residual_share"));
+}
+
+std::string split_sentence(const Json& split, Glyphs glyphs) {
+  if (const std::string reason = text(split, "reason"); !reason.empty()) {
+    return "No split of eager's time by op: " + reason + ".";
+  }
+  const auto explained = estimate(member(split, "explained_seconds"));
+  const auto rung = estimate(member(split, "rung_seconds"));
+  const auto residual = estimate(member(split, "residual_seconds"));
+  if (!explained || !rung || !residual) {
+    return "";
+  }
+  const Json& within = member(split, "within");
+  const char* judged = within == true          ? ", within its interval"
+                       : within != false       ? ""
+                       : residual->excludes(0) ? ", outside its interval"
+                                               : ", outside its interval, with a residual that may be zero";
+  return fmt::format(
+      "Measured alone, what eager does besides kernels explains {} of the {} that replay saves{}; residual {}.",
+      format_seconds(explained->value, glyphs), format_seconds(*rung, glyphs), judged,
+      format_seconds(*residual, glyphs));
+}
+
+namespace {
+
+constexpr std::size_t kTopOps = 6;
+
+std::string split_table(const Json& split, int width) {
+  std::vector<Row> rows = {{"eager, by op", "calls", "dispatch", "inference", "allocation", "tape", "kernel"}};
+  const auto plain = [](const Json& object, const char* key) { return format_seconds(number(object, key)); };
+  for (const Json& kind : list(split, "kinds")) {
+    if (rows.size() <= kTopOps) {
+      rows.push_back({shorten(printable(text(kind, "op")), 24), format_count(number(kind, "calls").value_or(0)),
+                      plain(kind, "dispatch_seconds"), plain(kind, "inference_seconds"),
+                      plain(kind, "allocation_seconds"), "", plain(kind, "kernel_seconds")});
+    }
+  }
+  Row total = {"all ops", ""};
+  for (const char* part :
+       {"dispatch_seconds", "inference_seconds", "allocation_seconds", "tape_seconds", "kernel_seconds"}) {
+    total.push_back(time_text(member(split, part)));
+  }
+  rows.push_back(total);
+  return aligned(rows, width);
+}
+
+}  // namespace
+
 std::string render_ladder(const nlohmann::json& run, const TableOptions& options) {
   std::string out = shorten(printable(setup_line(run)), options.width) + "\n";
   if (const std::string warning = caution(run); !warning.empty()) {
@@ -170,11 +262,19 @@ std::string render_ladder(const nlohmann::json& run, const TableOptions& options
       out += fmt::format("  no ladder: {}\n", printable(reason.empty() ? "nothing was measured" : reason));
       continue;
     }
-    out += aligned(rows_of(ladder), options.width);
+    out += table_of(rows_of(cell), options.width);
     out += fmt::format("\nOrder: {}; each adds one cause, all are timed in the same rounds.\n",
                        printable(ladder_order(ladder)));
     for (const Json& rung : list(ladder, "rungs")) {
       out += fmt::format("  {:<10} {}\n", printable(text(rung, "name")), printable(text(rung, "cause")));
+    }
+    if (const std::string limit = limit_sentence(cell, Glyphs::ascii); !limit.empty()) {
+      out += "\n" + printable(limit) + "\n";
+    }
+    const Json& split = member(ladder, "split");
+    if (const std::string sentence = split_sentence(split, Glyphs::ascii); !sentence.empty()) {
+      out +=
+          "\n" + (text(split, "reason").empty() ? split_table(split, options.width) : "") + printable(sentence) + "\n";
     }
   }
   return out;

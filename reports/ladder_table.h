@@ -12,8 +12,14 @@ namespace diptych::reports {
 /// The ladders of all cells for a terminal: a row and a bar a rung, the residual, and the order.
 std::string render_ladder(const nlohmann::json& run, const TableOptions& options = {});
 
-/// One sentence: "eager -> replay -> +plan -> graph (+simplify); each adds one cause, all in the same rounds".
+/// One ladder as a Markdown table.
+std::string markdown_ladder(const nlohmann::json& ladder);
+
+/// "eager -> replay -> +plan -> +simplify (= graph)".
 std::string ladder_order(const nlohmann::json& ladder);
+
+/// How far the parts of eager explain what replay saves; "" where that wasn't measured.
+std::string split_sentence(const nlohmann::json& split, Glyphs glyphs);
 
 /// "bitwise", "3 ULP", "-".
 std::string ulp_text(const nlohmann::json& rung);

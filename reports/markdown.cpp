@@ -4,9 +4,12 @@
 
 #include <fmt/format.h>
 
+#include "reports/counts.h"
 #include "reports/environment.h"
+#include "reports/evidence.h"
 #include "reports/format.h"
 #include "reports/json_access.h"
+#include "reports/ladder_table.h"
 #include "reports/summary.h"
 #include "reports/text.h"
 
@@ -57,17 +60,39 @@ std::string overview(const Json& run) {
   return out;
 }
 
+std::string nothing_to_compare(const Json& cell) {
+  return list(cell, "processes").empty() ? "counted, not timed" : "nothing to compare";
+}
+
 std::string reasons(const Json& run) {
   std::string out;
   for (const Json& cell : list(run, "cells")) {
     const std::string reason = escape_markdown(why(cell, Glyphs::typographic));
-    out += fmt::format("- {}: {}", cell_name(cell), reason.empty() ? "nothing to compare" : reason);
+    out += fmt::format("- {}: {}", cell_name(cell), reason.empty() ? nothing_to_compare(cell) : reason);
     for (const std::string& metric : metric_lines(cell, Glyphs::typographic)) {
       out += "; " + escape_markdown(metric);
+    }
+    for (const Json& comparison : list(cell, "comparisons")) {
+      if (const std::string note = intervals_disagree(comparison, Glyphs::typographic); !note.empty()) {
+        out += "; " + escape_markdown(note);
+      }
     }
     out += "\n";
   }
   return out;
+}
+
+std::string ladders(const Json& run) {
+  std::string out;
+  for (const Json& cell : list(run, "cells")) {
+    if (!member(cell, "ladder").is_object()) {
+      continue;
+    }
+    out += fmt::format("\n### {}\n\n{}", cell_name(cell), markdown_ladder(member(cell, "ladder")));
+    const std::string sentence = split_sentence(member(member(cell, "ladder"), "split"), Glyphs::typographic);
+    out += sentence.empty() ? "" : "\n" + escape_markdown(sentence) + "\n";
+  }
+  return out.empty() ? "" : "\n## The ladder\n" + out;
 }
 
 std::string environment(const Json& run) {
@@ -84,14 +109,20 @@ std::string environment(const Json& run) {
 std::string render_markdown(const nlohmann::json& run) {
   const std::string command = joined(list(run, "command"), " ");
   std::string out = fmt::format("# {}\n\n", escape_markdown(headline(run, Glyphs::typographic)));
-  out +=
-      fmt::format("{}. Times are per call; brackets are 95 % intervals over processes; above 1× the arm is faster.\n\n",
-                  escape_markdown(setup_line(run, Glyphs::typographic)));
+  out += fmt::format(
+      "{}.{}\n\n", escape_markdown(setup_line(run, Glyphs::typographic)),
+      is_timed(run) ? " Times are per call; brackets are 95 % intervals over processes; above 1× the arm is faster."
+                    : "");
   if (const std::string warning = caution(run); !warning.empty()) {
     out += escape_markdown(warning) + "\n\n";
   }
-  out +=
-      overview(run) + "\n## Why\n\n" + reasons(run) + "\n## Again\n\n" + code_block(command) + "\n" + environment(run);
+  if (shows_counts(run)) {
+    out += "## Counts of one call\n\n" + markdown_counts(run) + "\n";
+  }
+  if (is_timed(run)) {
+    out += overview(run) + "\n## Why\n\n";
+  }
+  out += reasons(run) + ladders(run) + "\n## Again\n\n" + code_block(command) + "\n" + environment(run);
   return out;
 }
 

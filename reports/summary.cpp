@@ -149,6 +149,11 @@ std::string headline(const Json& run, Glyphs glyphs) {
   if (cells.empty()) {
     return "Nothing was measured: the run has no cells";
   }
+  const auto agrees = [](const Json& cell) { return member(member(cell, "validity"), "agree") == true; };
+  if (!is_timed(run) && std::all_of(cells.begin(), cells.end(), agrees)) {
+    return cells.size() == 1 ? fmt::format("{}: counted, not timed", text(cells.front(), "workload"))
+                             : fmt::format("{} workloads: counted, not timed", cells.size());
+  }
   if (cells.size() == 1) {
     const Json& comparison = main_comparison(cells.front());
     const std::string workload = text(cells.front(), "workload");
@@ -236,17 +241,12 @@ std::vector<std::string> metric_lines(const Json& cell, Glyphs glyphs) {
   return lines;
 }
 
-bool is_timed(const Json& run) {
-  const Json& metrics = list(member(run, "plan"), "metrics");
-  return metrics.empty() || std::find(metrics.begin(), metrics.end(), "time") != metrics.end();
-}
-
 std::string caution(const Json& run) {
   if (member(run, "injected").is_object()) {
     return "A slowdown was put into this run on purpose (--inject-...): its figures test a gate, they measure nothing.";
   }
   if (!is_timed(run)) {
-    return "Nothing was timed: this run counts.";
+    return "";
   }
   return text(member(run, "size"), "name") == "quick"
              ? "A quick run shows directions, not verdicts: measure with --standard before you rely on it."

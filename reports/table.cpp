@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "reports/counts.h"
 #include "reports/format.h"
 #include "reports/json_access.h"
 #include "reports/summary.h"
@@ -204,6 +205,12 @@ std::string render_table(const nlohmann::json& run, const TableOptions& options)
     out += wrapped("", warning, options.width, options.colour).substr(2);
   }
   out += "\n";
+  if (shows_counts(run)) {
+    out += render_counts(run, options) + (is_timed(run) ? "\n" : "");
+  }
+  if (!is_timed(run)) {
+    return out;
+  }
   const std::vector<std::string> arms = all_arms(run);
   for (const Detail detail : {Detail::intervals, Detail::spreads}) {
     const std::vector<Row> rows = build_rows(run, arms, detail);

@@ -182,7 +182,7 @@ TEST(Usage, HelpForAllAndForEveryVerb) {
   EXPECT_EQ(nothing.exit_code, 0);
   EXPECT_EQ(nothing.error, "");
   EXPECT_EQ(diptych({"--help"}, folder.path()).output, nothing.output);
-  for (const char* verb : {"doctor", "list", "run", "profile", "graph", "report"}) {
+  for (const char* verb : {"doctor", "list", "run", "ladder", "profile", "graph", "report"}) {
     EXPECT_THAT(nothing.output, HasSubstr(verb));
     const Outcome help = diptych({verb, "--help"}, folder.path());
     EXPECT_EQ(help.exit_code, 0) << verb;

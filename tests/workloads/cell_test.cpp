@@ -68,13 +68,11 @@ Workload adding(Adding::Behaviour behaviour, std::vector<Workload::Target> targe
           }};
 }
 
-/// Under the arms of the ladder.
+/// Under the arms that `run` takes.
 json measure(const Workload& workload, bool full_check = true, std::uint64_t process_seed = 5) {
   CellPlan plan{&workload, {}, 1, process_seed, 4, 0.0005, full_check};
-  for (const Arm& arm : all_arms()) {
-    if (arm.in_ladder) {
-      plan.arms.push_back(&arm);
-    }
+  for (const char* arm : {"eager", "replay", "graph"}) {
+    plan.arms.push_back(find_arm(arm));
   }
   return measure_cell(plan, [](const std::string&) {});
 }
@@ -262,6 +260,127 @@ TEST(Cell, ThatThrowsSaysWhy) {
       EXPECT_THAT(error.what(), HasSubstr("the program broke"));
     }
   }
+}
+
+CellPlan plan_of(const Workload& workload) {
+  return {&workload, {find_arm("eager"), find_arm("graph")}, 1, 5, 4, 0.0005, true};
+}
+
+const auto kSilent = [](const std::string&) {};
+
+TEST(Cell, WarmupSeriesAreThoseOfTheCallsAfterTheFirst) {
+  const Workload workload = adding({});
+  const json cell = measure_cell(plan_of(workload), kSilent);
+  for (const json& arm : cell["processes"][0]["arms"]) {
+    const std::vector<double> series = arm["warmup_seconds"];
+    EXPECT_GE(series.size(), 3U);  // two of the check, one that is counted
+    EXPECT_LE(series.size(), 64U);
+    for (const double seconds : series) {
+      EXPECT_GT(seconds, 0);
+      EXPECT_LE(seconds, arm["worst_call_seconds"].get<double>());
+    }
+    EXPECT_GE(arm["worst_call_seconds"], arm["first_call_seconds"]);
+  }
+}
+
+TEST(Cell, ProcessesSayWhatElseRanAndWhatTheHarnessCosts) {
+  const Workload workload = adding({});
+  const json cell = measure_cell(plan_of(workload), kSilent);
+  const json& process = cell["processes"][0];
+  EXPECT_TRUE(process["load"]["before"].is_number()) << process["load"];
+  EXPECT_TRUE(process["load"]["others_cpu"].is_number());
+  EXPECT_GT(process["harness_overhead"], 0);
+  EXPECT_LT(process["harness_overhead"], 0.5);  // of half a millisecond of very short calls, sanitizers too
+}
+
+TEST(Cell, WithoutRoundsCountsAndTimesNothing) {
+  const Workload workload = adding({});
+  CellPlan plan = plan_of(workload);
+  plan.rounds = 0;
+  json cell = measure_cell(plan, kSilent);
+  EXPECT_THAT(cell["processes"], IsEmpty());
+  EXPECT_EQ(cell["validity"]["agree"], true);
+  EXPECT_TRUE(cell["arms"][0]["exact"]["dispatches"].is_number());
+  json run = run_of(cell);
+  run["plan"] = {{"verb", "run"},
+                 {"workloads", {"test/adding"}},
+                 {"arms", {"eager", "graph"}},
+                 {"default_arms", false},
+                 {"shuffle_order", false},
+                 {"metrics", {"exact"}},
+                 {"block_seconds", 0.015},
+                 {"benchmark_options", json::array()}};
+  reports::analyse(run);
+  EXPECT_THAT(reports::validate(run), IsEmpty());
+  EXPECT_THAT(run["cells"][0]["comparisons"], IsEmpty());
+  const std::string table = reports::render_table(run, {false, 160});
+  EXPECT_THAT(table, AllOf(HasSubstr("counted, not timed"), HasSubstr("dispatches"), HasSubstr("test/adding")));
+  EXPECT_THAT(table, ::testing::Not(HasSubstr("INVALID")));
+}
+
+/// The real clock, but its `at`th reading is `step` seconds off.
+Clock stepping(int at, double step) {
+  return [at, step, reading = 0]() mutable { return steady_seconds() + (++reading == at ? step : 0); };
+}
+
+// Wherever it goes back or breaks, there is an error and no time.
+TEST(Cell, AClockThatStepsIsAnError) {
+  int errors = 0;
+  for (int at = 2; at < 60; at += 3) {
+    for (const double step :
+         {-1e6, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+      const Workload workload = adding({});
+      CellPlan plan = plan_of(workload);
+      plan.clock = stepping(at, step);
+      try {
+        const json cell = measure_cell(plan, kSilent);
+        // The first reading of a span was off: the span is then too long or the second one; or it is no span's.
+        for (const json& round : cell["processes"][0]["rounds"]) {
+          for (const json& seconds : round["seconds"]) {
+            EXPECT_GT(seconds.get<double>(), 0);
+          }
+        }
+      } catch (const std::exception& error) {
+        EXPECT_THAT(error.what(), HasSubstr("clock-step"));
+        ++errors;
+      }
+    }
+  }
+  EXPECT_GT(errors, 20);
+}
+
+TEST(Cell, AClockThatStandsIsAnError) {
+  const Workload workload = adding({});
+  CellPlan plan = plan_of(workload);
+  plan.clock = [] { return 42.0; };
+  try {
+    measure_cell(plan, kSilent);
+    FAIL() << "no exception";
+  } catch (const std::exception& error) {
+    EXPECT_THAT(error.what(), HasSubstr("clock-step"));
+  }
+}
+
+/// Median over rounds of t(graph) / t(eager).
+double ratio_of(const json& cell) {
+  std::vector<double> ratios;
+  for (const json& round : cell["processes"][0]["rounds"]) {
+    ratios.push_back(round["seconds"]["graph"].get<double>() / round["seconds"]["eager"].get<double>());
+  }
+  std::sort(ratios.begin(), ratios.end());
+  return ratios[ratios.size() / 2];
+}
+
+// Three times longer is far outside of what a busy machine does to a median of ratios.
+TEST(Cell, InjectedTimeMakesTheOtherArmsSlower) {
+  const Workload workload = adding({});
+  CellPlan plan = plan_of(workload);
+  plan.rounds = 15;
+  const double plain = ratio_of(measure_cell(plan, kSilent));
+  plan.injection.time = 2;
+  EXPECT_NEAR(std::log(ratio_of(measure_cell(plan, kSilent)) / plain), std::log(3.0), 0.4);
+  plan.injection.arms = {"eager"};
+  EXPECT_NEAR(std::log(ratio_of(measure_cell(plan, kSilent)) / plain), -std::log(3.0), 0.4);
 }
 
 TEST(Cell, ProgressNamesCheckAndRounds) {

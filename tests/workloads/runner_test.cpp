@@ -114,7 +114,7 @@ TEST(Runner, PassesThePlanOn) {
   EXPECT_THAT(options,
               Each(AllOf(HasSubstr("--workloads micro/fusion"), HasSubstr("--arms eager,graph"), HasSubstr("--seed 1 "),
                          HasSubstr("--rounds 6"), HasSubstr("--block-seconds 0.015"))));
-  EXPECT_THAT(options, Each(::testing::Not(HasSubstr("--first-call-check"))));  // no process gave a cell
+  EXPECT_THAT(options, Each(::testing::Not(HasSubstr("--first-call-check"))));    // no process gave a cell
   EXPECT_THAT(std::set<std::string>(options.begin(), options.end()), SizeIs(3));  // the process seeds differ
   EXPECT_EQ(options, echoed("$*"));
   EXPECT_NE(options, echoed("$*", 2));
@@ -125,6 +125,106 @@ TEST(Runner, PadsTheEnvironmentByTheSeed) {
   ASSERT_THAT(padding, SizeIs(3));
   EXPECT_GE(std::set<std::string>(padding.begin(), padding.end()).size(), 2U);
   EXPECT_EQ(padding, echoed("${#DIPTYCH_PADDING}", 7));
+}
+
+/// A worker that measures what it is told to, with its process seed.
+constexpr const char* kObedient = R"(
+while [ $# -gt 0 ]; do case "$1" in
+  --workloads) workloads=$2;; --process-seed) seed=$2;; --first-call-check) checked=$2;;
+esac; shift; done
+for w in $(echo "$workloads" | tr , ' '); do
+  full=1; case ",$checked," in *",$w,"*) full=0;; esac
+  echo "{\"event\":\"cell\",\"workload\":\"$w\",\"cell\":{\"validity\":{\"agree\":true,\"full\":$full},\"arms\":[],\"processes\":[{\"seed\":$seed,\"full\":$full}]}}"
+done
+echo '{"event":"done"}'
+)";
+
+RunPlan two_workloads() {
+  RunPlan plan;
+  plan.size = {"quick", 3, 6, 0.015};
+  plan.workloads = {"micro/dispatch", "micro/fusion"};
+  plan.arms = {"eager", "graph"};
+  return plan;
+}
+
+RunResult continued(const RunPlan& plan, json cells, const std::string& script = kObedient) {
+  return run_processes(plan, {"/bin/sh", "-c", script, "worker"}, {}, std::move(cells));
+}
+
+TEST(Runner, OnlyTheFirstProcessOfACellChecksItAll) {
+  const RunResult result = continued(two_workloads(), json::array());
+  for (const json& cell : result.cells) {
+    ASSERT_THAT(cell["processes"], SizeIs(3));
+    EXPECT_EQ(cell["processes"][0]["full"], 1);
+    EXPECT_EQ(cell["processes"][1]["full"], 0);
+    EXPECT_EQ(cell["processes"][2]["full"], 0);
+  }
+}
+
+// Whatever is taken away, a continued run ends with what an uninterrupted one has.
+TEST(Runner, MeasuresWhatIsMissingAlone) {
+  const json whole = continued(two_workloads(), json::array()).cells;
+  ASSERT_THAT(whole, SizeIs(2));
+  for (int taken = 0; taken < 8; ++taken) {
+    SCOPED_TRACE(taken);
+    json rest = whole;
+    if (taken == 7) {
+      rest.erase(1);  // a workload that had no turn yet
+    } else {
+      for (int process = 2; process >= 0; --process) {
+        if ((taken >> process & 1) != 0) {
+          rest[0]["processes"].erase(static_cast<std::size_t>(process));
+        }
+      }
+    }
+    json result = continued(two_workloads(), rest).cells;
+    ASSERT_THAT(result, SizeIs(2));
+    for (std::size_t cell = 0; cell < 2; ++cell) {
+      EXPECT_EQ(result[cell]["workload"], whole[cell]["workload"]);
+      ASSERT_THAT(result[cell]["processes"], SizeIs(3));
+      for (std::size_t process = 0; process < 3; ++process) {
+        EXPECT_EQ(result[cell]["processes"][process]["seed"], whole[cell]["processes"][process]["seed"]);
+      }
+    }
+  }
+}
+
+TEST(Runner, AWholeRunStartsNothing) {
+  const json whole = continued(two_workloads(), json::array()).cells;
+  const RunResult result = continued(two_workloads(), whole, "echo started >&2; exit 7");
+  EXPECT_THAT(result.problems, IsEmpty());
+  EXPECT_EQ(result.cells, whole);
+}
+
+TEST(Runner, CellsThatDisagreeAreNotMeasuredAgain) {
+  json cells = continued(two_workloads(), json::array()).cells;
+  for (json& cell : cells) {
+    cell["validity"]["agree"] = false;
+    cell["processes"] = json::array();
+  }
+  EXPECT_EQ(continued(two_workloads(), cells, "exit 7").cells, cells);
+}
+
+TEST(Runner, WithoutTimeOneProcessIsEnough) {
+  RunPlan plan;
+  plan.size = {"quick", 3, 6, 0.015};
+  plan.workloads = {"micro/fusion"};
+  plan.arms = {"eager"};
+  plan.metrics = {"exact"};
+  const std::string script = "echo \"{\\\"event\\\":\\\"error\\\",\\\"message\\\":\\\"$*\\\"}\"\n";
+  const RunResult result = run_processes(plan, {"/bin/sh", "-c", script + kDone, "worker"}, {});
+  ASSERT_THAT(result.problems, SizeIs(1));
+  EXPECT_THAT(result.problems[0], HasSubstr("--rounds 0"));
+}
+
+TEST(Runner, PassesPinsAndInjectionsOn) {
+  RunPlan plan = two_workloads();
+  plan.pinned = {1, 3};
+  plan.injection = {0.05, 0.5, {"graph"}};
+  const std::string script = "echo \"{\\\"event\\\":\\\"error\\\",\\\"message\\\":\\\"$*\\\"}\"\n";
+  const RunResult result = run_processes(plan, {"/bin/sh", "-c", script + kDone, "worker"}, {});
+  EXPECT_THAT(result.problems,
+              Each(AllOf(HasSubstr("--pin 1,3"), HasSubstr("--inject-time 0.05"), HasSubstr("--inject-arm graph"))));
 }
 
 TEST(Runner, AMissingProgramIsAnError) {

@@ -116,7 +116,7 @@ std::map<std::string, json> count_once(const CountingPlan& plan, const std::stri
       throw Stopped();
     }
     if (std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() > plan.timeout) {
-      throw Error(fmt::format("counting under valgrind took longer than {:.0f} s", plan.timeout));
+      throw Error(fmt::format("counting under valgrind took longer than {:.3g} s", plan.timeout));
     }
   };
   std::vector<json> counted;
@@ -147,6 +147,9 @@ std::map<std::string, json> count_once(const CountingPlan& plan, const std::stri
                                                log.empty() ? "" : ": ", log));
   }
 
+  if (counted.size() != plan.arms.size()) {
+    throw Error(fmt::format("valgrind counted {} of {} arms", counted.size(), plan.arms.size()));
+  }
   std::map<std::string, json> result;
   for (std::size_t i = 0; i < counted.size(); ++i) {
     const std::string text = read_file(fmt::format("{}.{}", out, i + 1));

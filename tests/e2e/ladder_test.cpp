@@ -1,0 +1,117 @@
+// `diptych ladder`: every rung in the same rounds, printed and in run.json.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "reports/schema.h"
+#include "tests/e2e/program.h"
+
+namespace diptych::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::SizeIs;
+using Json = nlohmann::json;
+
+TEST(Ladder, MeasuresEveryRungInTheSameRounds) {
+  TemporaryFolder folder;
+  const Outcome outcome = diptych({"ladder", "micro/dispatch", "--json", "copy.json", "--seed", "7"}, folder.path());
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
+  EXPECT_EQ(outcome.error, "");
+  EXPECT_THAT(outcome.output,
+              AllOf(HasSubstr("eager -> replay -> +plan -> +simplify (= graph)"), HasSubstr("residual"),
+                    HasSubstr("whole gap"), HasSubstr("bitwise"), HasSubstr("|=="), HasSubstr("report.html")));
+  const Json run = read_json(run_folder(folder.path()) / "run.json");
+  EXPECT_EQ(run, read_json(folder.path() / "copy.json"));
+  EXPECT_THAT(reports::validate(run), IsEmpty());
+  ASSERT_THAT(run["cells"], SizeIs(1));
+  const Json& cell = run["cells"][0];
+  EXPECT_EQ(cell["reproduce"], "diptych ladder micro/dispatch --quick --seed 7");
+  EXPECT_EQ(cell["ladder"]["order"], Json({"eager", "replay", "+plan", "graph"}));
+  EXPECT_EQ(cell["arms"][3]["rung"], "+simplify");
+  double sum = cell["ladder"]["residual_seconds"]["estimate"];
+  for (const Json& rung : cell["ladder"]["rungs"]) {
+    sum += rung["saved_seconds"]["estimate"].get<double>();
+    EXPECT_EQ(rung["ulp"], 0);
+  }
+  EXPECT_NEAR(sum, cell["ladder"]["gap_seconds"]["estimate"].get<double>(), 1e-12);
+  for (const Json& process : cell["processes"]) {
+    for (const Json& round : process["rounds"]) {
+      EXPECT_THAT(round["order"], SizeIs(4));
+    }
+  }
+  // A hundred dispatches of tiny ops: nearly all that a graph saves is saved by capturing.
+  EXPECT_GT(cell["ladder"]["rungs"][0]["share"], 0.5);
+  EXPECT_THAT(read_text(run_folder(folder.path()) / "summary.md"), HasSubstr("## The ladder"));
+  EXPECT_THAT(read_text(run_folder(folder.path()) / "report.html"), HasSubstr("what the rungs don&#39;t explain"));
+}
+
+TEST(Ladder, ShufflesTheOrderOfThePasses) {
+  TemporaryFolder folder;
+  const Outcome outcome = diptych({"ladder", "micro/dispatch", "--shuffle-order"}, folder.path());
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
+  EXPECT_THAT(outcome.output, HasSubstr("by place"));
+  const Json run = read_json(run_folder(folder.path()) / "run.json");
+  EXPECT_THAT(reports::validate(run), IsEmpty());
+  const Json& cell = run["cells"][0];
+  EXPECT_EQ(cell["arms"][4]["name"], "replay+simplify");
+  EXPECT_EQ(cell["reproduce"], "diptych ladder micro/dispatch --quick --seed 1 --shuffle-order");
+  for (const Json& rung : cell["ladder"]["rungs"]) {
+    if (rung["to"] != "replay") {
+      EXPECT_EQ(rung["by_place"]["places"], 2);
+      EXPECT_LE(rung["by_place"]["low_seconds"], rung["saved_seconds"]["estimate"]);
+      EXPECT_GE(rung["by_place"]["high_seconds"], rung["saved_seconds"]["estimate"]);
+    }
+  }
+}
+
+TEST(Ladder, ArmsOfARunNameTheLadderAndItsRungs) {
+  TemporaryFolder folder;
+  const Outcome outcome =
+      diptych({"run", "micro/dispatch", "--arms", "ladder,+simplify,replay+simplify"}, folder.path());
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
+  std::vector<std::string> names;
+  const Json run = read_json(run_folder(folder.path()) / "run.json");
+  for (const Json& arm : run["cells"][0]["arms"]) {
+    names.push_back(arm["name"]);
+  }
+  EXPECT_THAT(names, ::testing::ElementsAre("eager", "replay", "+plan", "graph", "replay+simplify"));
+}
+
+TEST(Ladder, WrongUsageNamesTheNearest) {
+  for (const auto& [arguments, said] : std::vector<std::pair<std::vector<std::string>, std::string>>{
+           {{"ladder"}, "workload"},
+           {{"ladder", "mlp/digts"}, "'mlp/digits'"},
+           {{"ladder", "mlp"}, "no workload 'mlp'"},
+           {{"ladder", "mlp/digits", "micro/dispatch"}, "one argument too many"},
+           {{"ladder", "mlp/digits", "--shufle-order"}, "'--shuffle-order'"},
+           {{"ladder", "mlp/digits", "--quick", "--standard"}, "--standard"},
+           {{"ladder", "mlp/digits", "--arms", "eager"}, "no option '--arms'"},
+           {{"ladderr", "mlp/digits"}, "'ladder'"},
+           {{"run", "micro/dispatch", "--arms", "replay+simplfy"}, "no arm 'replay+simplfy'"},
+       }) {
+    SCOPED_TRACE(::testing::PrintToString(arguments));
+    TemporaryFolder folder;
+    const Outcome outcome = diptych(arguments, folder.path());
+    EXPECT_EQ(outcome.exit_code, 1);
+    EXPECT_EQ(outcome.output, "");
+    EXPECT_THAT(outcome.error, HasSubstr(said));
+    EXPECT_THAT(run_folders(folder.path()), IsEmpty());
+  }
+}
+
+TEST(Ladder, HelpTeaches) {
+  TemporaryFolder folder;
+  const Outcome help = diptych({"ladder", "--help"}, folder.path());
+  EXPECT_EQ(help.exit_code, 0);
+  for (const char* part : {"--quick", "--standard", "--certify", "--shuffle-order", "--json", "--seed", "--out",
+                           "Examples:", "docs/ladder.md"}) {
+    EXPECT_THAT(help.output, HasSubstr(part));
+  }
+}
+
+}  // namespace
+}  // namespace diptych::testing
