@@ -1,8 +1,12 @@
+#include <algorithm>
+
 #include <fmt/format.h>
 
+#include "cli/names.h"
 #include "cli/suggest.h"
 #include "cli/verbs.h"
 #include "reports/ops_page.h"
+#include "reports/run_file.h"
 #include "workloads/arms/arm.h"
 
 namespace diptych::cli {
@@ -24,6 +28,22 @@ void print_ops() {
   }
 }
 
+void print_json() {
+  nlohmann::json names = {{"workloads", nlohmann::json::array()}, {"arms", nlohmann::json::array()}};
+  for (const workloads::Workload& workload : workloads::all_workloads()) {
+    names["workloads"].push_back({{"name", workload.name},
+                                  {"suite", workload.suite},
+                                  {"default", workload.in_default_set},
+                                  {"title", workload.title}});
+  }
+  const std::vector<std::string> usual = resolve_arms({});
+  for (const workloads::Arm& arm : workloads::all_arms()) {
+    const bool is_default = std::find(usual.begin(), usual.end(), arm.name) != usual.end();
+    names["arms"].push_back({{"name", arm.name}, {"default", is_default}, {"description", arm.description}});
+  }
+  fmt::print("{}", reports::to_text(names));
+}
+
 }  // namespace
 
 int list(const ListOptions& options) {
@@ -33,6 +53,10 @@ int list(const ListOptions& options) {
   }
   if (options.ops) {
     options.markdown ? fmt::print("{}", reports::ops_page()) : print_ops();
+    return kSuccess;
+  }
+  if (options.json) {
+    print_json();
     return kSuccess;
   }
   const std::vector<std::string> suites = workloads::suite_names();

@@ -31,7 +31,8 @@ constexpr const char* kExamples =
     "  diptych graph mlp/digits              its IR before and after each pass\n"
     "  diptych profile mlp/digits --arm eager\n"
     "\n"
-    "Exit codes: 0 done; 1 wrong usage, an error, or arms that disagree; 130 interrupted (results so far are kept).";
+    "Exit codes: 0 done; 1 wrong usage, an error, or arms that disagree; 2 a regression (gate); 3 cannot tell (gate,\n"
+    "compare); 130 interrupted (results so far are kept).";
 
 class Program {
  public:
@@ -49,6 +50,8 @@ class Program {
     add_report();
     add_reproduce();
     add_compare();
+    add_gate();
+    add_calibrate();
     add_worker();
   }
 
@@ -117,6 +120,7 @@ class Program {
     CLI::App* verb = add_verb("list", "Workloads and arms", [this] { return list(list_); });
     verb->add_option("--suite", list_.suite, "Only this suite");
     verb->add_flag("--passes", list_.passes, "The compiler's passes instead")->disable_flag_override();
+    verb->add_flag("--json", list_.json, "Names, suites and arms as JSON")->disable_flag_override();
     auto* ops = verb->add_flag("--ops", list_.ops, "The engine's ops instead")->disable_flag_override();
     verb->add_flag("--markdown", list_.markdown, "With --ops: as docs/ops.md")->needs(ops);
   }
@@ -229,6 +233,63 @@ class Program {
         "times 2 %. Times of different machines are INVALID. Exit codes: 0 compared, 3 nothing could be compared, 1 "
         "error.");
   }
+  void add_gate() {
+    CLI::App* verb =
+        add_verb("gate", "Verdicts for CI: is head worse than base? Exit 0 pass, 2 regression, 3 cannot tell",
+                 [this] { return gate(gate_); });
+    verb->add_option("--base", gate_.base, "A run file or its folder, a diptych program, or a git ref (is built)");
+    verb->add_option("--head", gate_.head, "The same (without it: this program)");
+    verb->add_option("--config", gate_.config, "What is allowed (diptych.toml, if there is one)");
+    verb->add_option("--metrics", gate_.metrics, "exact, instructions, time, separated by commas (exact,time)")
+        ->delimiter(',')
+        ->allow_extra_args(false);
+    verb->add_option("--workloads", gate_.workloads, "Workloads or suites, separated by commas (the default set)")
+        ->delimiter(',')
+        ->allow_extra_args(false);
+    verb->add_option("--arms", gate_.arms, "Arms, separated by commas (those of the ladder)")
+        ->delimiter(',')
+        ->allow_extra_args(false);
+    verb->add_option("--calibration", gate_.calibration, "A/A runs of this machine: without them times don't decide")
+        ->capture_default_str();
+    verb->add_option("--build-dir", gate_.build_dir,
+                     "Keep the builds of git refs here, by revision (a temporary folder)");
+    add_seed(verb, gate_.seed, "Of inputs, models and schedule");
+    verb->add_option("--out", gate_.out, "Where the folder is made")->capture_default_str();
+    verb->add_flag("--annotations", gate_.annotations, "Print GitHub annotations (by itself where GITHUB_ACTIONS=true)")
+        ->disable_flag_override();
+    verb->add_flag("--self-test", gate_.self_test, "Prove that the gate can fail, in about two minutes")
+        ->disable_flag_override();
+    verb->footer(
+        "Examples:\n"
+        "  diptych gate --base main --head HEAD          both are built and measured interleaved\n"
+        "  diptych gate --base old/diptych               this program against another\n"
+        "  diptych gate --base baseline.json --metrics exact\n"
+        "  diptych gate --self-test\n"
+        "A regression is measured twice, the second time in fresh processes. Exit codes: 0 pass, 2 regression, 3 "
+        "cannot\n"
+        "tell (INVALID, CONTAMINATED, vanished, nothing measured), 1 error.");
+  }
+  void add_calibrate() {
+    CLI::App* verb = add_verb("calibrate", "A/A: how often the gate is wrong on this machine, and what it can detect",
+                              [this] { return calibrate(calibrate_); });
+    verb->add_option("--runs", calibrate_.runs, "Gate runs of this program against itself")
+        ->capture_default_str()
+        ->check(CLI::Range(1, 100000));
+    auto* out = verb->add_option("--out", calibrate_.out, "The file to write")->capture_default_str();
+    verb->add_option("--append", calibrate_.append, "Add the runs to this file (is made if it isn't there)")
+        ->excludes(out);
+    verb->add_option("--workloads", calibrate_.workloads, "Workloads, separated by commas")
+        ->delimiter(',')
+        ->allow_extra_args(false)
+        ->capture_default_str();
+    verb->add_option("--arms", calibrate_.arms, "Arms, separated by commas (those of the ladder)")
+        ->delimiter(',')
+        ->allow_extra_args(false);
+    add_seed(verb, calibrate_.seed, "Of the layouts and orders of all runs");
+    verb->footer(
+        "Every run is kept as it ends; 20 runs let times decide in `gate`, 299 without an alarm bound the rate at 1 "
+        "%.");
+  }
   void add_worker() {
     CLI::App* verb = add_verb("worker", "One measuring process; started by `run`", [this] { return worker(worker_); });
     verb->group("");  // not for people: hidden from --help
@@ -299,6 +360,8 @@ class Program {
   ReportOptions report_;
   ReproduceOptions reproduce_;
   CompareVerbOptions compare_;
+  GateVerbOptions gate_;
+  CalibrateOptions calibrate_;
 };
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "cli/artifacts.h"
 #include "cli/names.h"
 #include "cli/run_plan.h"
+#include "cli/self.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "reports/analyse.h"
@@ -28,8 +29,6 @@ namespace {
 
 using nlohmann::json;
 namespace fs = std::filesystem;
-
-std::string own_path() { return fs::read_symlink("/proc/self/exe").string(); }
 
 class Run {
  public:
@@ -68,7 +67,8 @@ class Run {
     };
     hooks.cell_done = [&](const json& cells) { save(cells, "partial"); };
     hooks.stop = &InterruptGuard::stop();
-    const workloads::RunResult result = workloads::run_processes(plan_, {own_path(), "worker"}, hooks, run_["cells"]);
+    const workloads::RunResult result =
+        workloads::run_processes(plan_, {own_program(), "worker"}, hooks, run_["cells"]);
     status_.clear();
     if (result.cells.empty()) {
       fs::remove(folder_);  // only if nothing was written

@@ -65,6 +65,7 @@ struct ListOptions {
   bool passes = false;
   bool ops = false;
   bool markdown = false;  ///< of the ops
+  bool json = false;
 };
 int list(const ListOptions& options);
 
@@ -98,6 +99,30 @@ struct CompareVerbOptions {
   bool force_time = false;
 };
 int compare(const CompareVerbOptions& options);
+
+struct GateVerbOptions {
+  std::string base, head;  ///< run file, program or git ref; no head: this program
+  std::string config;      ///< empty: diptych.toml, if there is one
+  std::string out = "diptych-out";
+  std::vector<std::string> metrics, workloads, arms;  ///< empty: the configuration's, else the defaults
+  std::string calibration = "diptych-out/aa.json";
+  std::string build_dir;  ///< empty: a temporary one
+  std::uint64_t seed = 1;
+  bool annotations = false;
+  bool self_test = false;
+};
+int gate(const GateVerbOptions& options);
+int gate_self_test(const GateVerbOptions& options);
+
+struct CalibrateOptions {
+  int runs = 20;
+  std::string out = "diptych-out/aa.json";
+  std::string append;  ///< a file to add runs to; empty: a new one
+  std::vector<std::string> workloads = {"micro/dispatch", "mlp/digits"};
+  std::vector<std::string> arms;
+  std::uint64_t seed = 1;
+};
+int calibrate(const CalibrateOptions& options);
 
 struct ReproduceOptions {
   std::string run;   ///< run.json, or its folder

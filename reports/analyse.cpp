@@ -220,7 +220,9 @@ Json ladder(const Json& cell, const std::vector<RawProcess>& processes) {
   return rungs;
 }
 
-CellState read_state(const Json& cell, const Json& run) {
+}  // namespace
+
+CellState read_state(const nlohmann::json& cell, const nlohmann::json& run) {
   CellState state;
   const Json& validity = member(cell, "validity");
   state.agree = member(validity, "agree") == true;
@@ -251,8 +253,6 @@ CellState read_state(const Json& cell, const Json& run) {
   }
   return state;
 }
-
-}  // namespace
 
 void analyse(nlohmann::json& run) {
   const Json& seed_json = member(run, "seed");

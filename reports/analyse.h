@@ -2,7 +2,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "reports/verdict.h"
+
 namespace diptych::reports {
+
+/// What the raw part of a cell says of its validity, and of how quiet the machine was.
+CellState read_state(const nlohmann::json& cell, const nlohmann::json& run);
 
 /// Fills the computed part of every cell from its raw part (`processes`, `validity`, the run's `size` and `seed`): each
 /// arm's `seconds`, `first_call_seconds`, `worst_call_seconds`, `compile_seconds`, `warmup` (warmup.h); the cell's

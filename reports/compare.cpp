@@ -25,6 +25,18 @@ void set_verdict(Json& row, const char* verdict, const char* reason, const std::
   row["detail"] = detail;
 }
 
+/// What keeps either side from being judged.
+CellState worse(const CellState& base, const CellState& head) {
+  CellState state;
+  state.agree = base.agree && head.agree;
+  state.disagreement = base.agree ? "head: " + head.disagreement : "base: " + base.disagreement;
+  state.quick = base.quick || head.quick;
+  state.control_drift = std::max(base.control_drift, head.control_drift);
+  state.steal = std::max(base.steal, head.steal);
+  state.others_load = std::max(base.others_load, head.others_load);  // empty is least
+  return state;
+}
+
 /// A statistical row until its p-value is corrected for the others.
 struct Candidate {
   std::size_t row;
@@ -85,9 +97,7 @@ class Comparison {
     const std::size_t before = rows_.size();
     if (options_.by != CompareBy::arm) {
       compare_exact(base, head);
-      if (wants(Tier::instructions) && (base.instructions || head.instructions)) {
-        compare_numbers(base, head, "instructions", Tier::instructions, "count", base.instructions, head.instructions);
-      }
+      compare_instructions(base, head);
     }
     const bool measured = !base.log_seconds.empty() || !head.log_seconds.empty();
     if (wants(Tier::time)) {
@@ -101,8 +111,8 @@ class Comparison {
   }
 
   void compare_exact(const Subject& base, const Subject& head) {
-    if (!wants(Tier::exact)) {
-      return;
+    if (!wants(Tier::exact) || base_.format != head_.format) {
+      return;  // Google Benchmark counts none
     }
     static const std::vector<std::pair<const char*, const char*>> metrics = {{"nodes", "count"},
                                                                              {"dispatches", "count"},
@@ -122,16 +132,31 @@ class Comparison {
     }
   }
 
+  void compare_instructions(const Subject& base, const Subject& head) {
+    if (!wants(Tier::instructions) || (!base.counted && !head.counted)) {
+      return;
+    }
+    compare_numbers(base, head, "instructions", Tier::instructions, "count", base.instructions, head.instructions);
+    Json& row = rows_.back();
+    const std::string reason = base.not_counted.empty() ? head.not_counted : base.not_counted;
+    if (row["verdict"] == "INVALID" && row["reason"] == "not-measured" && !reason.empty()) {
+      row["detail"] = reason;
+    } else if (base.instruction_set != head.instruction_set && row["verdict"] != "INVALID") {
+      set_verdict(row, "INVALID", "instruction-sets-differ",
+                  fmt::format("counted with {} and {} kernels", base.instruction_set, head.instruction_set));
+    }
+  }
+
   void compare_numbers(const Subject& base, const Subject& head, const char* metric, Tier tier, const char* unit,
                        std::optional<double> a, std::optional<double> b) {
     Json row = make_row(base, metric, tier, unit);
     row["base"] = to_json(a);
     row["head"] = to_json(b);
     if (!a || !b || !std::isfinite(*a) || !std::isfinite(*b) || *a < 0 || *b < 0) {
-      const bool agree = base.agree && head.agree;
+      const CellState state = worse(base.state, head.state);
       set_verdict(
-          row, "INVALID", agree ? "not-measured" : "arms-disagree",
-          agree ? fmt::format("only the {} has a usable value", a ? "base" : "head") : disagreement(base, head));
+          row, "INVALID", state.agree ? "not-measured" : "arms-disagree",
+          state.agree ? fmt::format("only the {} has a usable value", a ? "base" : "head") : state.disagreement);
       rows_.push_back(std::move(row));
       return;
     }
@@ -152,10 +177,6 @@ class Comparison {
     rows_.push_back(std::move(row));
   }
 
-  static std::string disagreement(const Subject& base, const Subject& head) {
-    return base.agree ? "head: " + head.disagreement : "base: " + base.disagreement;
-  }
-
   /// "time" or "speedup": one value per process, on the log scale.
   void compare_samples(const Subject& base, const Subject& head, const char* metric) {
     const bool is_time = metric == std::string("time");
@@ -167,11 +188,8 @@ class Comparison {
     Candidate candidate;
     candidate.row = rows_.size();
     candidate.delta = row["delta"].get<double>();
-    candidate.state.agree = base.agree && head.agree;
-    candidate.state.disagreement = disagreement(base, head);
-    candidate.state.quick = base_.quick || head_.quick;
-    candidate.state.control_drift = std::max(base.control_drift, head.control_drift);
-    candidate.state.steal = std::max(base.steal, head.steal);
+    candidate.state = worse(base.state, head.state);
+    quick_ = quick_ || candidate.state.quick;
     if (is_time && machine_ != SameMachine::yes && !options_.force_time) {
       const bool unknown = machine_ == SameMachine::unknown;
       set_verdict(row, "INVALID", unknown ? "machine-unknown" : "machines-differ",
@@ -317,7 +335,7 @@ class Comparison {
     if (options_.force_time && machine_ != SameMachine::yes) {
       out.emplace_back("times of different or unknown machines, because of --force-time");
     }
-    if (base_.quick || head_.quick) {
+    if (quick_) {
       out.emplace_back("a quick run shows a direction, no verdict on times");
     }
     return out;
@@ -352,6 +370,7 @@ class Comparison {
   const CompareOptions& options_;
   Side base_, head_;
   SameMachine machine_ = SameMachine::unknown;
+  bool quick_ = false;
   Json rows_ = Json::array();
   std::vector<Candidate> candidates_;
   std::vector<std::string> new_, vanished_;

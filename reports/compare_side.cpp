@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "framework/core/error.h"
+#include "reports/analyse.h"
 #include "reports/google_benchmark.h"
 #include "reports/json_access.h"
 #include "reports/schema.h"
@@ -38,46 +39,26 @@ std::vector<double> rounds_of(const Json& process, const std::string& arm, const
   return seconds;
 }
 
-/// Share of the measured time that other guests took, in the worst process.
-double steal_of(const Json& process) {
-  double measured = 0;
-  for (const Json& round : list(process, "rounds")) {
-    for (const Json& seconds : member(round, "seconds")) {
-      measured += seconds.is_number() ? seconds.get<double>() : 0;
-    }
-  }
-  measured *= number(process, "iterations").value_or(1);
-  return measured > 0 ? number(process, "steal_seconds").value_or(0) / measured : 0;
-}
-
-/// A number, or an object that holds it beside how it was counted.
-std::optional<double> instructions_of(const Json& arm) {
-  const Json& value = member(arm, "instructions");
-  if (value.is_number()) {
-    return value.get<double>();
-  }
-  return number(value, "per_call");
-}
-
-Subject read_arm(const Json& cell, const Json& arm) {
+Subject read_arm(const Json& cell, const Json& arm, const CellState& state) {
   Subject subject;
   subject.workload = text(cell, "workload");
   subject.arm = text(arm, "name");
-  const Json& validity = member(cell, "validity");
-  subject.agree = member(validity, "agree") == true;
-  subject.disagreement = text(validity, "reason");
+  subject.state = state;
   for (const auto& [name, value] : member(arm, "exact").items()) {
     subject.exact[name] = value.is_number() ? std::optional<double>(value.get<double>()) : std::nullopt;
   }
-  subject.instructions = instructions_of(arm);
+  if (const Json& counted = member(arm, "instructions"); counted.is_object()) {
+    subject.counted = true;
+    subject.instructions = number(counted, "value");
+    subject.instruction_set = text(counted, "isa");
+    subject.not_counted = text(counted, "reason");
+  }
   for (const Json& process : list(cell, "processes")) {
     const std::vector<double> seconds = rounds_of(process, subject.arm, subject.workload);
     if (seconds.empty()) {
       continue;  // a child that died early
     }
     subject.log_seconds.push_back(std::log(median(seconds)));
-    subject.control_drift = std::max(subject.control_drift, std::abs(number(process, "control_drift").value_or(0)));
-    subject.steal = std::max(subject.steal, steal_of(process));
     const Json& first = process.at("rounds").front();
     if (subject.arm != "eager" && member(member(first, "seconds"), "eager").is_number()) {
       subject.log_speedups.push_back(process_effect(rounds_of(process, "eager", subject.workload), seconds));
@@ -90,14 +71,14 @@ Side read_run(const Json& run) {
   Side side;
   side.format = "diptych";
   side.environment = member(run, "environment");
-  side.quick = text(member(run, "size"), "name") == "quick";
   side.about = {{"name", text(run, "name")},        {"created", text(run, "created")},
                 {"status", text(run, "status")},    {"size", member(run, "size")},
                 {"seed", member(run, "seed")},      {"numerics", member(run, "numerics")},
                 {"threads", member(run, "threads")}};
   for (const Json& cell : list(run, "cells")) {
+    const CellState state = read_state(cell, run);
     for (const Json& arm : list(cell, "arms")) {
-      side.subjects.push_back(read_arm(cell, arm));
+      side.subjects.push_back(read_arm(cell, arm, state));
     }
   }
   return side;
@@ -143,10 +124,11 @@ void read_benchmark(const Json& benchmark, std::vector<Subject>& subjects) {
     subjects.push_back({});
     found = subjects.end() - 1;
     found->workload = name;
+    found->state.agree = true;
   }
   if (has_failed(benchmark)) {
-    found->agree = false;
-    found->disagreement = "the benchmark reported an error: " + text(benchmark, "error_message");
+    found->state.agree = false;
+    found->state.disagreement = "the benchmark reported an error: " + text(benchmark, "error_message");
     return;
   }
   const std::string unit = benchmark.contains("time_unit") ? text(benchmark, "time_unit") : "ns";
@@ -158,7 +140,9 @@ Side read_benchmarks(const Json& document) {
   Side side;
   side.format = "google-benchmark";
   const Json& context = member(document, "context");
-  side.environment = {{"benchmark", context.is_object() ? context : Json::object()}};
+  side.environment = {{"benchmark", context.is_object() ? context : Json::object()},
+                      {"cpu", {{"model", member(context, "cpu_model")}}},
+                      {"os", {{"kernel", member(context, "kernel")}}}};
   side.about = {{"name", text(context, "executable")}, {"created", text(context, "date")}};
   if (!member(document, "benchmarks").is_array()) {
     throw Error("\"benchmarks\" is no list; is this file Google Benchmark's?");

@@ -7,20 +7,22 @@
 
 #include <nlohmann/json.hpp>
 
+#include "reports/verdict.h"
+
 /// One side of a comparison: what a run file of Diptych or of Google Benchmark says, reduced to independent samples.
 namespace diptych::reports {
 
 /// A workload under an arm; of Google Benchmark's files, a benchmark, whose arm is empty.
 struct Subject {
   std::string workload, arm;
-  bool agree = true;
-  std::string disagreement;
   std::vector<double> log_seconds;   ///< of the median round, one value per process (or repetition)
   std::vector<double> log_speedups;  ///< over eager in the same process; empty for eager itself
   std::map<std::string, std::optional<double>> exact;
+  bool counted = false;                ///< instructions were asked for
   std::optional<double> instructions;  ///< per call
-  double control_drift = 0;
-  double steal = 0;
+  std::string instruction_set;         ///< of the kernels while they were counted
+  std::string not_counted;             ///< why there is no count
+  CellState state;
 
   /// "workload/arm": the name in both formats.
   std::string key() const { return arm.empty() ? workload : workload + "/" + arm; }
@@ -30,7 +32,6 @@ struct Side {
   std::string format;  ///< "diptych" or "google-benchmark"
   nlohmann::json environment = nlohmann::json::object();
   nlohmann::json about;  ///< name, created, status, size: what there is
-  bool quick = false;
   std::vector<Subject> subjects;
 };
 

@@ -25,12 +25,19 @@ std::string label_of(const Json& item, std::size_t index) {
   return named ? found->get<std::string>() : std::to_string(index);
 }
 
-void visit(const Json& value, const std::string& name, std::size_t limit, std::vector<EnvironmentEntry>& out) {
+enum class Labelled { no, yes };
+
+void visit(const Json& value, const std::string& name, std::size_t limit, std::vector<EnvironmentEntry>& out,
+           Labelled in_list = Labelled::no) {
   if (out.size() >= limit) {
     return;
   }
   if (value.is_object()) {
+    const bool says_more = value.size() > 1;
     for (const auto& [key, child] : value.items()) {
+      if (in_list == Labelled::yes && says_more && key == "name") {
+        continue;  // it is the label
+      }
       visit(child, name.empty() ? key : name + "." + key, limit, out);
     }
   } else if (value.is_array() && is_flat(value)) {
@@ -41,7 +48,8 @@ void visit(const Json& value, const std::string& name, std::size_t limit, std::v
     out.push_back({name, joined});
   } else if (value.is_array()) {
     for (std::size_t i = 0; i < value.size(); ++i) {
-      visit(value[i], name + "." + label_of(value[i], i), limit, out);
+      const std::string label = label_of(value[i], i);
+      visit(value[i], name + "." + label, limit, out, label == std::to_string(i) ? Labelled::no : Labelled::yes);
     }
   } else {
     out.push_back({name, scalar(value)});

@@ -68,9 +68,27 @@ std::string shown(const Json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+/// The sections of `side` that the other one has too; a section that it lacks is one difference, not a hundred.
+Json common_sections(const Json& side, const Json& other, const std::string& lacking,
+                     std::vector<FingerprintField>& out) {
+  Json common = Json::object();
+  for (const auto& [name, section] : side.items()) {
+    if (other.contains(name)) {
+      common[name] = section;
+    } else {
+      const bool in_head = lacking == "base";
+      out.push_back({name, name, in_head ? "absent" : "present", in_head ? "present" : "absent", true});
+    }
+  }
+  return common;
+}
+
 }  // namespace
 
-std::vector<FingerprintField> fingerprint_difference(const Json& base, const Json& head) {
+std::vector<FingerprintField> fingerprint_difference(const Json& base_side, const Json& head_side) {
+  std::vector<FingerprintField> out;
+  const Json base = common_sections(base_side, head_side, "head", out);
+  const Json head = common_sections(head_side, base_side, "base", out);
   std::map<std::string, std::pair<std::string, std::string>> fields;
   for (const EnvironmentEntry& entry : flatten_environment(base, most_fields)) {
     fields.try_emplace(entry.name, "absent", "absent").first->second.first = entry.value;
@@ -78,7 +96,6 @@ std::vector<FingerprintField> fingerprint_difference(const Json& base, const Jso
   for (const EnvironmentEntry& entry : flatten_environment(head, most_fields)) {
     fields.try_emplace(entry.name, "absent", "absent").first->second.second = entry.value;
   }
-  std::vector<FingerprintField> out;
   for (const auto& [name, values] : fields) {
     if (values.first != values.second) {
       out.push_back({name.substr(0, name.find('.')), name, values.first, values.second, !is_noise(name)});

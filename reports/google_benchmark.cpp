@@ -28,7 +28,9 @@ Json context_of(const Json& run) {
   return {{"date", text(run, "created")},
           {"host_name", ""},
           {"executable", printable(first)},
-          {"num_cpus", number(measured, "num_cpus").value_or(number(cpu, "threads").value_or(1))},
+          {"num_cpus", static_cast<int>(number(measured, "num_cpus").value_or(number(cpu, "threads").value_or(1)))},
+          {"cpu_model", printable(text(cpu, "model"))},
+          {"kernel", printable(text(member(environment, "os"), "kernel"))},
           {"mhz_per_cpu", number(measured, "mhz_per_cpu").value_or(number(cpu, "current_mhz").value_or(0))},
           {"cpu_scaling_enabled", member(measured, "cpu_scaling_enabled") == true},
           {"caches", list(measured, "caches")},
@@ -88,19 +90,19 @@ Json to_google_benchmark(const Json& run) {
           continue;
         }
         const double nanoseconds = 1e9 * median(seconds);
-        benchmarks.push_back(
-            {{"name", name},
-             {"family_index", family},
-             {"per_family_instance_index", 0},
-             {"run_name", name},
-             {"run_type", "iteration"},
-             {"repetitions", processes.size()},
-             {"repetition_index", repetition++},
-             {"threads", number(run, "threads").value_or(1)},
-             {"iterations", number(process, "iterations").value_or(1) * static_cast<double>(seconds.size())},
-             {"real_time", nanoseconds},
-             {"cpu_time", nanoseconds},
-             {"time_unit", "ns"}});
+        benchmarks.push_back({{"name", name},
+                              {"family_index", family},
+                              {"per_family_instance_index", 0},
+                              {"run_name", name},
+                              {"run_type", "iteration"},
+                              {"repetitions", processes.size()},
+                              {"repetition_index", repetition++},
+                              {"threads", number(run, "threads").value_or(1)},
+                              {"iterations", static_cast<std::int64_t>(number(process, "iterations").value_or(1)) *
+                                                 static_cast<std::int64_t>(seconds.size())},
+                              {"real_time", nanoseconds},
+                              {"cpu_time", nanoseconds},
+                              {"time_unit", "ns"}});
       }
       if (member(member(cell, "validity"), "agree") == false) {
         benchmarks.push_back({{"name", name},

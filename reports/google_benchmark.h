@@ -16,7 +16,8 @@ std::string quote_non_finite(const std::string& text);
 bool is_google_benchmark(const nlohmann::json& document);
 
 /// A run as Google Benchmark writes it: one benchmark "workload/arm", one repetition per process with the median of its
-/// rounds in nanoseconds (a round is no independent repetition). `cpu_time` repeats `real_time`: it isn't measured.
+/// rounds in nanoseconds (a round is no independent repetition). `cpu_time` repeats `real_time`: it isn't measured. The
+/// context also has `cpu_model` and `kernel`, by which two exports from one machine are known.
 nlohmann::json to_google_benchmark(const nlohmann::json& run);
 
 }  // namespace diptych::reports

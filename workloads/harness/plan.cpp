@@ -28,9 +28,12 @@ const std::vector<std::string>& metric_names() {
 std::vector<Launch> launches(const RunPlan& plan) {
   std::vector<Launch> result;
   Rng rng(plan.seed);
-  for (int process = 0; process < plan.size.processes; ++process) {
+  for (int process = 0; process < plan.first_launch + plan.size.processes; ++process) {
     const std::uint64_t seed = rng.next_u64() >> 11U;  // under 2^53: JSON readers keep it exact
-    result.push_back({seed, static_cast<std::size_t>(rng.below(4096))});
+    const Launch launch{seed, static_cast<std::size_t>(rng.below(4096))};
+    if (process >= plan.first_launch) {
+      result.push_back(launch);
+    }
   }
   return result;
 }

@@ -34,6 +34,7 @@ struct RunPlan {
   std::vector<std::string> metrics = {"time"};  ///< of metric_names()
   std::vector<int> pinned;                      ///< CPUs of the measuring processes; empty: all
   Injection injection;
+  int first_launch = 0;               ///< > 0: fresh processes, beyond those of an earlier measurement of the same seed
   double instructions_timeout = 600;  ///< seconds for the counting of one workload
 
   bool measures(std::string_view metric) const;

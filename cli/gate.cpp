@@ -1,0 +1,176 @@
+#include <algorithm>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include "cli/gate_job.h"
+#include "cli/names.h"
+#include "cli/self.h"
+#include "cli/terminal.h"
+#include "cli/verbs.h"
+#include "framework/core/error.h"
+#include "reports/calibration.h"
+#include "reports/gate_views.h"
+#include "reports/json_access.h"
+#include "reports/run_file.h"
+#include "reports/suggest.h"
+#include "reports/text.h"
+
+namespace diptych::cli {
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+std::string today() { return fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr))); }
+
+/// The file that was named, or diptych.toml of this folder if there is one.
+reports::GateConfig read_config(const std::string& named) {
+  const std::string file = named.empty() ? "diptych.toml" : named;
+  if (named.empty() && !fs::exists(file)) {
+    return {};
+  }
+  return reports::parse_gate_config(reports::read_text_file(file), file, today());
+}
+
+std::set<reports::Tier> read_tiers(const std::vector<std::string>& names) {
+  std::set<reports::Tier> tiers;
+  for (const std::string& name : names) {
+    const auto tier = reports::tier_of(name);
+    if (!tier) {
+      throw Error(reports::unknown("metric", name, std::vector<std::string>{"exact", "instructions", "time"}));
+    }
+    tiers.insert(*tier);
+  }
+  return tiers;
+}
+
+/// Whether times may decide, and why.
+void calibrate_setup(reports::GateSetup& setup, const std::string& file, const json& environment) {
+  if (!fs::exists(file)) {
+    setup.time_note =
+        fmt::format("advisory: no calibration ('{}'); `diptych calibrate` takes one", reports::printable(file));
+    return;
+  }
+  const json calibration = reports::parse_json(file, reports::read_text_file(file));
+  const reports::CalibrationMatch match = reports::match_calibration(calibration, environment);
+  setup.time_decides = match.holds;
+  setup.time_note = match.holds ? match.note : "advisory: " + match.note;
+}
+
+/// A folder that is removed at the end, unless it is the user's own.
+class BuildCache {
+ public:
+  explicit BuildCache(const std::string& named) : path_(named), is_temporary_(named.empty()) {
+    if (is_temporary_) {
+      std::string name = (fs::temp_directory_path() / "diptych-gate-XXXXXX").string();
+      if (mkdtemp(name.data()) == nullptr) {
+        throw Error("can't make a folder for builds in " + fs::temp_directory_path().string());
+      }
+      path_ = name;
+    }
+  }
+  ~BuildCache() {
+    if (is_temporary_) {
+      std::error_code ignored;
+      fs::remove_all(path_, ignored);
+    }
+  }
+  BuildCache(const BuildCache&) = delete;
+  BuildCache& operator=(const BuildCache&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  bool is_temporary_;
+};
+
+void write_outcome(const GateOutcome& outcome, const std::string& folder) {
+  const auto write = [&](const char* name, const json& document) {
+    if (!document.is_null()) {
+      reports::write_atomically(folder + "/" + name, reports::to_text(document));
+    }
+  };
+  write("base.json", outcome.base);
+  write("head.json", outcome.head);
+  write("base-again.json", outcome.base_again);
+  write("head-again.json", outcome.head_again);
+  reports::write_atomically(folder + "/gate.md", reports::render_gate_markdown(outcome.gate));
+  reports::write_atomically(folder + "/junit.xml", reports::render_junit(outcome.gate));
+  write("gate.json", outcome.gate);
+}
+
+bool in_github_actions() {
+  const char* value = std::getenv("GITHUB_ACTIONS");
+  return value != nullptr && value == std::string("true");
+}
+
+int run_named(const GateVerbOptions& options) {
+  if (options.base.empty()) {
+    throw Error("gate needs --base: a run file, a program, or a git ref; `diptych gate --help` shows examples");
+  }
+  GateJob job;
+  job.config = read_config(options.config);  // first: a mistake in it costs no measurement
+  job.setup.today = today();
+  InterruptGuard guard;
+  StatusLine status;
+  job.progress = [&](const std::string& what) { status.show(what); };
+  job.stop = &InterruptGuard::stop();
+  const auto chosen = [](const std::vector<std::string>& typed, const std::vector<std::string>& configured) {
+    return typed.empty() ? configured : typed;
+  };
+  const std::vector<std::string> metrics = chosen(options.metrics, job.config.metrics);
+  job.tiers = read_tiers(metrics.empty() ? std::vector<std::string>{"exact", "time"} : metrics);
+  const BuildCache cache(options.build_dir);
+  job.base = resolve_side(options.base, cache.path(), job.progress);
+  job.head = resolve_side(options.head.empty() ? own_program() : options.head, cache.path(), job.progress);
+  job.setup.base = job.base.name;
+  job.setup.head = job.head.name;
+  job.plan = gate_plan(job.tiers, options.seed);
+  const std::vector<std::string> workloads = chosen(options.workloads, job.config.workloads);
+  job.plan.workloads = workloads.empty() ? std::vector<std::string>{} : resolve_workloads(workloads);
+  const std::vector<std::string> arms = chosen(options.arms, job.config.arms);
+  job.plan.arms = arms.empty() ? arms : resolve_arms(arms);
+  if (job.tiers.contains(reports::Tier::time)) {
+    calibrate_setup(job.setup, options.calibration, job.head.environment());
+  }
+  const std::string folder = make_output_folder(options.out, "gate");
+  const GateOutcome outcome = run_gate(std::move(job));
+  status.clear();
+  write_outcome(outcome, folder);
+  fmt::print("{}\n", reports::render_gate(outcome.gate, {wants_colour(), terminal_width()}));
+  if (options.annotations || in_github_actions()) {
+    fmt::print("{}", reports::render_annotations(outcome.gate));
+  }
+  fmt::print("{}/\n  gate.md  junit.xml  gate.json\n", reports::printable(folder));
+  if (outcome.interrupted) {
+    fmt::print(stderr, "diptych: interrupted; what was measured until then is kept, and is no verdict\n");
+    return kInterrupted;
+  }
+  return outcome.gate["exit_code"].get<int>();
+}
+
+}  // namespace
+
+workloads::RunPlan gate_plan(const std::set<reports::Tier>& tiers, std::uint64_t seed) {
+  workloads::RunPlan plan;
+  plan.seed = seed;
+  plan.metrics.clear();
+  for (const reports::Tier tier : tiers) {
+    plan.metrics.emplace_back(reports::tier_name(tier));
+  }
+  const auto& sizes = workloads::run_sizes();
+  plan.size = *std::find_if(sizes.begin(), sizes.end(), [](const auto& size) { return size.name == "gate"; });
+  if (!tiers.contains(reports::Tier::time)) {
+    plan.size.processes = 1;  // what is counted is the same in every process
+  }
+  return plan;
+}
+
+int gate(const GateVerbOptions& options) { return options.self_test ? gate_self_test(options) : run_named(options); }
+
+}  // namespace diptych::cli

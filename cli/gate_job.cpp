@@ -1,0 +1,247 @@
+#include "cli/gate_job.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "cli/git_build.h"
+#include "cli/measurements.h"
+#include "framework/core/error.h"
+#include "reports/compare_views.h"
+#include "reports/json_access.h"
+#include "reports/suggest.h"
+#include "reports/text.h"
+#include "workloads/arms/arm.h"
+
+namespace diptych::cli {
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+bool is_program(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string start(4, '\0');
+  file.read(start.data(), 4);
+  return (start ==
+              "\x7f"
+              "ELF" ||
+          start.starts_with("#!")) &&
+         access(path.c_str(), X_OK) == 0;
+}
+
+/// The workloads and arms of the plan that the program has; all of its defaults where the plan names none.
+InterleavedSide side_of(const GateSide& side, const workloads::RunPlan& plan) {
+  InterleavedSide out;
+  out.program = &*side.program;
+  out.plan = plan;
+  if (plan.workloads.empty()) {
+    out.plan.workloads = side.program->default_workloads;
+  }
+  if (plan.arms.empty()) {
+    out.plan.arms = side.program->default_arms;
+  }
+  const std::vector<std::string>& known = side.program->workloads;
+  std::erase_if(out.plan.workloads,
+                [&](const std::string& name) { return std::find(known.begin(), known.end(), name) == known.end(); });
+  // An arm of the user's own making (a set of passes) stands in no list.
+  std::erase_if(out.plan.arms, [&](const std::string& name) {
+    const auto& listed = workloads::all_arms();
+    const bool has_name =
+        std::find(side.program->arms.begin(), side.program->arms.end(), name) != side.program->arms.end();
+    return !has_name && std::any_of(listed.begin(), listed.end(), [&](const auto& arm) { return arm.name == name; });
+  });
+  return out;
+}
+
+/// Names that neither program knows are mistakes, not cells that vanished.
+void check_names(const GateJob& job) {
+  for (const std::string& name : job.plan.workloads) {
+    bool known = false;
+    std::vector<std::string> all;
+    for (const GateSide* side : {&job.base, &job.head}) {
+      if (side->program) {
+        all.insert(all.end(), side->program->workloads.begin(), side->program->workloads.end());
+      }
+    }
+    known = std::find(all.begin(), all.end(), name) != all.end();
+    if (!known && !all.empty()) {
+      throw Error(reports::unknown("workload", name, all));
+    }
+  }
+}
+
+/// Of a run file, what the gate was asked for.
+json selected(json run, const std::vector<std::string>& names, const std::vector<std::string>& arms) {
+  if (!run.contains("cells")) {
+    return run;
+  }
+  const auto keep = [](json& items, const char* key, const std::vector<std::string>& wanted) {
+    json kept = json::array();
+    for (const json& item : items) {
+      if (wanted.empty() || std::find(wanted.begin(), wanted.end(), item[key].get<std::string>()) != wanted.end()) {
+        kept.push_back(item);
+      }
+    }
+    items = std::move(kept);
+  };
+  keep(run["cells"], "workload", names);
+  for (json& cell : run["cells"]) {
+    keep(cell["arms"], "name", arms);
+  }
+  return run;
+}
+
+class Gate {
+ public:
+  explicit Gate(GateJob job) : job_(std::move(job)) {}
+
+  GateOutcome run() {
+    check_names(job_);
+    if (job_.skip_unchanged && same_build()) {
+      job_.setup.unchanged = true;
+      job_.setup.unchanged_note =
+          "unchanged: base and head are the same binary with the same libraries; nothing was measured";
+      outcome_.gate = reports::judge_gate(json::object(), nullptr, job_.config, job_.setup);
+      return std::move(outcome_);
+    }
+    job_.setup.time_decides = job_.setup.time_decides && interleaved();
+    if (!interleaved() && job_.tiers.contains(reports::Tier::time)) {
+      job_.setup.time_note = "advisory: the sides were measured apart, not interleaved";
+    }
+    auto [base, head] = measure(workloads_to_screen(), 0, "screening");
+    const json screen = compare(base, head);
+    json confirm;
+    const std::vector<std::string> flagged = flagged_workloads(screen);
+    if (!flagged.empty() && !outcome_.interrupted && (job_.base.program || job_.head.program)) {
+      auto [base_again, head_again] = measure(flagged, job_.plan.size.processes, "confirming");
+      confirm = compare(base_again, head_again);
+      outcome_.base_again = std::move(base_again);
+      outcome_.head_again = std::move(head_again);
+    }
+    outcome_.gate = reports::judge_gate(screen, confirm, job_.config, job_.setup);
+    outcome_.base = std::move(base);
+    outcome_.head = std::move(head);
+    return std::move(outcome_);
+  }
+
+ private:
+  bool interleaved() const { return job_.base.program && job_.head.program; }
+
+  bool same_build() const {
+    if (!interleaved()) {
+      return false;
+    }
+    const json& a = reports::member(job_.base.environment(), "build");
+    const json& b = reports::member(job_.head.environment(), "build");
+    const auto same = [&](const char* key) {
+      const json& value = reports::member(a, key);
+      return !value.is_null() && value == reports::member(b, key);
+    };
+    return same("sha256") && same("shared_libraries");
+  }
+
+  /// Beside a file: what the file has, and what is in the program's default set without being in the file, so that a
+  /// new workload doesn't stay unseen. Empty: the programs' default sets.
+  std::vector<std::string> workloads_to_screen() const {
+    std::vector<std::string> names = job_.plan.workloads;
+    const GateSide& measured = job_.base.program ? job_.base : job_.head;
+    const GateSide& file = job_.base.program ? job_.head : job_.base;
+    if (!names.empty() || interleaved() || !measured.program) {
+      return names;
+    }
+    names = measured.program->default_workloads;
+    for (const json& cell : reports::list(file.run, "cells")) {
+      const std::string name = reports::text(cell, "workload");
+      if (std::find(names.begin(), names.end(), name) == names.end()) {
+        names.push_back(name);
+      }
+    }
+    return names;
+  }
+
+  std::pair<json, json> measure(const std::vector<std::string>& names, int first_launch, const std::string& stage) {
+    workloads::RunPlan plan = job_.plan;
+    plan.workloads = names;
+    std::vector<InterleavedSide> sides;
+    for (const GateSide* side : {&job_.base, &job_.head}) {
+      if (side->program) {
+        plan.injection = side == &job_.head ? job_.injection : workloads::Injection{};
+        sides.push_back(side_of(*side, plan));
+      }
+    }
+    std::vector<json> runs;
+    if (!sides.empty()) {
+      runs = measure_interleaved(
+          sides, first_launch, [&](const std::string& what) { job_.progress(stage + ": " + what); }, job_.stop);
+    }
+    outcome_.interrupted = outcome_.interrupted || (job_.stop != nullptr && job_.stop->load());
+    std::pair<json, json> result;
+    std::size_t next = 0;
+    result.first = job_.base.program ? std::move(runs[next++]) : selected(job_.base.run, names, plan.arms);
+    result.second = job_.head.program ? std::move(runs[next++]) : selected(job_.head.run, names, plan.arms);
+    return result;
+  }
+
+  json compare(const json& base, const json& head) const {
+    reports::CompareOptions options;
+    options.interleaved = interleaved();
+    options.alpha = job_.config.alpha;
+    options.tiers = job_.tiers;
+    options.delta = [this](const std::string& workload, const std::string& arm, const std::string& metric,
+                           reports::Tier tier) { return job_.config.delta_of(workload, arm, metric, tier); };
+    return reports::compare_runs(base, head, options);
+  }
+
+  std::vector<std::string> flagged_workloads(const json& screen) const {
+    std::vector<std::string> names;
+    for (const json& row : screen["rows"]) {
+      const std::string name = reports::text(row, "workload");
+      if (reports::needs_confirmation(row, job_.config, job_.setup) &&
+          std::find(names.begin(), names.end(), name) == names.end()) {
+        names.push_back(name);
+      }
+    }
+    return names;
+  }
+
+  GateJob job_;
+  GateOutcome outcome_;
+};
+
+}  // namespace
+
+const json& GateSide::environment() const {
+  return program ? program->environment : reports::member(run, "environment");
+}
+
+GateSide resolve_side(const std::string& text, const std::string& build_cache,
+                      const std::function<void(const std::string&)>& progress) {
+  GateSide side;
+  side.name = text;
+  const fs::path path = text;
+  if (fs::is_regular_file(path) && is_program(path)) {
+    side.program = describe_program(fs::absolute(path).string());
+    return side;
+  }
+  if (fs::exists(path / "run.json") || fs::is_regular_file(path)) {
+    side.run = load_measurements(text);
+    return side;
+  }
+  const auto revision = resolve_ref(text);
+  if (!revision) {
+    throw Error(fmt::format("'{}' is neither a run file, a program, nor a git ref of this repository{}",
+                            reports::printable(text), fs::exists(path) ? " (it exists, but holds no run.json)" : ""));
+  }
+  side.name = text == *revision ? text : fmt::format("{} ({})", text, revision->substr(0, 12));
+  progress(fmt::format("building {}", reports::printable(side.name)));
+  side.program = describe_program(build_revision(*revision, build_cache));
+  return side;
+}
+
+GateOutcome run_gate(GateJob job) { return Gate(std::move(job)).run(); }
+
+}  // namespace diptych::cli

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/interleaved.h"
+#include "reports/gate.h"
+
+/// A gate's work without its arguments and files: two sides, screened, confirmed, judged.
+namespace diptych::cli {
+
+/// A side of the gate: a run that was measured before, or a program that measures now.
+struct GateSide {
+  std::string name;  ///< as given
+  nlohmann::json run;
+  std::optional<Measurable> program;
+
+  const nlohmann::json& environment() const;
+};
+
+/// `text` is a run file or its folder, a program, or a git ref, which is built into `build_cache`. Throws Error.
+GateSide resolve_side(const std::string& text, const std::string& build_cache,
+                      const std::function<void(const std::string&)>& progress);
+
+struct GateJob {
+  GateSide base, head;
+  workloads::RunPlan plan;         ///< size, seed; workloads and arms: empty for the programs' defaults
+  workloads::Injection injection;  ///< into the head, for the self-test
+  reports::GateConfig config;
+  reports::GateSetup setup;
+  std::set<reports::Tier> tiers;
+  bool skip_unchanged = true;
+  std::function<void(const std::string&)> progress;
+  const std::atomic<bool>* stop = nullptr;
+};
+
+struct GateOutcome {
+  nlohmann::json gate;
+  nlohmann::json base, head;              ///< the screened runs
+  nlohmann::json base_again, head_again;  ///< null where nothing was measured again
+  bool interrupted = false;
+};
+GateOutcome run_gate(GateJob job);
+
+}  // namespace diptych::cli

@@ -1,0 +1,154 @@
+#include "reports/calibration.h"
+
+#include <cmath>
+#include <map>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "framework/core/error.h"
+#include "reports/compare_side.h"
+#include "reports/compare_views.h"
+#include "reports/fingerprint.h"
+#include "reports/format.h"
+#include "reports/json_access.h"
+#include "reports/statistics.h"
+#include "reports/text.h"
+
+namespace diptych::reports {
+namespace {
+
+std::string version_of(const Json& environment) { return text(member(environment, "build"), "version"); }
+
+/// Before 1.0 the minor version is the one that may change what is measured.
+std::string major_of(const std::string& version) {
+  const std::size_t dot = version.find('.');
+  const bool early = version.starts_with("0.");
+  return version.substr(0, early ? version.find('.', dot + 1) : dot);
+}
+
+Json effects_of(const Json& base, const Json& head) {
+  const Side a = read_side(base);
+  const Side b = read_side(head);
+  Json effects = Json::object();
+  for (const Subject& subject : a.subjects) {
+    const auto other = std::ranges::find(b.subjects, subject.key(), &Subject::key);
+    if (other == b.subjects.end()) {
+      continue;
+    }
+    Json& values = effects[subject.key()] = Json::array();
+    for (std::size_t i = 0; i < std::min(subject.log_seconds.size(), other->log_seconds.size()); ++i) {
+      values.push_back(other->log_seconds[i] - subject.log_seconds[i]);
+    }
+  }
+  return effects;
+}
+
+struct CellSummary {
+  std::vector<double> detectable;
+  int alarms = 0;
+};
+
+Json summarise(const Json& runs) {
+  int alarms = 0;
+  int undecided = 0;
+  int screen_alarms = 0;
+  std::map<std::string, CellSummary> cells;
+  for (const Json& run : runs) {
+    const double code = number(run, "exit_code").value_or(3);
+    undecided += code == 3 ? 1 : 0;
+    alarms += code == 2 ? 1 : 0;
+    screen_alarms += number(run, "flagged").value_or(0) > 0 ? 1 : 0;
+    for (const Json& row : list(run, "rows")) {
+      CellSummary& cell = cells[text(row, "cell")];
+      if (const auto value = number(row, "detectable")) {
+        cell.detectable.push_back(*value);
+      }
+      cell.alarms += text(row, "verdict") == "REGRESSED" ? 1 : 0;
+    }
+  }
+  const int told = static_cast<int>(runs.size()) - undecided;
+  const RateBound bound = clopper_pearson(alarms, told);
+  Json table = Json::array();
+  for (const auto& [name, cell] : cells) {
+    table.push_back({{"cell", name},
+                     {"detectable", cell.detectable.empty() ? Json() : Json(median(cell.detectable))},
+                     {"alarms", cell.alarms}});
+  }
+  return {{"runs", runs.size()},      {"alarms", alarms},   {"screen_alarms", screen_alarms},
+          {"cannot_tell", undecided}, {"rate", bound.rate}, {"upper_95", bound.upper},
+          {"cells", std::move(table)}};
+}
+
+}  // namespace
+
+Json new_calibration(const Json& environment, const Json& design) {
+  return {{"schema", calibration_schema_id},
+          {"environment", environment},
+          {"design", design},
+          {"runs", Json::array()},
+          {"summary", summarise(Json::array())}};
+}
+
+void add_calibration_run(Json& calibration, const Json& base, const Json& head, const Json& gate) {
+  Json rows = Json::array();
+  for (const Json& row : list(gate, "rows")) {
+    if (text(row, "tier") == "time") {
+      rows.push_back({{"cell", row_subject(row)},
+                      {"verdict", member(row, "verdict")},
+                      {"screened", member(row, "screened")},
+                      {"detectable", member(row, "detectable")}});
+    }
+  }
+  calibration["runs"].push_back({{"created", member(base, "created")},
+                                 {"seed", member(base, "seed")},
+                                 {"verdict", member(gate, "verdict")},
+                                 {"reason", member(gate, "reason")},
+                                 {"exit_code", member(gate, "exit_code")},
+                                 {"flagged", member(member(gate, "stages"), "flagged")},
+                                 {"rows", std::move(rows)},
+                                 {"log_ratios", effects_of(base, head)}});
+  calibration["summary"] = summarise(calibration["runs"]);
+}
+
+void check_calibration(const Json& calibration) {
+  const std::string schema = text(calibration, "schema");
+  if (schema != calibration_schema_id) {
+    throw Error(fmt::format("schema is \"{}\", not a calibration; expected \"{}\", which `diptych calibrate` writes",
+                            shorten(printable(schema), 60), calibration_schema_id));
+  }
+  if (!member(calibration, "runs").is_array() || !member(calibration, "environment").is_object() ||
+      !member(calibration, "design").is_object()) {
+    throw Error(
+        "the calibration lacks \"runs\", \"environment\" or \"design\"; take it again with `diptych calibrate`");
+  }
+}
+
+CalibrationMatch match_calibration(const Json& calibration, const Json& environment) {
+  check_calibration(calibration);
+  const MachineComparison machine = compare_machines(member(calibration, "environment"), environment);
+  if (machine.same != SameMachine::yes) {
+    return {false, machine.differences.empty()
+                       ? "the calibration doesn't say which machine it is of"
+                       : "the calibration is of another machine (" + machine.differences.front() + ")"};
+  }
+  const std::string then = version_of(member(calibration, "environment"));
+  const std::string now = version_of(environment);
+  if (major_of(then) != major_of(now)) {
+    return {false, fmt::format("the calibration is of version {}, this is {}", then, now)};
+  }
+  const Json summary = summarise(member(calibration, "runs"));  // not what the file says of itself
+  const double upper = summary["upper_95"].get<double>();
+  const std::string said = fmt::format("{} A/A runs, {} false alarms: rate at most {} (95 %)",
+                                       summary["runs"].get<int>() - summary["cannot_tell"].get<int>(),
+                                       summary["alarms"].get<int>(), format_percent(upper));
+  if (upper > calibration_bound) {
+    return {false,
+            fmt::format(
+                "the calibration bounds too little: {}; {} is asked for, add runs with `diptych calibrate --append`",
+                said, format_percent(calibration_bound))};
+  }
+  return {true, "calibrated: " + said};
+}
+
+}  // namespace diptych::reports
