@@ -278,11 +278,13 @@ void analyse(nlohmann::json& run) {
     }
     cell["comparisons"] = Json::array();
     cell["rungs"] = state.agree ? ladder(cell, processes) : Json::array();
-    cell["ladder"] = state.agree ? ladder_of(cell) : Json();
   }
   decide_all(pending);
   for (Pending& one : pending) {
     run["cells"][one.cell]["comparisons"].push_back(std::move(one.comparison));
+  }
+  for (Json& cell : run["cells"]) {  // takes the break-evens from the comparisons
+    cell["ladder"] = member(member(cell, "validity"), "agree") == true ? ladder_of(cell) : Json();
   }
 }
 
