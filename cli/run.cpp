@@ -88,10 +88,10 @@ class Run {
       write_artifacts();
     }
     write_views();
+    show(result);
     if (!options_.json.empty()) {
       reports::write_atomically(options_.json, reports::to_text(run_));
     }
-    show(result);
     return result.interrupted ? kInterrupted : complete && all_valid() ? kSuccess : kFailure;
   }
 

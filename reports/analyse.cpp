@@ -14,8 +14,10 @@
 #include "reports/format.h"
 #include "reports/json_access.h"
 #include "reports/ladder.h"
+#include "reports/roofline.h"
 #include "reports/text.h"
 #include "reports/verdict.h"
+#include "reports/warmup.h"
 
 namespace diptych::reports {
 namespace {
@@ -267,6 +269,7 @@ void analyse(nlohmann::json& run) {
     bool has_base = false;
     for (Json& arm : cell["arms"]) {
       fill_arm(arm, processes);
+      arm["warmup"] = warmup_of(cell, text(arm, "name"));
       has_base = has_base || text(arm, "name") == base_name;
     }
     for (const Json& arm : cell["arms"]) {
@@ -283,8 +286,9 @@ void analyse(nlohmann::json& run) {
   for (Pending& one : pending) {
     run["cells"][one.cell]["comparisons"].push_back(std::move(one.comparison));
   }
-  for (Json& cell : run["cells"]) {  // takes the break-evens from the comparisons
-    cell["ladder"] = member(member(cell, "validity"), "agree") == true ? ladder_of(cell) : Json();
+  for (Json& cell : run["cells"]) {  // they look into the comparisons
+    cell["ladder"] = ladder_of(cell);
+    cell["limits"] = limits_of(cell);
   }
 }
 

@@ -5,10 +5,10 @@
 namespace diptych::reports {
 
 /// Fills the computed part of every cell from its raw part (`processes`, `validity`, the run's `size` and `seed`): each
-/// arm's `seconds`, `first_call_seconds`, `worst_call_seconds`, `compile_seconds`; the cell's `comparisons` of "eager"
-/// with every other arm, each with its `evidence` (evidence.h); and its `rungs`, from each arm to the next one of the
-/// ladder. Definitions: statistics.h. Idempotent. Throws Error, naming cell, process and round, for times that are
-/// missing, zero, negative or not finite.
+/// arm's `seconds`, `first_call_seconds`, `worst_call_seconds`, `compile_seconds`, `warmup` (warmup.h); the cell's
+/// `comparisons` of "eager" with every other arm, each with its `evidence` (evidence.h); and its `rungs`, from each arm
+/// to the next one of the ladder. Definitions: statistics.h. Idempotent. Throws Error, naming cell, process and round,
+/// for times that are missing, zero, negative or not finite.
 ///
 /// Verdicts, the first that applies:
 ///   INVALID       arms-disagree | empty

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "reports/json_access.h"
+#include "reports/ladder_split.h"
 #include "reports/statistics.h"
 #include "reports/summary.h"
 
@@ -27,6 +28,7 @@ class Savings {
   }
 
   std::size_t processes() const { return base_.size(); }
+  double unit() const { return unit_; }
 
   /// One value per process.
   std::vector<double> between(const std::string& from, const std::string& to) const {
@@ -139,8 +141,6 @@ Json cause_of(const Json& cell, const Json& to) {
 Json rung_json(const Json& cell, const Savings& savings, const Json& from, const Json& to, const Json& gap) {
   const std::string name = text(to, "name");
   const Estimate saved = mean_interval(savings.between(text(from, "name"), name));
-  // Arms are only timed after they agreed on every bit.
-  const bool agree = member(member(cell, "validity"), "agree") == true;
   return {{"name", rung_name(to)},
           {"from", text(from, "name")},
           {"to", name},
@@ -149,7 +149,7 @@ Json rung_json(const Json& cell, const Savings& savings, const Json& from, const
           {"saved_seconds", to_json(saved)},
           {"share", gap.is_null() ? Json() : Json(saved.value / gap.get<double>())},
           {"by_place", by_place(cell, savings, from, to, gap)},
-          {"ulp", agree ? Json(0) : Json()},
+          {"ulp", 0},  // arms are only timed after they agreed on every bit
           {"seconds", member(to, "seconds")},
           {"compile_seconds", member(to, "compile_seconds")},
           {"break_even", break_even_of(cell, name)},
@@ -165,7 +165,7 @@ nlohmann::json ladder_of(const nlohmann::json& cell) {
       steps.push_back(&arm);
     }
   }
-  if (steps.size() < 2) {
+  if (steps.size() < 2 || member(member(cell, "validity"), "agree") != true) {
     return nullptr;
   }
   const Savings savings(cell, text(*steps.front(), "name"));
@@ -187,7 +187,9 @@ nlohmann::json ladder_of(const nlohmann::json& cell) {
     std::transform(left.begin(), left.end(), saved.begin(), left.begin(), std::minus<>());
   }
   const Estimate residual = mean_interval(left);
-  return {{"order", order},
+  const bool from_eager = order[0] == "eager" && order[1] == "replay";
+  return {{"split", from_eager ? split_of(cell, savings.between("eager", "replay"), savings.unit()) : Json()},
+          {"order", order},
           {"base_seconds", member(*steps.front(), "seconds")},
           {"gap_seconds", to_json(gap)},
           {"rungs", rungs},

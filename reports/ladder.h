@@ -5,8 +5,8 @@
 /// The ladder of a cell: arms that differ in one cause each, measured in the same rounds. Pure functions of run.json.
 namespace diptych::reports {
 
-/// The cell's `ladder` from its raw part, `comparisons` and `rungs`; null with fewer than two arms in the ladder or without
-/// rounds.
+/// The cell's `ladder` from its raw part, `comparisons` and `rungs`; null with fewer than two arms in the ladder or
+/// without rounds.
 ///
 /// Round j of process i gives the saving of a rung, t_from,j - t_to,j; a process gives the median over its rounds, as a
 /// fraction of its median of the first arm, in units of that arm's mean time: a process that runs faster than the next

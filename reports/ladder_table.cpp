@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "reports/json_access.h"
+#include "reports/roofline.h"
 #include "reports/summary.h"
 #include "reports/text.h"
 
@@ -61,7 +62,8 @@ double highest_level(const Json& ladder, double base) {
   return most;
 }
 
-std::vector<Row> rows_of(const Json& ladder) {
+std::vector<Row> rows_of(const Json& cell) {
+  const Json& ladder = member(cell, "ladder");
   const auto base = estimate(member(ladder, "base_seconds"));
   const double start = base ? base->value : 0;
   const double most = std::max(highest_level(ladder, start), 1e-12);
@@ -76,8 +78,10 @@ std::vector<Row> rows_of(const Json& ladder) {
     }
     rows.push_back(std::move(row));
   };
-  add({"rung", "", "time", "saves", "share", "result", "compile", "break-even", "planned peak"}, "by place");
-  add({printable(first), bar(0, start, most, '='), time_text(member(ladder, "base_seconds")), "", "", "", "", "", ""},
+  add({"rung", "", "time", "saves", "share", "result", "compile", "break-even", "planned peak", "of limit"},
+      "by place");
+  add({printable(first), bar(0, start, most, '='), time_text(member(ladder, "base_seconds")), "", "", "", "", "", "",
+       limit_text(cell, first)},
       "");
   double level = start;
   for (const Json& rung : list(ladder, "rungs")) {
@@ -87,15 +91,13 @@ std::vector<Row> rows_of(const Json& ladder) {
     add({shorten(printable(text(rung, "name")), 20), bar(level, next, most, next <= level ? '#' : '+'),
          time_text(member(rung, "seconds")), saved_text(member(rung, "saved_seconds")), share_text(rung, "share"),
          ulp_text(rung), time_text(member(rung, "compile_seconds")), break_even_text(rung),
-         peak ? format_bytes(*peak) : "-"},
+         peak ? format_bytes(*peak) : "-", limit_text(cell, text(rung, "to"))},
         place_text(rung, Glyphs::ascii));
     level = next;
   }
-  add({"residual", "", "", saved_text(member(ladder, "residual_seconds")), share_text(ladder, "residual_share"), "", "",
-       "", ""},
-      "");
-  add({"whole gap", "", "", saved_text(member(ladder, "gap_seconds")), number(ladder, "residual_share") ? "100 %" : "-",
-       "", "", "", ""},
+  add({"residual", "", "", saved_text(member(ladder, "residual_seconds")), share_text(ladder, "residual_share")}, "");
+  add({"whole gap", "", "", saved_text(member(ladder, "gap_seconds")),
+       number(ladder, "residual_share") ? "100 %" : "-"},
       "");
   return rows;
 }
@@ -201,6 +203,52 @@ std::string markdown_ladder(const Json& ladder) {
                            time(member(ladder, "residual_seconds")), share_text(ladder, "residual_share"));
 }
 
+std::string split_sentence(const Json& split, Glyphs glyphs) {
+  if (const std::string reason = text(split, "reason"); !reason.empty()) {
+    return "No split of eager's time by op: " + reason + ".";
+  }
+  const auto explained = estimate(member(split, "explained_seconds"));
+  const auto rung = estimate(member(split, "rung_seconds"));
+  const auto residual = estimate(member(split, "residual_seconds"));
+  if (!explained || !rung || !residual) {
+    return "";
+  }
+  const Json& within = member(split, "within");
+  const char* judged = within == true          ? ", within its interval"
+                       : within != false       ? ""
+                       : residual->excludes(0) ? ", outside its interval"
+                                               : ", outside its interval, with a residual that may be zero";
+  return fmt::format(
+      "Measured alone, what eager does besides kernels explains {} of the {} that replay saves{}; residual {}.",
+      format_seconds(explained->value, glyphs), format_seconds(*rung, glyphs), judged,
+      format_seconds(*residual, glyphs));
+}
+
+namespace {
+
+constexpr std::size_t kTopOps = 6;
+
+std::string split_table(const Json& split, int width) {
+  std::vector<Row> rows = {{"eager, by op", "calls", "dispatch", "inference", "allocation", "tape", "kernel"}};
+  const auto plain = [](const Json& object, const char* key) { return format_seconds(number(object, key)); };
+  for (const Json& kind : list(split, "kinds")) {
+    if (rows.size() <= kTopOps) {
+      rows.push_back({shorten(printable(text(kind, "op")), 24), format_count(number(kind, "calls").value_or(0)),
+                      plain(kind, "dispatch_seconds"), plain(kind, "inference_seconds"),
+                      plain(kind, "allocation_seconds"), "", plain(kind, "kernel_seconds")});
+    }
+  }
+  Row total = {"all ops", ""};
+  for (const char* part :
+       {"dispatch_seconds", "inference_seconds", "allocation_seconds", "tape_seconds", "kernel_seconds"}) {
+    total.push_back(time_text(member(split, part)));
+  }
+  rows.push_back(total);
+  return aligned(rows, width);
+}
+
+}  // namespace
+
 std::string render_ladder(const nlohmann::json& run, const TableOptions& options) {
   std::string out = shorten(printable(setup_line(run)), options.width) + "\n";
   if (const std::string warning = caution(run); !warning.empty()) {
@@ -214,11 +262,19 @@ std::string render_ladder(const nlohmann::json& run, const TableOptions& options
       out += fmt::format("  no ladder: {}\n", printable(reason.empty() ? "nothing was measured" : reason));
       continue;
     }
-    out += table_of(rows_of(ladder), options.width);
+    out += table_of(rows_of(cell), options.width);
     out += fmt::format("\nOrder: {}; each adds one cause, all are timed in the same rounds.\n",
                        printable(ladder_order(ladder)));
     for (const Json& rung : list(ladder, "rungs")) {
       out += fmt::format("  {:<10} {}\n", printable(text(rung, "name")), printable(text(rung, "cause")));
+    }
+    if (const std::string limit = limit_sentence(cell, Glyphs::ascii); !limit.empty()) {
+      out += "\n" + printable(limit) + "\n";
+    }
+    const Json& split = member(ladder, "split");
+    if (const std::string sentence = split_sentence(split, Glyphs::ascii); !sentence.empty()) {
+      out +=
+          "\n" + (text(split, "reason").empty() ? split_table(split, options.width) : "") + printable(sentence) + "\n";
     }
   }
   return out;

@@ -83,6 +83,8 @@ std::string ladders(const Json& run) {
       continue;
     }
     out += fmt::format("\n### {}\n\n{}", cell_name(cell), markdown_ladder(member(cell, "ladder")));
+    const std::string sentence = split_sentence(member(member(cell, "ladder"), "split"), Glyphs::typographic);
+    out += sentence.empty() ? "" : "\n" + escape_markdown(sentence) + "\n";
   }
   return out.empty() ? "" : "\n## The ladder\n" + out;
 }

@@ -31,6 +31,7 @@ class Backward {
 
   BackwardResult run(std::span<const Tensor> outputs, std::span<const TapeEdge> targets,
                      std::span<const Tensor> cotangents) {
+    const trace::Zone zone(&kBackward);
     collect(outputs, targets);
     for (const Tensor& cotangent : cotangents) {
       outer_ = outer_ || (cotangent.defined() && cotangent.requires_grad());
@@ -98,7 +99,6 @@ class Backward {
 
   std::vector<Tensor> propagate(std::span<const Tensor> outputs, std::span<const TapeEdge> targets,
                                 std::span<const Tensor> cotangents, bool release) {
-    const trace::Zone zone(&kBackward);
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       const TensorBody& body = *outputs[i].body();
       if (find(body.tape.get()) != nullptr) {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include <gmock/gmock.h>
@@ -154,6 +155,10 @@ TEST(Verdict, ANoisyMachineContaminates) {
   EXPECT_EQ(verdict(analysed(unknown)), "FASTER interval-excludes-1");
 }
 
+Json load_of(const Json& cpus, const Json& others) {
+  return {{"before", 1.0}, {"after", 1.1}, {"cpus", cpus}, {"others_cpu", others}};
+}
+
 TEST(Verdict, OthersLoadContaminatesInTheMedianProcess) {
   const auto loaded = [](std::size_t processes, const Json& load) {
     Json run = two_arms(1e-3, 5e-4);
@@ -161,18 +166,17 @@ TEST(Verdict, OthersLoadContaminatesInTheMedianProcess) {
       run["cells"][0]["processes"][p]["load"] = load;
     }
     for (std::size_t p = processes; p < 8; ++p) {
-      run["cells"][0]["processes"][p]["load"] = {{"cpus", 2}, {"others_cpu", 0.02}};
+      run["cells"][0]["processes"][p]["load"] = load_of(2, 0.02);
     }
     run = analysed(run);
     EXPECT_THAT(validate(run), IsEmpty());
     return verdict(run);
   };
-  const Json busy = {{"before", 1.0}, {"after", 1.1}, {"cpus", 2}, {"others_cpu", 0.9}};
-  EXPECT_EQ(loaded(8, busy), "CONTAMINATED load");
-  EXPECT_EQ(loaded(2, busy), "FASTER interval-excludes-1");
-  EXPECT_EQ(loaded(8, {{"cpus", 16}, {"others_cpu", 0.9}}), "FASTER interval-excludes-1");
-  EXPECT_EQ(loaded(8, {{"cpus", nullptr}, {"others_cpu", 0.9}}), "FASTER interval-excludes-1");
-  EXPECT_EQ(loaded(8, nullptr), "FASTER interval-excludes-1");
+  EXPECT_EQ(loaded(8, load_of(2, 0.9)), "CONTAMINATED load");
+  EXPECT_EQ(loaded(2, load_of(2, 0.9)), "FASTER interval-excludes-1");
+  EXPECT_EQ(loaded(8, load_of(16, 0.9)), "FASTER interval-excludes-1");
+  EXPECT_EQ(loaded(8, load_of(nullptr, 0.9)), "FASTER interval-excludes-1");
+  EXPECT_EQ(loaded(8, load_of(2, nullptr)), "FASTER interval-excludes-1");
 }
 
 // Forty cells of equal arms: some t interval excludes 1 by chance, and none of them may be called faster.
@@ -191,6 +195,22 @@ TEST(Verdict, HolmProtectsTheWholeRun) {
   }
   EXPECT_GT(held_back, 0) << "the data holds a chance finding, or this test says nothing";
   EXPECT_EQ(run["cells"][40]["comparisons"][0]["verdict"]["verdict"], "FASTER");
+}
+
+TEST(Warmup, IsFilledWhereTheFirstCallsWereRecorded) {
+  Json run = two_arms(1e-3, 5e-4);
+  for (Json& process : run["cells"][0]["processes"]) {
+    std::vector<double> calls(64, 5e-4);
+    std::fill(calls.begin(), calls.begin() + 20, 8e-4);
+    process["arms"][1]["warmup_seconds"] = calls;
+  }
+  run = analysed(run);
+  EXPECT_THAT(validate(run), IsEmpty());
+  EXPECT_TRUE(run["cells"][0]["arms"][0]["warmup"].is_null());
+  const Json& warmup = run["cells"][0]["arms"][1]["warmup"];
+  EXPECT_EQ(warmup["class"], "warm-up");
+  EXPECT_EQ(warmup["processes"], (Json{{"warm-up", 8}}));
+  EXPECT_EQ(warmup["steady_after_calls"], 21);
 }
 
 TEST(Evidence, AgreesWithTheSpeedupAndIsNullWhereItCannotBe) {

@@ -148,6 +148,86 @@ TEST(LadderOf, SavingsByPlace) {
   EXPECT_THAT(render_ladder(run), HasSubstr("12 % to 23 %"));
 }
 
+/// Eager 100: list 80 of kernel 40, inference 10, allocation 20; tape 30 - 25 + 10; replay 45. In nanoseconds.
+Json with_split(Json run) {
+  for (Json& process : run["cells"][0]["processes"]) {
+    process["op_split"] = {{"ops", 3},
+                           {"recorded", 2},
+                           {"eager_seconds", 100e-9},
+                           {"list_seconds", 80e-9},
+                           {"kernel_seconds", 40e-9},
+                           {"inference_seconds", 10e-9},
+                           {"allocation_seconds", 20e-9},
+                           {"replay_seconds", 45e-9},
+                           {"taped_seconds", 30e-9},
+                           {"untaped_seconds", 25e-9},
+                           {"backward_seconds", 10e-9},
+                           {"kinds",
+                            {{{"op", "matmul"},
+                              {"calls", 1},
+                              {"apply_seconds", 40e-9},
+                              {"kernel_seconds", 35e-9},
+                              {"inference_seconds", 1e-9},
+                              {"allocation_seconds", 2e-9}},
+                             {{"op", "tanh"},
+                              {"calls", 2},
+                              {"apply_seconds", 40e-9},
+                              {"kernel_seconds", 5e-9},
+                              {"inference_seconds", 9e-9},
+                              {"allocation_seconds", 18e-9}}}}};
+  }
+  return with_groups(std::move(run));
+}
+
+// In units of eager's 100 us: dispatch 80 - 70 = 10 %, tape 15 %, replay's overhead 5 %: 40 + 15 - 5 = 50 us explained
+// of the 30 that the rung saves.
+TEST(LadderSplit, PartsByHand) {
+  const Json run = with_split(sample_run({four_arms()}, kSilent));
+  EXPECT_THAT(validate(run), IsEmpty());
+  const Json& split = run["cells"][0]["ladder"]["split"];
+  for (const auto& [part, micros] : {std::pair{"dispatch_seconds", 10.0},
+                                     {"inference_seconds", 10.0},
+                                     {"allocation_seconds", 20.0},
+                                     {"tape_seconds", 15.0},
+                                     {"kernel_seconds", 40.0},
+                                     {"replay_overhead_seconds", 5.0},
+                                     {"explained_seconds", 50.0},
+                                     {"rung_seconds", 30.0},
+                                     {"residual_seconds", -20.0}}) {
+    EXPECT_NEAR(value(split[part]), micros * 1e-6, 1e-12) << part;
+  }
+  EXPECT_EQ(split["within"], false);
+  EXPECT_EQ(split["kinds"][0]["op"], "tanh") << "most time besides its kernel";
+  // Alone, tanh has 8 and matmul 2 of dispatch, 18 and 2 of allocation, 5 and 35 of kernel.
+  EXPECT_NEAR(split["kinds"][0]["dispatch_seconds"].get<double>(), 8e-6, 1e-12);
+  EXPECT_NEAR(split["kinds"][0]["allocation_seconds"].get<double>(), 18e-6, 1e-12);
+  EXPECT_NEAR(split["kinds"][1]["kernel_seconds"].get<double>(), 35e-6, 1e-12);
+  EXPECT_EQ(split["rung_seconds"], run["cells"][0]["ladder"]["rungs"][0]["saved_seconds"]);
+  EXPECT_THAT(render_ladder(run), HasSubstr("explains 50.0 us of the 30.0 us"));
+  EXPECT_THAT(render_ladder(run), HasSubstr("outside its interval; residual -20.0 us"));
+  EXPECT_EQ(testing::markup_problem(render_html(run)), "");
+}
+
+TEST(LadderSplit, WhatIsExplainedLiesInTheInterval) {
+  SampleCell cell = four_arms();
+  cell.seconds[1] = 5e-5;  // the rung saves 50 of 100 us
+  Json run = with_split(sample_run({cell}, {"standard", 8, 12, 0.01, 0.01, 3}));
+  EXPECT_EQ(run["cells"][0]["ladder"]["split"]["within"], true);
+  EXPECT_THAT(render_ladder(run), HasSubstr(", within its interval; residual"));
+}
+
+TEST(LadderSplit, ReasonsAreShownAndOldRunsHaveNone) {
+  Json run = with_split(sample_run({four_arms()}, kSilent));
+  run["cells"][0]["processes"][1]["op_split"] = {{"reason", "scan is control flow"}};
+  run = with_groups(run);
+  EXPECT_EQ(run["cells"][0]["ladder"]["split"], Json({{"reason", "scan is control flow"}}));
+  EXPECT_THAT(validate(run), IsEmpty());
+  EXPECT_THAT(render_ladder(run), HasSubstr("No split of eager's time by op: scan is control flow."));
+  EXPECT_THAT(render_markdown(run), HasSubstr("scan is control flow"));
+  const Json old = with_groups(sample_run({four_arms()}, kSilent));
+  EXPECT_TRUE(old["cells"][0]["ladder"]["split"].is_null());
+}
+
 TEST(LadderOf, WithoutOneThereIsNull) {
   const Json alone = with_groups(sample_run({SampleCell{"a", {"eager"}, {1e-4}, {0}}}, kSilent));
   EXPECT_TRUE(alone["cells"][0]["ladder"].is_null());

@@ -8,7 +8,9 @@
 
 #include "framework/core/tensor_body.h"
 #include "profiler/system_files.h"
+#include "workloads/harness/limits.h"
 #include "workloads/harness/load.h"
+#include "workloads/harness/op_split.h"
 #include "workloads/harness/rounds.h"
 
 namespace diptych::workloads {
@@ -30,10 +32,16 @@ class Cell {
     check();
     describe_arms();
     if (is_valid() && plan_.rounds > 0) {
+      describe_work();
+      const std::vector<MemoryLevel> levels = memory_levels(plan_.files);
+      json limits = {{"before", measure_limits(levels)}};
       json process = time_rounds(plan_, arms_, progress_);
+      limits["after"] = measure_limits(levels);
+      process["limits"] = std::move(limits);
       const double steal = profiler::steal_seconds(plan_.files) - steal_before;
       process["steal_seconds"] = std::isfinite(steal) ? json(steal) : json();
       process["load"] = watch.finish();
+      split(process);
       cell_["processes"].push_back(std::move(process));
     }
     return cell_;
@@ -212,6 +220,32 @@ class Cell {
         }
       }
       cell_["arms"].push_back(std::move(arm));
+    }
+  }
+
+  /// By the graph with the fewest passes.
+  void describe_work() {
+    for (const auto& instance : instances_) {
+      if (instance->compiled() != nullptr) {
+        cell_["work"] = analytic_work(*instance->compiled()->graph());
+        return;
+      }
+    }
+  }
+
+  /// What eager does besides its kernels, which is what replay saves.
+  void split(json& process) {
+    const auto find = [&](const char* name) {
+      const auto found = std::find_if(instances_.begin(), instances_.end(),
+                                      [&](const auto& instance) { return instance->arm().name == name; });
+      return found != instances_.end() ? found->get() : nullptr;
+    };
+    ArmInstance* eager = find("eager");
+    ArmInstance* replay = find("replay");
+    if (eager != nullptr && replay != nullptr) {
+      progress_("per-op split");
+      constexpr double kBlocks = 4;
+      process["op_split"] = split_ops(*eager, *replay, kBlocks * plan_.block_seconds);
     }
   }
 

@@ -1,0 +1,138 @@
+// What eager does for its ops, part by part, on programs whose parts are known.
+
+#include "workloads/harness/op_split.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "framework/diptych.h"
+#include "workloads/harness/op_list.h"
+
+namespace diptych::workloads {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+/// `ops` times tanh on `side` x `side`, once reshaped, with or without its gradient.
+class Chain final : public Program {
+ public:
+  Chain(int ops, std::int64_t side, bool gradient) : ops_(ops), gradient_(gradient), inputs_{full({side, side}, 0.5)} {}
+  std::span<const Tensor> inputs(std::int64_t /*step*/) override { return inputs_; }
+  std::vector<Tensor> body(std::span<const Tensor> inputs) override {
+    const auto chain = [this](const Tensor& x) {
+      Tensor y = x;
+      for (int i = 0; i < ops_; ++i) {
+        y = tanh(y);
+      }
+      return y;
+    };
+    if (gradient_) {
+      return {grad([&](const Tensor& x) { return sum(chain(x)); })(inputs[0])};
+    }
+    return {reshape(chain(inputs[0]), {inputs[0].numel()})};
+  }
+
+ private:
+  int ops_;
+  bool gradient_;
+  std::array<Tensor, 1> inputs_;
+};
+
+Workload chain(int ops, std::int64_t side, bool gradient) {
+  return {
+      .name = "test/chain", .suite = "test", .title = "tanh after tanh", .unit = "call", .make = [=](std::uint64_t) {
+        return std::make_unique<Chain>(ops, side, gradient);
+      }};
+}
+
+json split(const Workload& workload, double budget = 0.05) {
+  ArmInstance eager(workload, *find_arm("eager"), 1);
+  ArmInstance replay(workload, *find_arm("replay"), 1);
+  eager.call(0);
+  replay.call(0);
+  return split_ops(eager, replay, budget);
+}
+
+TEST(OpSplit, CountsOpsTapeAndKinds) {
+  const json plain = split(chain(40, 4, false));
+  ASSERT_FALSE(plain.contains("reason")) << plain;
+  EXPECT_EQ(plain["ops"], 41);
+  EXPECT_EQ(plain["recorded"], 0);
+  EXPECT_EQ(plain["backward_seconds"], 0);
+  ASSERT_THAT(plain["kinds"], SizeIs(2));
+  EXPECT_EQ(plain["kinds"][0]["op"], "tanh");
+  EXPECT_EQ(plain["kinds"][0]["calls"], 40);
+  EXPECT_EQ(plain["kinds"][1]["op"], "reshape");
+  const json taped = split(chain(40, 4, true));
+  EXPECT_EQ(taped["recorded"], 42) << "40 tanh, a sum, and the watched input";
+  EXPECT_GT(taped["backward_seconds"], 0);
+  EXPECT_GT(taped["taped_seconds"], taped["untaped_seconds"]);
+}
+
+// A loop around ops has next to no code of its own: the list takes what the program takes. Wide bounds: the machine
+// may be busy; the medians of interleaved repetitions still agree.
+TEST(OpSplit, PartsExplainAProgramOfNothingButOps) {
+  const json parts = split(chain(200, 4, false), 0.2);
+  const auto part = [&](const char* name) { return parts[name].get<double>(); };
+  EXPECT_NEAR(part("list_seconds") / part("eager_seconds"), 1, 0.25);
+  const double sum = part("kernel_seconds") + part("inference_seconds") + part("allocation_seconds");
+  EXPECT_LT(sum, 1.15 * part("list_seconds")) << "no part is counted twice";
+  EXPECT_GT(sum, 0.5 * part("list_seconds"));
+  EXPECT_LT(part("inference_seconds"), part("allocation_seconds"));
+}
+
+TEST(OpSplit, LargeTensorsAreAllKernel) {
+  const json parts = split(chain(6, 512, false), 0.2);
+  EXPECT_GT(parts["kernel_seconds"].get<double>(), 0.8 * parts["list_seconds"].get<double>());
+  EXPECT_LT(parts["allocation_seconds"].get<double>(), 0.05 * parts["list_seconds"].get<double>());
+}
+
+TEST(OpSplit, EffectsAndOtherGraphsHaveAReason) {
+  class Nested final : public Program {
+   public:
+    std::span<const Tensor> inputs(std::int64_t /*step*/) override { return inputs_; }
+    std::vector<Tensor> body(std::span<const Tensor> inputs) override { return {inner_(inputs[0])}; }
+
+   private:
+    static Tensor twice(const Tensor& x) { return tanh(tanh(x)); }
+    std::array<Tensor, 1> inputs_{full({4}, 0.5)};
+    graph::Jit<Tensor (*)(const Tensor&)> inner_ = jit(&Nested::twice);
+  };
+  const Workload nested = {
+      .name = "test/nested", .suite = "test", .title = "a graph in eager", .unit = "call", .make = [](std::uint64_t) {
+        return std::make_unique<Nested>();
+      }};
+  EXPECT_THAT(split(nested)["reason"].get<std::string>(), HasSubstr("eager applies 0 ops, the captured graph has 2"));
+}
+
+// Running the parts leaves the program as it was: every value is computed again from the same inputs.
+TEST(OpList, PartsLeaveTheProgramAlone) {
+  const Workload& workload = *find_workload("mlp/digits");
+  ArmInstance replay(workload, *find_arm("replay"), 1);
+  replay.call(0);
+  std::vector<Tensor> before;
+  for (const Variable& variable : replay.program().state()) {
+    before.push_back(copy(variable.value()));
+  }
+  OpList list(*replay.compiled()->graph(), replay.program().inputs(0));
+  for (int i = 0; i < 2; ++i) {
+    list.run_eager();
+    list.run_kernels();
+    list.run_inference();
+    list.run_allocation();
+    list.run_first(list.run_recorded(14));
+    for (const OpList::Kind& kind : list.kinds()) {
+      list.apply_kind(kind);
+      list.run_kernels_of(kind);
+    }
+  }
+  std::size_t i = 0;
+  for (const Variable& variable : replay.program().state()) {
+    EXPECT_TRUE(bitwise_equal(before[i++], variable.value()));
+  }
+}
+
+}  // namespace
+}  // namespace diptych::workloads
