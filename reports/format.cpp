@@ -15,8 +15,8 @@ int decimals_for(double value, int significant = 3) {
   if (value == 0 || !std::isfinite(value)) {
     return 0;
   }
-  const double rounded = std::stod(fmt::format("{:.{}e}", std::abs(value), significant - 1));
-  return std::clamp(significant - 1 - static_cast<int>(std::floor(std::log10(rounded))), 0, 12);
+  const std::string rounded = fmt::format("{:.{}e}", std::abs(value), significant - 1);
+  return std::clamp(significant - 1 - std::stoi(rounded.substr(rounded.find('e') + 1)), 0, 12);
 }
 
 struct Unit {

@@ -6,6 +6,7 @@
 
 #include "reports/counts.h"
 #include "reports/environment.h"
+#include "reports/evidence.h"
 #include "reports/format.h"
 #include "reports/json_access.h"
 #include "reports/ladder_table.h"
@@ -70,6 +71,11 @@ std::string reasons(const Json& run) {
     out += fmt::format("- {}: {}", cell_name(cell), reason.empty() ? nothing_to_compare(cell) : reason);
     for (const std::string& metric : metric_lines(cell, Glyphs::typographic)) {
       out += "; " + escape_markdown(metric);
+    }
+    for (const Json& comparison : list(cell, "comparisons")) {
+      if (const std::string note = intervals_disagree(comparison, Glyphs::typographic); !note.empty()) {
+        out += "; " + escape_markdown(note);
+      }
     }
     out += "\n";
   }

@@ -149,6 +149,9 @@ nlohmann::json parse_json(const std::filesystem::path& path, const std::string& 
     }
     throw FileError(fmt::format("{} is not JSON, at byte {}; expected a run.json written by `diptych run`",
                                 quoted(path), error.byte));
+  } catch (const nlohmann::json::out_of_range&) {
+    throw FileError(fmt::format("{} holds a number that is too large for a double; repeat the run, or mend the file",
+                                quoted(path)));
   }
 }
 

@@ -4,10 +4,12 @@
 #include <filesystem>
 #include <fstream>
 #include <regex>
+#include <set>
 #include <sstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "reports/ops_page.h"
 
@@ -113,6 +115,33 @@ TEST(Documents, TheReadmeOpensWithTheTwoCommandsAndARealOutput) {
   EXPECT_THAT(readme, ::testing::HasSubstr("\nscripts/run "));
   EXPECT_THAT(readme, ::testing::HasSubstr("\nscripts/test "));
   EXPECT_THAT(readme, ::testing::HasSubstr("mlp/digits  "));
+}
+
+void collect_properties(const nlohmann::json& node, std::set<std::string>& names) {
+  if (!node.is_structured()) {
+    return;
+  }
+  for (const auto& [key, value] : node.items()) {
+    if (node.is_object() && key == "properties") {
+      for (const auto& property : value.items()) {
+        names.insert(property.key());
+      }
+    }
+    collect_properties(value, names);
+  }
+}
+
+TEST(Documents, EveryFieldOfARunIsExplained) {
+  std::set<std::string> names;
+  collect_properties(nlohmann::json::parse(text_of(fs::path(DIPTYCH_SOURCE) / "reports/schema/run.schema.json")),
+                     names);
+  const std::string page = reflowed(text_of(fs::path(DIPTYCH_SOURCE) / "docs/run-json.md"));
+  EXPECT_GT(names.size(), 80U);
+  for (const std::string& name : names) {
+    const bool in_estimate = name == "estimate" || name == "low" || name == "high" || name == "level";
+    EXPECT_TRUE(in_estimate || page.find("`" + name + "`") != std::string::npos)
+        << name << " is not in docs/run-json.md";
+  }
 }
 
 }  // namespace

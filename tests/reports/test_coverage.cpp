@@ -1,11 +1,15 @@
 // Does the interval that ships cover the truth as often as it says? On data that timings look like, not only on normal
 // ones. DIPTYCH_LONG=1 prints the table of docs/measurement.md (about three minutes).
 
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "reports/false_positive.h"
+#include "reports/statistics.h"
 #include "tests/reports/coverage.h"
 
 namespace diptych::reports::testing {
@@ -43,6 +47,69 @@ TEST(Coverage, LongTable) {
         EXPECT_LE(c.t, 0.97) << kind.name;
       }
     }
+  }
+}
+
+struct GateRates {
+  RateBound alarms;       // of A/A families, any REGRESSED or IMPROVED
+  double found = 0;       // share of families in which the one cell that is 5 % slower is REGRESSED
+  double detectable = 0;  // mean over families, of that cell
+};
+
+// Families of twelve cells of twelve processes, judged as they are and with the first cell 5 % slower.
+GateRates gate_rates(const DataKind& kind, const ChangeRule& rule, int families) {
+  Random random(23);
+  CellState quiet;
+  quiet.agree = true;
+  const std::vector<CellState> states(12, quiet);
+  GateRates rates;
+  int alarms = 0;
+  for (int f = 0; f < families; ++f) {
+    std::vector<std::vector<double>> effects(12);
+    for (std::vector<double>& cell : effects) {
+      for (int p = 0; p < 12; ++p) {
+        const SimulatedProcess drawn = kind.draw(random, 10);
+        cell.push_back(process_effect(drawn.base, drawn.arm) - kind.mean_effect);
+      }
+    }
+    const auto verdicts = decide_changes(effects, states, rule);
+    alarms += std::any_of(verdicts.begin(), verdicts.end(),
+                          [](const auto& v) { return v["verdict"] == "REGRESSED" || v["verdict"] == "IMPROVED"; });
+    for (double& e : effects[0]) {
+      e += std::log(1.05);
+    }
+    rates.found += decide_changes(effects, states, rule)[0]["verdict"] == "REGRESSED" ? 1.0 / families : 0;
+    ChangeRule family = rule;
+    family.family = 12;
+    rates.detectable += *detectable_change(effects[0], family) / families;
+  }
+  rates.alarms = clopper_pearson(alarms, families);
+  return rates;
+}
+
+TEST(GateRates, FalseAlarmsAreBelowOnePercentAndSlowdownsAreFound) {
+  for (const DataKind& kind : data_kinds()) {
+    const GateRates rates = gate_rates(kind, {}, 300);
+    EXPECT_LT(rates.alarms.upper, 0.01) << kind.name;
+    if (rates.detectable < 0.05) {
+      EXPECT_GE(rates.found, 0.9) << kind.name << " claims " << rates.detectable;
+    }
+  }
+}
+
+TEST(GateRates, LongTable) {
+  if (!is_long()) {
+    GTEST_SKIP() << "set DIPTYCH_LONG=1 to print the table";
+  }
+  fmt::print("| data | false alarms, band 2 % | (95 % bound) | without a band | detectable | +5 % found |\n");
+  fmt::print("|---|--:|--:|--:|--:|--:|\n");
+  for (const DataKind& kind : data_kinds()) {
+    const GateRates rates = gate_rates(kind, {}, 2000);
+    const GateRates bare = gate_rates(kind, {.delta = 0}, 2000);
+    fmt::print("| {} | {} of {} | {:.2f} % | {:.2f} % | {:.1f} % | {:.1f} % |\n", kind.name, rates.alarms.alarms,
+               rates.alarms.runs, 100 * rates.alarms.upper, 100 * bare.alarms.rate, 100 * rates.detectable,
+               100 * rates.found);
+    EXPECT_LT(rates.alarms.upper, 0.01) << kind.name;
   }
 }
 

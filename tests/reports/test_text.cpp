@@ -24,6 +24,12 @@ TEST(FormatSeconds, RollsOverToTheNextUnit) {
   EXPECT_EQ(format_seconds(Time(9.996e-6)), "10.0 us");
 }
 
+TEST(FormatSeconds, OfTheSmallestAndTheLargestDoubles) {
+  EXPECT_EQ(format_seconds(5e-324), "0.000000000000 ns");
+  EXPECT_EQ(format_ratio(5e-324), "0.000000000000x");
+  EXPECT_FALSE(format_seconds(1.7e308).empty());
+}
+
 TEST(FormatSeconds, OfNothing) {
   EXPECT_EQ(format_seconds(Time()), "-");
   EXPECT_EQ(format_seconds(Time(0.0)), "0 s");

@@ -9,6 +9,7 @@
 #include "reports/analyse.h"
 #include "reports/assets.h"
 #include "reports/charts.h"
+#include "reports/evidence.h"
 #include "reports/html.h"
 #include "reports/markdown.h"
 #include "reports/sha256.h"
@@ -248,6 +249,33 @@ void expect_contrast(std::string css, const std::string& prefix, const std::vect
 TEST(Colours, MeetWcagContrastInLightAndDark) {
   expect_contrast(std::string(assets::report_css()), "", {"ink", "muted", "accent"}, {"paper", "panel"});
   expect_contrast(std::string(assets::diagram_css()), "dg-", {"ink", "muted"}, {"paper", "scope"});
+}
+
+TEST(Evidence, StandsInThePage) {
+  Json run = sample_run();
+  for (Json& process : run["cells"][0]["processes"]) {
+    process["arms"][2]["warmup_seconds"] = std::vector<double>(64, 7e-5);
+  }
+  analyse(run);
+  const std::string page = render_html(run);
+  EXPECT_EQ(markup_problem(page), "");
+  for (const char* part : {"<summary>Evidence", "sign interval", "autocorrelation", "steady after", "flat: 8"}) {
+    EXPECT_THAT(page, HasSubstr(part));
+  }
+}
+
+TEST(Evidence, DisagreementIsSaidAndNothingElse) {
+  Json run = analysed({SampleCell{}});
+  EXPECT_THAT(render_markdown(run), Not(HasSubstr("about 1")));
+  Json& comparison = run["cells"][0]["comparisons"][1];
+  comparison["evidence"]["sign_interval"] = {{"low", 0.9}, {"high", 1.5}, {"level", 0.95}};
+  EXPECT_THAT(intervals_disagree(comparison),
+              AllOf(HasSubstr("graph: the t interval [1."), HasSubstr("and the sign interval [0.9, 1.5] lie")));
+  EXPECT_THAT(render_markdown(run), HasSubstr("sign interval"));
+  EXPECT_EQ(markup_problem(render_html(run)), "");
+  comparison["evidence"] = nullptr;
+  EXPECT_EQ(intervals_disagree(comparison), "");
+  EXPECT_EQ(intervals_disagree(Json()), "");
 }
 
 }  // namespace
