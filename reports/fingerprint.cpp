@@ -62,7 +62,9 @@ constexpr std::array<Identity, 14> identity = {{{"cpu", "model", true},
                                                 {"benchmark", "host_name", true},
                                                 {"benchmark", "num_cpus", false}}};
 
-bool known(const Json& value) { return !value.is_null() && value != ""; }
+bool known(const Json& value) {
+  return !value.is_null() && !(value.is_string() && value.get_ref<const std::string&>().empty());
+}
 
 std::string shown(const Json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump(-1, ' ', false, Json::error_handler_t::replace);

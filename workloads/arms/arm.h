@@ -17,7 +17,7 @@ struct Arm {
   std::optional<passes::PipelineOptions> pipeline;
   Dispatch dispatch = Dispatch::direct;  ///< of eager ops
   bool in_ladder = true;                 ///< false: no rung, and measured only where it is asked for
-  std::string rung = "";  ///< its name in the ladder where it isn't `name`: "graph" is the last exact rung
+  std::string rung = {};  ///< its name in the ladder where it isn't `name`: "graph" is the last exact rung
   std::vector<std::string> groups = {};  ///< the pass rungs whose passes are on, in the ladder's order
 };
 

@@ -31,7 +31,7 @@ template <class V>
   V chains[kChains];
   V factor = V{} + 0.999F;
   V term = V{} + 0.001F;
-  asm volatile("" : "+x"(factor), "+x"(term));  // not known at compile time
+  asm volatile("" : "+m"(factor), "+m"(term));  // not known at compile time
   for (int i = 0; i < kChains; ++i) {
     chains[i] = V{} + static_cast<float>(i);
   }
@@ -45,7 +45,7 @@ template <class V>
   for (int i = 1; i < kChains; ++i) {
     sum += chains[i];
   }
-  asm volatile("" : : "x"(sum));
+  asm volatile("" : : "m"(sum));
 }
 
 void multiply_add_generic(std::int64_t rounds) { multiply_add<Vector4>(rounds); }
@@ -67,7 +67,7 @@ template <class V>
     }
   }
   const V sum = sums[0] + sums[1] + sums[2] + sums[3];
-  asm volatile("" : : "x"(sum));
+  asm volatile("" : : "m"(sum));
 }
 
 void read_generic(const std::byte* data, std::int64_t bytes) { read_all<Vector4>(data, bytes); }
