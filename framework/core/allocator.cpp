@@ -71,10 +71,12 @@ constexpr trace::Label kBytesInUse{"engine bytes in use", trace::Category::memor
   if (size_class >= kClasses) {
     throw std::bad_alloc();
   }
-  void* data = std::aligned_alloc(kAlignment, bytes_of(size_class));
+  // C asks for a multiple of the alignment.
+  const std::size_t size = (bytes_of(size_class) + kAlignment - 1) / kAlignment * kAlignment;
+  void* data = std::aligned_alloc(kAlignment, size);
   if (data == nullptr) {
     trim_cache();
-    data = std::aligned_alloc(kAlignment, bytes_of(size_class));
+    data = std::aligned_alloc(kAlignment, size);
   }
   if (data == nullptr) {
     throw std::bad_alloc();
