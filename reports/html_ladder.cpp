@@ -99,8 +99,10 @@ std::string html_ladder(const nlohmann::json& cell) {
                   table + fmt::format(R"(<p class="sub">{}</p>)", escape_xml(sentence)), false);
   }
   if (const std::string limit = limit_sentence(cell, Glyphs::typographic); !limit.empty()) {
-    out += folded("Roofline", "what the machine could do on one thread, measured beside the rounds",
-                  fmt::format(R"({}<p class="sub">{}</p>)", roofline_chart(cell), escape_xml(limit)), true);
+    out += folded(
+        "Roofline", "what the machine could do on one thread, measured beside the rounds",
+        fmt::format(R"(<div class="roofline">{}</div><p class="sub">{}</p>)", roofline_chart(cell), escape_xml(limit)),
+        true);
   }
   return out;
 }
