@@ -3,12 +3,13 @@
 #include "workloads/harness/limits.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <memory>
 #include <new>
 
 #include <fmt/format.h>
+
+#include "workloads/harness/timing.h"
 
 namespace diptych::workloads {
 namespace {
@@ -21,10 +22,6 @@ using Vector16 = float __attribute__((vector_size(64)));
 
 /// More chains than latency times ports of any core so far (4 or 5 cycles, 2 ports), and few enough for 16 registers.
 constexpr int kChains = 12;
-
-double now_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 template <class V>
 [[gnu::always_inline]] inline void multiply_add(std::int64_t rounds) {
@@ -102,10 +99,10 @@ template <class Burst>
 double best_of(const Burst& burst) {
   double best = 1e9;
   int bursts = 0;
-  for (const double end = now_seconds() + kProbeSeconds; bursts < 2 || now_seconds() < end; ++bursts) {
-    const double start = now_seconds();
+  for (const double end = steady_seconds() + kProbeSeconds; bursts < 2 || steady_seconds() < end; ++bursts) {
+    const double start = steady_seconds();
     burst();
-    best = std::min(best, now_seconds() - start);
+    best = std::min(best, steady_seconds() - start);
   }
   return best;
 }

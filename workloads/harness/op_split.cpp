@@ -1,7 +1,6 @@
 #include "workloads/harness/op_split.h"
 
 #include <algorithm>
-#include <chrono>
 #include <functional>
 
 #include <fmt/format.h>
@@ -10,15 +9,12 @@
 #include "profiler/op_table.h"
 #include "profiler/tracer.h"
 #include "workloads/harness/op_list.h"
+#include "workloads/harness/timing.h"
 
 namespace diptych::workloads {
 namespace {
 
 using nlohmann::json;
-
-double now_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 double median_of(std::vector<double> values) {
   std::sort(values.begin(), values.end());
@@ -36,22 +32,22 @@ struct Part {
 json time_parts(const std::vector<Part>& parts, double budget_seconds) {
   constexpr double kLeast = 2e-6;
   constexpr std::size_t kMost = 400;
-  const double end = now_seconds() + budget_seconds;
+  const double end = steady_seconds() + budget_seconds;
   std::vector<int> inner;
   std::vector<std::vector<double>> seconds(parts.size());
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    const double start = now_seconds();
+    const double start = steady_seconds();
     parts[i].run();
-    seconds[i].push_back(std::max(now_seconds() - start, 1e-9));
+    seconds[i].push_back(std::max(steady_seconds() - start, 1e-9));
     inner.push_back(static_cast<int>(std::clamp(kLeast / seconds[i][0], 1.0, 1e3)));
   }
-  while (seconds[0].size() < kMost && now_seconds() < end) {
+  while (seconds[0].size() < kMost && steady_seconds() < end) {
     for (std::size_t i = 0; i < parts.size(); ++i) {
-      const double start = now_seconds();
+      const double start = steady_seconds();
       for (int k = 0; k < inner[i]; ++k) {
         parts[i].run();
       }
-      seconds[i].push_back((now_seconds() - start) / inner[i]);
+      seconds[i].push_back((steady_seconds() - start) / inner[i]);
     }
   }
   json result;
@@ -65,11 +61,11 @@ json time_parts(const std::vector<Part>& parts, double budget_seconds) {
 double sample_seconds() {
   static constexpr trace::Label kProbe{"probe", trace::Category::user};  // outlives the trace
   constexpr int kSamples = 2000;
-  const double start = now_seconds();
+  const double start = steady_seconds();
   for (int i = 0; i < kSamples; ++i) {
     trace::counter(&kProbe, i);
   }
-  return (now_seconds() - start) / kSamples;
+  return (steady_seconds() - start) / kSamples;
 }
 
 /// Samples of counters that were taken in zones of category autograd, outside of the ops in them.
