@@ -1,5 +1,6 @@
 #include "framework/kernels/direct_convolution.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "framework/kernels/runs.h"
@@ -80,8 +81,22 @@ void direct_input_gradient(const ConvolutionShape& shape, const T* dy, const T* 
   const std::int64_t run_size = 2 * margin + layout.run() + PhasedPlane::kSlack;
   const Buffer<T> outputs(shape.outputs * run_size);
   const Buffer<T> phases(layout.size());
-  std::vector<const T*> runs;
-  std::vector<T> weights;
+  // What each phase of the inputs is combined of; the weights' indices are those of channel 0 of the first group.
+  struct Phase {
+    std::vector<const T*> runs;
+    std::vector<std::int64_t> weights;
+  };
+  std::vector<Phase> combinations(static_cast<std::size_t>(layout.row_phases * layout.column_phases));
+  for (std::int64_t output = 0; output < shape.outputs; ++output) {
+    for (std::int64_t k = 0; k < shape.rows.kernel; ++k) {
+      for (std::int64_t l = 0; l < shape.columns.kernel; ++l) {
+        Phase& phase = combinations[static_cast<std::size_t>(layout.phase_of(k, l))];
+        phase.runs.push_back(outputs.data() + output * run_size + margin - layout.offset_in_phase(k, l));
+        phase.weights.push_back(output * shape.depth() + k * shape.columns.kernel + l);
+      }
+    }
+  }
+  std::vector<T> weights(static_cast<std::size_t>(shape.outputs * shape.taps()));
   std::fill_n(dx, shape.batch * shape.groups * shape.channels * shape.input_plane(), T(0));
   const auto drain = PerIsa<DrainPhases<T>>::active();
   for (std::int64_t group = 0; group < shape.batch * shape.groups; ++group) {
@@ -89,24 +104,16 @@ void direct_input_gradient(const ConvolutionShape& shape, const T* dy, const T* 
       copy_rows(shape.rows.output, shape.columns.output, dy, shape.columns.output,
                 outputs.data() + output * run_size + margin, layout.pitch);
     }
-    const T* of_group = weight + group % shape.groups * shape.outputs * shape.depth();
+    const T* of_channel = weight + group % shape.groups * shape.outputs * shape.depth();
     for (std::int64_t channel = 0; channel < shape.channels; ++channel, dx += shape.input_plane()) {
-      for (std::int64_t phase = 0; phase < layout.row_phases * layout.column_phases; ++phase) {
-        runs.clear();
-        weights.clear();
-        for (std::int64_t output = 0; output < shape.outputs; ++output) {
-          for (std::int64_t k = 0; k < shape.rows.kernel; ++k) {
-            for (std::int64_t l = 0; l < shape.columns.kernel; ++l) {
-              if (layout.phase_of(k, l) == phase) {
-                runs.push_back(outputs.data() + output * run_size + margin - layout.offset_in_phase(k, l));
-                weights.push_back(
-                    of_group[output * shape.depth() + channel * shape.taps() + k * shape.columns.kernel + l]);
-              }
-            }
-          }
-        }
-        combine_runs(layout.phase_size(), runs, weights.data(), T(0), phases.data() + phase * layout.phase_size());
+      T* phase = phases.data();
+      for (const Phase& combination : combinations) {
+        std::transform(combination.weights.begin(), combination.weights.end(), weights.begin(),
+                       [=](std::int64_t index) { return of_channel[index]; });
+        combine_runs(layout.phase_size(), combination.runs, weights.data(), T(0), phase);
+        phase += layout.phase_size();
       }
+      of_channel += shape.taps();
       drain(&layout, phases.data(), dx);
     }
   }

@@ -66,7 +66,9 @@ void combine_runs(std::int64_t n, const std::vector<const T*>& runs, const T* we
     }
   };
   pass(PerIsa<CombineRuns<T, 9>>(), 9);
+  pass(PerIsa<CombineRuns<T, 4>>(), 4);
   pass(PerIsa<CombineRuns<T, 3>>(), 3);
+  pass(PerIsa<CombineRuns<T, 2>>(), 2);
   pass(PerIsa<CombineRuns<T, 1>>(), 1);
   if (runs.empty()) {
     std::fill_n(out, whole, start);

@@ -32,13 +32,13 @@ double seconds_of(const Call& call, int count) {
 }
 
 /// Our time by theirs.
-double ratio_of(const std::string& what, const Call& ours, const Call& theirs) {
+double ratio_of(const std::string& what, const Call& ours, const Call& theirs, int rounds) {
   ours();
   theirs();
   const int count = std::max(1, static_cast<int>(0.004 / seconds_of(theirs, 1)));
   std::vector<double> ratios;
   std::vector<double> mine;
-  for (int round = 0; round < 11; ++round) {
+  for (int round = 0; round < rounds; ++round) {
     const double first = seconds_of(ours, count);
     const double peer = seconds_of(theirs, count) + seconds_of(theirs, count);
     mine.push_back((first + seconds_of(ours, count)) / 2 / count);
@@ -54,12 +54,22 @@ struct LayerCase {
   Call both;
   Call torch_forward;
   Call torch_both;
-  double bound = 1.2;
 };
 
+constexpr double kBound = 1.2;
+
+/// What a few rounds flag, many decide: other programs may have had the machine.
+void expect_ratio(const std::string& what, const Call& ours, const Call& theirs) {
+  double ratio = ratio_of(what, ours, theirs, 11);
+  if (ratio > kBound) {
+    ratio = ratio_of(what + ", again", ours, theirs, 55);
+  }
+  EXPECT_LE(ratio, kBound) << what;
+}
+
 void expect_speed(const LayerCase& c) {
-  EXPECT_LE(ratio_of(c.name + ", forward", c.forward, c.torch_forward), c.bound);
-  EXPECT_LE(ratio_of(c.name + ", forward and backward", c.both, c.torch_both), c.bound);
+  expect_ratio(c.name + ", forward", c.forward, c.torch_forward);
+  expect_ratio(c.name + ", forward and backward", c.both, c.torch_both);
 }
 
 /// A function of x and weights, and its gradients by all of them.
@@ -84,44 +94,32 @@ LayerCase layer_case(std::string name, const Fn& fn, const std::vector<Tensor>& 
           }};
 }
 
-class ConvolutionSpeed : public ::testing::TestWithParam<std::pair<Convolution, double>> {};
+class ConvolutionSpeed : public ::testing::TestWithParam<Convolution> {};
 
 TEST_P(ConvolutionSpeed, AgainstLibtorch) {
-  const auto& [c, bound] = GetParam();
+  const Convolution& c = GetParam();
   Rng rng(1);
   const Conv2dOptions options{{c.stride}, {c.padding}, {1}, c.groups};
-  LayerCase test = layer_case(
+  expect_speed(layer_case(
       fmt::format("conv {}x{}x{}x{}, {} of {}x{}, stride {}, {} groups", c.batch, c.channels, c.size, c.size, c.outputs,
                   c.kernel, c.kernel, c.stride, c.groups),
       [options](const std::vector<Tensor>& in) { return conv2d(in[0], in[1], {}, options); },
       {rng.normal({c.batch, c.channels, c.size, c.size}),
        rng.normal({c.outputs, c.channels / c.groups, c.kernel, c.kernel})},
-      torch_reference::convolution(c), torch_reference::convolution_backward(c));
-  test.bound = bound;
-  expect_speed(test);
+      torch_reference::convolution(c), torch_reference::convolution_backward(c)));
 }
 
-constexpr double kBound = 1.2;
-
-INSTANTIATE_TEST_SUITE_P(Shapes, ConvolutionSpeed,
-                         ::testing::Values(std::pair{Convolution{1, 64, 56, 64, 3, 1, 1, 1}, kBound},
-                                           std::pair{Convolution{8, 64, 56, 64, 3, 1, 1, 1}, kBound},
-                                           std::pair{Convolution{1, 64, 56, 128, 3, 2, 1, 1}, kBound},
-                                           std::pair{Convolution{8, 64, 56, 128, 3, 2, 1, 1}, kBound},
-                                           std::pair{Convolution{1, 128, 28, 128, 3, 1, 1, 1}, kBound},
-                                           std::pair{Convolution{8, 128, 28, 128, 3, 1, 1, 1}, kBound},
-                                           std::pair{Convolution{1, 256, 14, 256, 3, 1, 1, 1}, kBound},
-                                           std::pair{Convolution{8, 256, 14, 256, 3, 1, 1, 1}, kBound},
-                                           std::pair{Convolution{1, 512, 7, 512, 3, 1, 1, 1}, kBound},
-                                           std::pair{Convolution{8, 512, 7, 512, 3, 1, 1, 1}, kBound},
-                                           std::pair{Convolution{1, 3, 224, 64, 7, 2, 3, 1}, kBound},
-                                           std::pair{Convolution{8, 3, 224, 64, 7, 2, 3, 1}, kBound},
-                                           std::pair{Convolution{8, 64, 56, 128, 1, 2, 0, 1}, kBound},
-                                           std::pair{Convolution{8, 256, 14, 1024, 1, 1, 0, 1}, kBound},
-                                           std::pair{Convolution{1, 64, 56, 64, 3, 1, 1, 64}, kBound},
-                                           std::pair{Convolution{8, 64, 56, 64, 3, 1, 1, 64}, kBound},
-                                           // Planes of 14x14: what surrounds the arithmetic of one counts.
-                                           std::pair{Convolution{8, 128, 28, 128, 3, 2, 1, 128}, 1.9}));
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, ConvolutionSpeed,
+    ::testing::Values(Convolution{1, 64, 56, 64, 3, 1, 1, 1}, Convolution{8, 64, 56, 64, 3, 1, 1, 1},
+                      Convolution{1, 64, 56, 128, 3, 2, 1, 1}, Convolution{8, 64, 56, 128, 3, 2, 1, 1},
+                      Convolution{1, 128, 28, 128, 3, 1, 1, 1}, Convolution{8, 128, 28, 128, 3, 1, 1, 1},
+                      Convolution{1, 256, 14, 256, 3, 1, 1, 1}, Convolution{8, 256, 14, 256, 3, 1, 1, 1},
+                      Convolution{1, 512, 7, 512, 3, 1, 1, 1}, Convolution{8, 512, 7, 512, 3, 1, 1, 1},
+                      Convolution{1, 3, 224, 64, 7, 2, 3, 1}, Convolution{8, 3, 224, 64, 7, 2, 3, 1},
+                      Convolution{8, 64, 56, 128, 1, 2, 0, 1}, Convolution{8, 256, 14, 1024, 1, 1, 0, 1},
+                      Convolution{1, 64, 56, 64, 3, 1, 1, 64}, Convolution{8, 64, 56, 64, 3, 1, 1, 64},
+                      Convolution{8, 128, 28, 128, 3, 2, 1, 128}));
 
 class LayerSpeed : public ::testing::TestWithParam<std::int64_t> {};
 
