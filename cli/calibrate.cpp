@@ -1,4 +1,7 @@
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -27,15 +30,21 @@ class Calibration {
   explicit Calibration(const CalibrateOptions& options)
       : options_(options), file_(options.append.empty() ? options.out : options.append) {
     program_ = describe_program(own_program());
-    plan_ = gate_plan({reports::Tier::exact, reports::Tier::time}, options.seed);
+    if (options.inject_instructions > 0) {
+      tiers_ = {reports::Tier::instructions};
+    }
+    plan_ = gate_plan(tiers_, options.seed);
     plan_.workloads = resolve_workloads(options.workloads);
     plan_.arms = resolve_arms(options.arms);
-    const json design = {{"workloads", plan_.workloads},
-                         {"arms", plan_.arms},
-                         {"processes", plan_.size.processes},
-                         {"rounds", plan_.size.rounds},
-                         {"block_seconds", plan_.size.block_seconds},
-                         {"alpha", reports::GateConfig().alpha}};
+    json design = {{"workloads", plan_.workloads},
+                   {"arms", plan_.arms},
+                   {"processes", plan_.size.processes},
+                   {"rounds", plan_.size.rounds},
+                   {"block_seconds", plan_.size.block_seconds},
+                   {"alpha", reports::GateConfig().alpha}};
+    if (const json injection = describe_injection(); !injection.is_null()) {
+      design["injection"] = injection;
+    }
     if (!options.append.empty() && fs::exists(file_)) {
       document_ = reports::parse_json(file_, reports::read_text_file(file_));
       reports::check_calibration(document_);
@@ -50,6 +59,23 @@ class Calibration {
     if (const fs::path folder = fs::path(file_).parent_path(); !folder.empty()) {
       fs::create_directories(folder);
     }
+  }
+
+  /// What is put into the head; null for A/A.
+  json describe_injection() {
+    injection_.time = options_.inject_time;
+    injection_.instructions = options_.inject_instructions;
+    if (!injection_.any()) {
+      return nullptr;
+    }
+    json arms = json::array();
+    std::ranges::copy_if(plan_.arms, std::back_inserter(arms), [&](const auto& arm) { return injection_.hits(arm); });
+    if (arms.empty()) {
+      throw Error(
+          "the change is put into every arm but eager, and --arms names no other; add one (graph, for example)");
+    }
+    return injection_.time > 0 ? json{{"time", injection_.time}, {"arms", arms}}
+                               : json{{"instructions", injection_.instructions}, {"arms", arms}};
   }
 
   int execute() {
@@ -90,7 +116,8 @@ class Calibration {
     job.plan.seed = Rng(options_.seed + document_["runs"].size()).next_u64() >> 11U;
     job.setup.time_decides = true;
     job.setup.base = job.setup.head = "this program";
-    job.tiers = {reports::Tier::exact, reports::Tier::time};
+    job.tiers = tiers_;
+    job.injection = injection_;
     job.skip_unchanged = false;
     job.progress = [&](const std::string& what) { status_.show(label + ": " + what); };
     job.stop = &InterruptGuard::stop();
@@ -102,12 +129,25 @@ class Calibration {
     reports::write_atomically(file_, reports::to_text(document_));
   }
 
-  void show() const {
+  void show() {
+    if (!document_["runs"].empty() && !reports::is_power_study(document_)) {
+      document_["summary"]["resampled"] = reports::resampled_gates(document_, kResamples, options_.seed);
+      reports::write_atomically(file_, reports::to_text(document_));
+    }
     const json& summary = document_["summary"];
+    if (const json& power = reports::member(summary, "power"); power.is_object()) {
+      show_power(power);
+      return;
+    }
     fmt::print("{} A/A runs, {} could not tell: {} false alarms, rate {}, at most {} (95 %)\n",
                summary["runs"].get<int>(), summary["cannot_tell"].get<int>(), summary["alarms"].get<int>(),
                reports::format_percent(summary["rate"].get<double>()),
                reports::format_percent(summary["upper_95"].get<double>()));
+    if (const json& resampled = reports::member(summary, "resampled"); resampled.is_object()) {
+      fmt::print("{} gates drawn again from their processes: false alarms {}, at most {} (95 %)\n",
+                 resampled["resamples"].get<int>(), reports::format_percent(resampled["rate"].get<double>()),
+                 reports::format_percent(resampled["upper_95"].get<double>()));
+    }
     for (const json& cell : summary["cells"]) {
       fmt::print("  {:<36} detects {}\n", reports::printable(cell["cell"].get<std::string>()),
                  cell["detectable"].is_number() ? reports::format_percent(cell["detectable"].get<double>()) : "-");
@@ -118,7 +158,25 @@ class Calibration {
     }
   }
 
+  void show_power(const json& power) const {
+    const int claimed = power["claimed"].get<int>();
+    fmt::print("{} runs with {} put in, {} rows of the changed arms\n", document_["runs"].size(),
+               injection_.time > 0 ? fmt::format("+{} time", reports::format_percent(injection_.time))
+                                   : fmt::format("+{} instructions", reports::format_percent(injection_.instructions)),
+               power["rows"].get<int>());
+    fmt::print("{} of them claim to detect it, {} did", claimed, power["caught"].get<int>());
+    if (claimed > 0) {
+      fmt::print(": {}, at least {} (95 %)", reports::format_percent(power["rate"].get<double>()),
+                 reports::format_percent(power["lower_95"].get<double>()));
+    }
+    fmt::print("\n{}\n", reports::printable(file_));
+  }
+
+  static constexpr int kResamples = 10000;
+
   const CalibrateOptions& options_;
+  std::set<reports::Tier> tiers_ = {reports::Tier::exact, reports::Tier::time};
+  workloads::Injection injection_;
   std::string file_;
   Measurable program_;
   workloads::RunPlan plan_;

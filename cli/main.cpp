@@ -285,6 +285,12 @@ class Program {
     verb->add_option("--arms", calibrate_.arms, "Arms, separated by commas (those of the ladder)")
         ->delimiter(',')
         ->allow_extra_args(false);
+    auto* slower = verb->add_option("--inject-time", calibrate_.inject_time,
+                                    "Slow all arms but eager of one side by this fraction: how often is it caught?")
+                       ->check(CLI::Range(0.001, 10.0));
+    verb->add_option("--inject-instructions", calibrate_.inject_instructions, "The same with instructions (valgrind)")
+        ->check(CLI::Range(0.001, 10.0))
+        ->excludes(slower);
     add_seed(verb, calibrate_.seed, "Of the layouts and orders of all runs");
     verb->footer(
         "Every run is kept as it ends; 20 runs let times decide in `gate`, 299 without an alarm bound the rate at 1 "

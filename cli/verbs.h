@@ -120,6 +120,8 @@ struct CalibrateOptions {
   std::string append;  ///< a file to add runs to; empty: a new one
   std::vector<std::string> workloads = {"micro/dispatch", "mlp/digits"};
   std::vector<std::string> arms;
+  double inject_time = 0;          ///< a fraction; put into all arms but eager
+  double inject_instructions = 0;  ///< the same, of instructions
   std::uint64_t seed = 1;
 };
 int calibrate(const CalibrateOptions& options);

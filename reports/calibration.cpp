@@ -9,6 +9,7 @@
 #include "framework/core/error.h"
 #include "reports/compare_side.h"
 #include "reports/compare_views.h"
+#include "reports/false_positive.h"
 #include "reports/fingerprint.h"
 #include "reports/format.h"
 #include "reports/json_access.h"
@@ -49,7 +50,7 @@ struct CellSummary {
   int alarms = 0;
 };
 
-Json summarise(const Json& runs) {
+Json summary_of_gates(const Json& runs) {
   int alarms = 0;
   int undecided = 0;
   int screen_alarms = 0;
@@ -80,21 +81,65 @@ Json summarise(const Json& runs) {
           {"cells", std::move(table)}};
 }
 
+/// How often what was put in is seen, by those rows that say that they would.
+Json summary_of_power(const Json& injection, const Json& runs) {
+  int claimed = 0;
+  int caught = 0;
+  int rows = 0;
+  for (const Json& run : runs) {
+    for (const Json& row : list(run, "rows")) {
+      const std::string metric = text(row, "metric");
+      const auto injected = number(injection, metric);
+      const Json& arms = list(injection, "arms");
+      if (!injected || std::find(arms.begin(), arms.end(), member(row, "arm")) == arms.end()) {
+        continue;
+      }
+      ++rows;
+      const std::string verdict = text(row, "verdict");
+      const auto detectable = number(row, "detectable");
+      // Counts have no spread: whatever is over the allowed change must be seen.
+      const bool claims = metric != "time" || (detectable && *detectable <= *injected);
+      if (claims && verdict != "INVALID" && verdict != "CONTAMINATED") {
+        ++claimed;
+        caught += verdict == "REGRESSED" ? 1 : 0;
+      }
+    }
+  }
+  const RateBound missed = clopper_pearson(claimed - caught, claimed);
+  return {{"rows", rows},
+          {"claimed", claimed},
+          {"caught", caught},
+          {"rate", claimed > 0 ? Json(1 - missed.rate) : Json()},
+          {"lower_95", 1 - missed.upper}};
+}
+
+Json summarise(const Json& calibration) {
+  const Json& runs = member(calibration, "runs");
+  Json summary = summary_of_gates(runs);
+  if (is_power_study(calibration)) {
+    summary["power"] = summary_of_power(member(member(calibration, "design"), "injection"), runs);
+  }
+  return summary;
+}
+
 }  // namespace
 
+bool is_power_study(const Json& calibration) { return member(member(calibration, "design"), "injection").is_object(); }
+
 Json new_calibration(const Json& environment, const Json& design) {
-  return {{"schema", calibration_schema_id},
-          {"environment", environment},
-          {"design", design},
-          {"runs", Json::array()},
-          {"summary", summarise(Json::array())}};
+  Json calibration = {
+      {"schema", calibration_schema_id}, {"environment", environment}, {"design", design}, {"runs", Json::array()}};
+  calibration["summary"] = summarise(calibration);
+  return calibration;
 }
 
 void add_calibration_run(Json& calibration, const Json& base, const Json& head, const Json& gate) {
   Json rows = Json::array();
   for (const Json& row : list(gate, "rows")) {
-    if (text(row, "tier") == "time") {
+    if (text(row, "tier") == "time" || text(row, "tier") == "instructions") {
       rows.push_back({{"cell", row_subject(row)},
+                      {"arm", member(row, "arm")},
+                      {"metric", member(row, "metric")},
                       {"verdict", member(row, "verdict")},
                       {"screened", member(row, "screened")},
                       {"detectable", member(row, "detectable")}});
@@ -108,7 +153,31 @@ void add_calibration_run(Json& calibration, const Json& base, const Json& head, 
                                  {"flagged", member(member(gate, "stages"), "flagged")},
                                  {"rows", std::move(rows)},
                                  {"log_ratios", effects_of(base, head)}});
-  calibration["summary"] = summarise(calibration["runs"]);
+  calibration["summary"] = summarise(calibration);
+}
+
+Json resampled_gates(const Json& calibration, int resamples, std::uint64_t seed) {
+  std::map<std::string, std::vector<double>> effects;
+  for (const Json& run : list(calibration, "runs")) {
+    for (const auto& [cell, values] : member(run, "log_ratios").items()) {
+      for (const Json& value : values) {
+        effects[cell].push_back(value.get<double>());
+      }
+    }
+  }
+  if (effects.empty()) {
+    return nullptr;
+  }
+  std::vector<std::vector<double>> cells;
+  for (auto& [name, values] : effects) {
+    cells.push_back(std::move(values));
+  }
+  ResampledGate gate;
+  gate.processes = static_cast<int>(number(member(calibration, "design"), "processes").value_or(gate.processes));
+  gate.resamples = resamples;
+  gate.seed = seed;
+  const RateBound bound = false_positive_rate(cells, gate);
+  return {{"resamples", resamples}, {"seed", seed}, {"rate", bound.rate}, {"upper_95", bound.upper}};
 }
 
 void check_calibration(const Json& calibration) {
@@ -137,7 +206,10 @@ CalibrationMatch match_calibration(const Json& calibration, const Json& environm
   if (major_of(then) != major_of(now)) {
     return {false, fmt::format("the calibration is of version {}, this is {}", then, now)};
   }
-  const Json summary = summarise(member(calibration, "runs"));  // not what the file says of itself
+  if (is_power_study(calibration)) {
+    return {false, "the file has runs with a change put in, not A/A runs; take those with `diptych calibrate`"};
+  }
+  const Json summary = summary_of_gates(member(calibration, "runs"));  // not what the file says of itself
   const double upper = summary["upper_95"].get<double>();
   const std::string said = fmt::format("{} A/A runs, {} false alarms: rate at most {} (95 %)",
                                        summary["runs"].get<int>() - summary["cannot_tell"].get<int>(),

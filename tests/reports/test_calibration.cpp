@@ -96,6 +96,62 @@ TEST(Calibration, WhatTheFileSaysOfItselfIsNotBelieved) {
   EXPECT_FALSE(match_calibration(boasting, environment()).holds);
 }
 
+/// A gate of two rows, eager and graph, with these verdicts and detectable changes of the graph row.
+Json gate_of_power(const std::string& verdict, const Json& detectable, const std::string& tier = "time") {
+  const auto row = [&](const std::string& arm, const std::string& said) {
+    return Json{{"workload", "mlp/digits"}, {"arm", arm},      {"tier", tier},
+                {"metric", tier},           {"verdict", said}, {"detectable", detectable}};
+  };
+  return {{"verdict", "REGRESSED"},
+          {"exit_code", 2},
+          {"stages", {{"flagged", 1}}},
+          {"rows", {row("eager", "EQUIVALENT"), row("graph", verdict)}}};
+}
+
+TEST(Calibration, PowerCountsTheRowsThatClaimToDetectTheChange) {
+  const Json run = sample_run();
+  Json study = new_calibration(environment(), {{"injection", {{"time", 0.05}, {"arms", {"graph"}}}}});
+  for (int i = 0; i < 18; ++i) {
+    add_calibration_run(study, run, run, gate_of_power("REGRESSED", 0.04));
+  }
+  add_calibration_run(study, run, run, gate_of_power("INCONCLUSIVE", 0.05));  // claims it, and misses it
+  add_calibration_run(study, run, run, gate_of_power("INCONCLUSIVE", 0.051));
+  add_calibration_run(study, run, run, gate_of_power("CONTAMINATED", 0.03));
+  add_calibration_run(study, run, run, gate_of_power("REGRESSED", nullptr));
+  const Json power = study["summary"]["power"];
+  EXPECT_EQ(power["rows"], 22);
+  EXPECT_EQ(power["claimed"], 19);
+  EXPECT_EQ(power["caught"], 18);
+  EXPECT_NEAR(power["rate"].get<double>(), 18.0 / 19, 1e-12);
+  // Clopper and Pearson: 19 p^18 (1 - p) + p^19 = 0.05 at the lower bound.
+  const double p = power["lower_95"].get<double>();
+  EXPECT_NEAR(19 * std::pow(p, 18) * (1 - p) + std::pow(p, 19), 0.05, 1e-6);
+  EXPECT_FALSE(match_calibration(study, environment()).holds) << "no A/A runs";
+}
+
+TEST(Calibration, CountedChangesMustAllBeSeen) {
+  const Json run = sample_run();
+  Json study = new_calibration(environment(), {{"injection", {{"instructions", 0.01}, {"arms", {"graph"}}}}});
+  add_calibration_run(study, run, run, gate_of_power("REGRESSED", nullptr, "instructions"));
+  add_calibration_run(study, run, run, gate_of_power("EQUIVALENT", nullptr, "instructions"));
+  EXPECT_EQ(study["summary"]["power"]["claimed"], 2);
+  EXPECT_EQ(study["summary"]["power"]["caught"], 1);
+  EXPECT_FALSE(calibrated(1)["summary"].contains("power"));
+}
+
+TEST(Calibration, GatesAreDrawnAgainFromTheProcessesOfAllRuns) {
+  Json calibration = calibrated(3);
+  EXPECT_TRUE(resampled_gates(calibrated(0), 10, 1).is_null());
+  EXPECT_EQ(resampled_gates(calibration, 1000, 1)["rate"], 0.0);
+  // The same change of 10 % in every process is an alarm in every draw.
+  for (Json& run : calibration["runs"]) {
+    for (Json& effect : run["log_ratios"]["mlp/digits/graph"]) {
+      effect = 0.1;
+    }
+  }
+  EXPECT_EQ(resampled_gates(calibration, 1000, 1)["rate"], 1.0);
+}
+
 TEST(Calibration, OtherDocumentsAreRefused) {
   for (const Json& other :
        {Json(nullptr), Json::array(), Json{{"schema", "diptych.run/1"}},
