@@ -12,6 +12,7 @@
 #include "reports/schema.h"
 #include "reports/statistics.h"
 #include "reports/text.h"
+#include "reports/usage.h"
 
 namespace diptych::reports {
 namespace {
@@ -53,6 +54,7 @@ Subject read_arm(const Json& cell, const Json& arm, const CellState& state) {
     subject.instruction_set = text(counted, "isa");
     subject.not_counted = text(counted, "reason");
   }
+  subject.usage = usage_of(cell, subject.arm);
   for (const Json& process : list(cell, "processes")) {
     const std::vector<double> seconds = rounds_of(process, subject.arm, subject.workload);
     if (seconds.empty()) {

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "profiler/system_calls.h"
 #include "profiler/system_files.h"
 #include "workloads/arms/arm.h"
 #include "workloads/harness/plan.h"
@@ -23,7 +24,8 @@ struct CellPlan {
   bool full_check;
   Injection injection = {};
   Clock clock = steady_seconds;
-  profiler::SystemFiles files = profiler::SystemFiles();  ///< where /proc stands
+  profiler::SystemFiles files = profiler::SystemFiles();         ///< where /proc stands
+  profiler::SystemCalls system = profiler::SystemCalls::real();  ///< of the hardware counters
 };
 
 /// Names what is going on, for a progress line.
