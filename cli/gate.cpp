@@ -2,7 +2,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
-#include <fstream>
+#include <optional>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -13,6 +13,7 @@
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "framework/core/error.h"
+#include "framework/core/temporary_folder.h"
 #include "reports/calibration.h"
 #include "reports/gate_views.h"
 #include "reports/json_access.h"
@@ -62,33 +63,6 @@ void calibrate_setup(reports::GateSetup& setup, const std::string& file, const j
   setup.time_note = match.holds ? match.note : "advisory: " + match.note;
 }
 
-/// A folder that is removed at the end, unless it is the user's own.
-class BuildCache {
- public:
-  explicit BuildCache(const std::string& named) : path_(named), is_temporary_(named.empty()) {
-    if (is_temporary_) {
-      std::string name = (fs::temp_directory_path() / "diptych-gate-XXXXXX").string();
-      if (mkdtemp(name.data()) == nullptr) {
-        throw Error("can't make a folder for builds in " + fs::temp_directory_path().string());
-      }
-      path_ = name;
-    }
-  }
-  ~BuildCache() {
-    if (is_temporary_) {
-      std::error_code ignored;
-      fs::remove_all(path_, ignored);
-    }
-  }
-  BuildCache(const BuildCache&) = delete;
-  BuildCache& operator=(const BuildCache&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-  bool is_temporary_;
-};
-
 void write_outcome(const GateOutcome& outcome, const std::string& folder) {
   const auto write = [&](const char* name, const json& document) {
     if (!document.is_null()) {
@@ -125,9 +99,11 @@ int run_named(const GateVerbOptions& options) {
   };
   const std::vector<std::string> metrics = chosen(options.metrics, job.config.metrics);
   job.tiers = read_tiers(metrics.empty() ? std::vector<std::string>{"exact", "time"} : metrics);
-  const BuildCache cache(options.build_dir);
-  job.base = resolve_side(options.base, cache.path(), job.progress);
-  job.head = resolve_side(options.head.empty() ? own_program() : options.head, cache.path(), job.progress);
+  std::optional<TemporaryFolder> temporary;
+  const std::string cache =
+      options.build_dir.empty() ? temporary.emplace("diptych-gate").path().string() : options.build_dir;
+  job.base = resolve_side(options.base, cache, job.progress);
+  job.head = resolve_side(options.head.empty() ? own_program() : options.head, cache, job.progress);
   job.setup.base = job.base.name;
   job.setup.head = job.head.name;
   job.plan = gate_plan(job.tiers, options.seed);

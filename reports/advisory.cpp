@@ -40,6 +40,9 @@ void add_advisory_rows(Json& rows, const Subject& base, const Subject& head, Sam
     const auto a = value(base);
     const auto b = value(head);
     const bool is_hardware = metric.group == std::string("counters");
+    if (metric.name == std::string("peak_rss_bytes") && base.after != head.after) {
+      continue;
+    }
     if (!a || !b || *a < 0 || *b < 0 || (is_hardware && machine == SameMachine::no)) {
       continue;
     }

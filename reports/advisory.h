@@ -13,7 +13,8 @@
 namespace diptych::reports {
 
 /// Appends {"workload", "arm", "metric", "tier": "advisory", "unit", "base", "head", "ratio"} for each metric that both
-/// sides have. Hardware counters only where the machines aren't known to differ.
+/// sides have. Hardware counters only where the machines aren't known to differ; peaks only where the processes had
+/// measured the same before.
 void add_advisory_rows(nlohmann::json& rows, const Subject& base, const Subject& head, SameMachine machine);
 
 /// How many rows a view shows: those that moved most.

@@ -55,6 +55,11 @@ Subject read_arm(const Json& cell, const Json& arm, const CellState& state) {
     subject.not_counted = text(counted, "reason");
   }
   subject.usage = usage_of(cell, subject.arm);
+  if (const Json& processes = list(cell, "processes"); !processes.empty()) {
+    for (const Json& name : list(processes.front(), "after")) {
+      subject.after.push_back(name.is_string() ? name.get<std::string>() : "");
+    }
+  }
   for (const Json& process : list(cell, "processes")) {
     const std::vector<double> seconds = rounds_of(process, subject.arm, subject.workload);
     if (seconds.empty()) {

@@ -23,6 +23,7 @@ struct Subject {
   std::string instruction_set;                         ///< of the kernels while they were counted
   std::string not_counted;                             ///< why there is no count
   std::map<std::string, std::optional<double>> usage;  ///< advisory: of usage_metrics()
+  std::vector<std::string> after;  ///< what its processes had measured before, which is in their resident memory
   CellState state;
 
   /// "workload/arm": the name in both formats.

@@ -388,7 +388,7 @@ TEST(Cell, ProgressNamesCheckAndRounds) {
   CellPlan plan{&workload, {&all_arms()[0]}, 1, 1, 2, 0.0005, true};
   std::vector<std::string> said;
   measure_cell(plan, [&](const std::string& what) { said.push_back(what); });
-  EXPECT_THAT(said, ::testing::ElementsAre("check 0/3", "warm-up", "round 1/2", "round 2/2"));
+  EXPECT_THAT(said, ::testing::ElementsAre("check 0/3", "warm-up", "round 1/2", "round 2/2", "memory and counters"));
 }
 
 }  // namespace

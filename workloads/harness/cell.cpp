@@ -38,6 +38,7 @@ class Cell {
       json limits = {{"before", measure_limits(levels)}};
       json process = time_rounds(plan_, arms_, progress_);
       limits["after"] = measure_limits(levels);
+      process["after"] = plan_.after;
       process["limits"] = std::move(limits);
       const double steal = profiler::steal_seconds(plan_.files) - steal_before;
       process["steal_seconds"] = std::isfinite(steal) ? json(steal) : json();

@@ -23,6 +23,7 @@ struct CellPlan {
   /// Compare all steps of the check and take the metrics, or only the first call of each arm (later processes).
   bool full_check;
   Injection injection = {};
+  std::vector<std::string> after = {};  ///< workloads that this process has measured before
   Clock clock = steady_seconds;
   profiler::SystemFiles files = profiler::SystemFiles();         ///< where /proc stands
   profiler::SystemCalls system = profiler::SystemCalls::real();  ///< of the hardware counters
