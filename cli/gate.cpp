@@ -63,19 +63,22 @@ void calibrate_setup(reports::GateSetup& setup, const std::string& file, const j
   setup.time_note = match.holds ? match.note : "advisory: " + match.note;
 }
 
-void write_outcome(const GateOutcome& outcome, const std::string& folder) {
-  const auto write = [&](const char* name, const json& document) {
-    if (!document.is_null()) {
-      reports::write_atomically(folder + "/" + name, reports::to_text(document));
+void write_runs(const GateOutcome& outcome, const std::string& folder) {
+  const auto write = [&](const char* name, const json& run) {
+    if (!run.is_null()) {
+      reports::write_atomically(folder + "/" + name, reports::to_text(run));
     }
   };
   write("base.json", outcome.base);
   write("head.json", outcome.head);
   write("base-again.json", outcome.base_again);
   write("head-again.json", outcome.head_again);
-  reports::write_atomically(folder + "/gate.md", reports::render_gate_markdown(outcome.gate));
-  reports::write_atomically(folder + "/junit.xml", reports::render_junit(outcome.gate));
-  write("gate.json", outcome.gate);
+}
+
+void write_verdict(const json& gate, const std::string& folder) {
+  reports::write_atomically(folder + "/gate.md", reports::render_gate_markdown(gate));
+  reports::write_atomically(folder + "/junit.xml", reports::render_junit(gate));
+  reports::write_atomically(folder + "/gate.json", reports::to_text(gate));
 }
 
 bool in_github_actions() {
@@ -107,6 +110,7 @@ int run_named(const GateVerbOptions& options) {
   job.setup.base = job.base.name;
   job.setup.head = job.head.name;
   job.plan = gate_plan(job.tiers, options.seed);
+  job.plan.instructions_timeout = options.instructions_timeout;
   const std::vector<std::string> workloads = chosen(options.workloads, job.config.workloads);
   job.plan.workloads = workloads.empty() ? std::vector<std::string>{} : resolve_workloads(workloads);
   const std::vector<std::string> arms = chosen(options.arms, job.config.arms);
@@ -115,13 +119,24 @@ int run_named(const GateVerbOptions& options) {
     calibrate_setup(job.setup, options.calibration, job.head.environment());
   }
   const std::string folder = make_output_folder(options.out, "gate");
+  job.save = [&](const std::string& name, const json& run) {
+    reports::write_atomically(folder + "/" + name + ".json", reports::to_text(run));
+  };
   const GateOutcome outcome = run_gate(std::move(job));
   status.clear();
-  write_outcome(outcome, folder);
+  if (!outcome.problem.empty()) {
+    write_runs(outcome, folder);
+    throw Error(fmt::format("{}; no verdict; what was measured until then is in {}/", outcome.problem,
+                            reports::printable(folder)));
+  }
+  // Said before it is written: a full disk takes the files, not the verdict.
   fmt::print("{}\n", reports::render_gate(outcome.gate, {wants_colour(), terminal_width()}));
   if (options.annotations || in_github_actions()) {
     fmt::print("{}", reports::render_annotations(outcome.gate));
   }
+  std::fflush(stdout);
+  write_runs(outcome, folder);
+  write_verdict(outcome.gate, folder);
   fmt::print("{}/\n  gate.md  junit.xml  gate.json\n", reports::printable(folder));
   if (outcome.interrupted) {
     fmt::print(stderr, "diptych: interrupted; what was measured until then is kept, and is no verdict\n");

@@ -95,7 +95,11 @@ std::map<std::string, json> count_once(const CountingPlan& plan, const std::stri
       throw Stopped();
     }
     if (std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() > plan.timeout) {
-      throw Error(fmt::format("counting under valgrind took longer than {:.3g} s", plan.timeout));
+      throw Error(
+          fmt::format("counting {} under valgrind took longer than {:.6g} s and was stopped; --instructions-timeout "
+                      "SECONDS gives it "
+                      "more",
+                      plan.workload, plan.timeout));
     }
   };
   std::vector<json> counted;
