@@ -103,6 +103,28 @@ TEST_F(GateRuns, AProcessThatDiesCostsNothingThatWasMeasured) {
   EXPECT_THAT(unfinished_files(folder_.path()), IsEmpty());
 }
 
+TEST_F(GateRuns, CtrlCKeepsWhatWasMeasured) {
+  const std::string other = put_program("other", script(""));
+  Process process(diptych_command({"gate", "--base", other, "--workloads", "micro/dispatch,mlp/digits", "--metrics",
+                                   "exact,time", "--arms", "eager"},
+                                  folder_.path()));
+  ASSERT_TRUE(process.wait_until([&] {
+    const auto made = run_folders(folder_.path());
+    return made.size() == 1 && fs::exists(made.front() / "head.json");
+  }));
+  process.send(SIGINT);
+  const Outcome outcome = process.finish();
+  EXPECT_EQ(outcome.exit_code, 130);
+  EXPECT_THAT(outcome.error, HasSubstr("is no verdict"));
+  for (const char* name : {"base.json", "head.json"}) {
+    const json run = read_json(written() / name);
+    EXPECT_THAT(reports::validate(run), IsEmpty());
+    EXPECT_EQ(run["status"], "interrupted");
+    ASSERT_FALSE(run["cells"].empty());
+    EXPECT_THAT(run["cells"][0]["processes"], SizeIs(12));
+  }
+}
+
 // Measuring processes of another age: the flags changed, or what stands for them in `list --json`.
 TEST_F(GateRuns, ProgramsOfAnotherAgeAreNamed) {
   const auto refused = [&](const std::string& special) {
