@@ -2,6 +2,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
+#include <functional>
 #include <optional>
 
 #include <fmt/chrono.h>
@@ -86,27 +87,21 @@ bool in_github_actions() {
   return value != nullptr && value == std::string("true");
 }
 
-int run_named(const GateVerbOptions& options) {
-  if (options.base.empty()) {
-    throw Error("gate needs --base: a run file, a program, or a git ref; `diptych gate --help` shows examples");
-  }
+/// `build_cache`: where git refs are built. All that can be wrong with what was typed is found here.
+GateJob prepare(const GateVerbOptions& options, const std::string& build_cache,
+                const std::function<void(const std::string&)>& progress) {
   GateJob job;
   job.config = read_config(options.config);  // first: a mistake in it costs no measurement
   job.setup.today = today();
-  InterruptGuard guard;
-  StatusLine status;
-  job.progress = [&](const std::string& what) { status.show(what); };
+  job.progress = progress;
   job.stop = &InterruptGuard::stop();
   const auto chosen = [](const std::vector<std::string>& typed, const std::vector<std::string>& configured) {
     return typed.empty() ? configured : typed;
   };
   const std::vector<std::string> metrics = chosen(options.metrics, job.config.metrics);
   job.tiers = read_tiers(metrics.empty() ? std::vector<std::string>{"exact", "time"} : metrics);
-  std::optional<TemporaryFolder> temporary;
-  const std::string cache =
-      options.build_dir.empty() ? temporary.emplace("diptych-gate").path().string() : options.build_dir;
-  job.base = resolve_side(options.base, cache, job.progress);
-  job.head = resolve_side(options.head.empty() ? own_program() : options.head, cache, job.progress);
+  job.base = resolve_side(options.base, build_cache, progress);
+  job.head = resolve_side(options.head.empty() ? own_program() : options.head, build_cache, progress);
   job.setup.base = job.base.name;
   job.setup.head = job.head.name;
   job.plan = gate_plan(job.tiers, options.seed);
@@ -118,20 +113,13 @@ int run_named(const GateVerbOptions& options) {
   if (job.tiers.contains(reports::Tier::time)) {
     calibrate_setup(job.setup, options.calibration, job.head.environment());
   }
-  const std::string folder = make_output_folder(options.out, "gate");
-  job.save = [&](const std::string& name, const json& run) {
-    reports::write_atomically(folder + "/" + name + ".json", reports::to_text(run));
-  };
-  const GateOutcome outcome = run_gate(std::move(job));
-  status.clear();
-  if (!outcome.problem.empty()) {
-    write_runs(outcome, folder);
-    throw Error(fmt::format("{}; no verdict; what was measured until then is in {}/", outcome.problem,
-                            reports::printable(folder)));
-  }
-  // Said before it is written: a full disk takes the files, not the verdict.
+  return job;
+}
+
+/// Says the verdict, then writes it: a full disk takes the files, not the verdict. Returns the exit code.
+int report_outcome(const GateOutcome& outcome, const std::string& folder, bool annotations) {
   fmt::print("{}\n", reports::render_gate(outcome.gate, {wants_colour(), terminal_width()}));
-  if (options.annotations || in_github_actions()) {
+  if (annotations) {
     fmt::print("{}", reports::render_annotations(outcome.gate));
   }
   std::fflush(stdout);
@@ -143,6 +131,30 @@ int run_named(const GateVerbOptions& options) {
     return kInterrupted;
   }
   return outcome.gate["exit_code"].get<int>();
+}
+
+int run_named(const GateVerbOptions& options) {
+  if (options.base.empty()) {
+    throw Error("gate needs --base: a run file, a program, or a git ref; `diptych gate --help` shows examples");
+  }
+  InterruptGuard guard;
+  StatusLine status;
+  std::optional<TemporaryFolder> temporary;
+  const std::string cache =
+      options.build_dir.empty() ? temporary.emplace("diptych-gate").path().string() : options.build_dir;
+  GateJob job = prepare(options, cache, [&](const std::string& what) { status.show(what); });
+  const std::string folder = make_output_folder(options.out, "gate");
+  job.save = [&](const std::string& name, const json& run) {
+    reports::write_atomically(folder + "/" + name + ".json", reports::to_text(run));
+  };
+  const GateOutcome outcome = run_gate(std::move(job));
+  status.clear();
+  if (!outcome.problem.empty()) {
+    write_runs(outcome, folder);
+    throw Error(fmt::format("{}; no verdict; what was measured until then is in {}/", outcome.problem,
+                            reports::printable(folder)));
+  }
+  return report_outcome(outcome, folder, options.annotations || in_github_actions());
 }
 
 }  // namespace

@@ -130,7 +130,8 @@ TEST(Documents, TheTestsOfBadInputExist) {
   const std::regex name("`([A-Z][A-Za-z]+)\\.([A-Z][A-Za-z0-9]+)`");
   int names = 0;
   for (std::sregex_iterator match(section.begin(), section.end(), name), end; match != end; ++match, ++names) {
-    const std::string test = "(" + (*match)[1].str() + ", " + (*match)[2].str() + ")";
+    std::string test = (*match)[1].str();
+    test.append(", ").append((*match)[2].str()).append(")");
     EXPECT_NE(sources.find(test), std::string::npos) << test;
   }
   EXPECT_GT(names, 30);
