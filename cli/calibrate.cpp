@@ -121,7 +121,7 @@ class Calibration {
     job.skip_unchanged = false;
     job.progress = [&](const std::string& what) { status_.show(label + ": " + what); };
     job.stop = &InterruptGuard::stop();
-    const GateOutcome outcome = run_gate(std::move(job));
+    const GateOutcome outcome = run_whole_gate(std::move(job));
     if (outcome.interrupted) {
       return;  // half a run says nothing
     }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/run_plan.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "reports/run_file.h"
@@ -9,7 +10,8 @@
 namespace diptych::cli {
 
 int doctor(const DoctorOptions& options) {
-  const profiler::Diagnosis diagnosis = profiler::diagnose();
+  profiler::Diagnosis diagnosis = profiler::diagnose();
+  diagnosis.details["fingerprint"]["engine"] = engine_facts();  // what a run of this program would record
   fmt::print("{}", options.json ? reports::to_text(diagnosis.details) : profiler::render(diagnosis, wants_colour()));
   return kSuccess;
 }

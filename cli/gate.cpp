@@ -2,7 +2,8 @@
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
-#include <fstream>
+#include <functional>
+#include <optional>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -13,6 +14,7 @@
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "framework/core/error.h"
+#include "framework/core/temporary_folder.h"
 #include "reports/calibration.h"
 #include "reports/gate_views.h"
 #include "reports/json_access.h"
@@ -62,46 +64,22 @@ void calibrate_setup(reports::GateSetup& setup, const std::string& file, const j
   setup.time_note = match.holds ? match.note : "advisory: " + match.note;
 }
 
-/// A folder that is removed at the end, unless it is the user's own.
-class BuildCache {
- public:
-  explicit BuildCache(const std::string& named) : path_(named), is_temporary_(named.empty()) {
-    if (is_temporary_) {
-      std::string name = (fs::temp_directory_path() / "diptych-gate-XXXXXX").string();
-      if (mkdtemp(name.data()) == nullptr) {
-        throw Error("can't make a folder for builds in " + fs::temp_directory_path().string());
-      }
-      path_ = name;
-    }
-  }
-  ~BuildCache() {
-    if (is_temporary_) {
-      std::error_code ignored;
-      fs::remove_all(path_, ignored);
-    }
-  }
-  BuildCache(const BuildCache&) = delete;
-  BuildCache& operator=(const BuildCache&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-  bool is_temporary_;
-};
-
-void write_outcome(const GateOutcome& outcome, const std::string& folder) {
-  const auto write = [&](const char* name, const json& document) {
-    if (!document.is_null()) {
-      reports::write_atomically(folder + "/" + name, reports::to_text(document));
+void write_runs(const GateOutcome& outcome, const std::string& folder) {
+  const auto write = [&](const char* name, const json& run) {
+    if (!run.is_null()) {
+      reports::write_atomically(folder + "/" + name, reports::to_text(run));
     }
   };
   write("base.json", outcome.base);
   write("head.json", outcome.head);
   write("base-again.json", outcome.base_again);
   write("head-again.json", outcome.head_again);
-  reports::write_atomically(folder + "/gate.md", reports::render_gate_markdown(outcome.gate));
-  reports::write_atomically(folder + "/junit.xml", reports::render_junit(outcome.gate));
-  write("gate.json", outcome.gate);
+}
+
+void write_verdict(const json& gate, const std::string& folder) {
+  reports::write_atomically(folder + "/gate.md", reports::render_gate_markdown(gate));
+  reports::write_atomically(folder + "/junit.xml", reports::render_junit(gate));
+  reports::write_atomically(folder + "/gate.json", reports::to_text(gate));
 }
 
 bool in_github_actions() {
@@ -109,28 +87,25 @@ bool in_github_actions() {
   return value != nullptr && value == std::string("true");
 }
 
-int run_named(const GateVerbOptions& options) {
-  if (options.base.empty()) {
-    throw Error("gate needs --base: a run file, a program, or a git ref; `diptych gate --help` shows examples");
-  }
+/// `build_cache`: where git refs are built. All that can be wrong with what was typed is found here.
+GateJob prepare(const GateVerbOptions& options, const std::string& build_cache,
+                const std::function<void(const std::string&)>& progress) {
   GateJob job;
   job.config = read_config(options.config);  // first: a mistake in it costs no measurement
   job.setup.today = today();
-  InterruptGuard guard;
-  StatusLine status;
-  job.progress = [&](const std::string& what) { status.show(what); };
+  job.progress = progress;
   job.stop = &InterruptGuard::stop();
   const auto chosen = [](const std::vector<std::string>& typed, const std::vector<std::string>& configured) {
     return typed.empty() ? configured : typed;
   };
   const std::vector<std::string> metrics = chosen(options.metrics, job.config.metrics);
   job.tiers = read_tiers(metrics.empty() ? std::vector<std::string>{"exact", "time"} : metrics);
-  const BuildCache cache(options.build_dir);
-  job.base = resolve_side(options.base, cache.path(), job.progress);
-  job.head = resolve_side(options.head.empty() ? own_program() : options.head, cache.path(), job.progress);
+  job.base = resolve_side(options.base, build_cache, progress);
+  job.head = resolve_side(options.head.empty() ? own_program() : options.head, build_cache, progress);
   job.setup.base = job.base.name;
   job.setup.head = job.head.name;
   job.plan = gate_plan(job.tiers, options.seed);
+  job.plan.instructions_timeout = options.instructions_timeout;
   const std::vector<std::string> workloads = chosen(options.workloads, job.config.workloads);
   job.plan.workloads = workloads.empty() ? std::vector<std::string>{} : resolve_workloads(workloads);
   const std::vector<std::string> arms = chosen(options.arms, job.config.arms);
@@ -138,20 +113,48 @@ int run_named(const GateVerbOptions& options) {
   if (job.tiers.contains(reports::Tier::time)) {
     calibrate_setup(job.setup, options.calibration, job.head.environment());
   }
-  const std::string folder = make_output_folder(options.out, "gate");
-  const GateOutcome outcome = run_gate(std::move(job));
-  status.clear();
-  write_outcome(outcome, folder);
+  return job;
+}
+
+/// Says the verdict, then writes it: a full disk takes the files, not the verdict. Returns the exit code.
+int report_outcome(const GateOutcome& outcome, const std::string& folder, bool annotations) {
   fmt::print("{}\n", reports::render_gate(outcome.gate, {wants_colour(), terminal_width()}));
-  if (options.annotations || in_github_actions()) {
+  if (annotations) {
     fmt::print("{}", reports::render_annotations(outcome.gate));
   }
+  std::fflush(stdout);
+  write_runs(outcome, folder);
+  write_verdict(outcome.gate, folder);
   fmt::print("{}/\n  gate.md  junit.xml  gate.json\n", reports::printable(folder));
   if (outcome.interrupted) {
     fmt::print(stderr, "diptych: interrupted; what was measured until then is kept, and is no verdict\n");
     return kInterrupted;
   }
   return outcome.gate["exit_code"].get<int>();
+}
+
+int run_named(const GateVerbOptions& options) {
+  if (options.base.empty()) {
+    throw Error("gate needs --base: a run file, a program, or a git ref; `diptych gate --help` shows examples");
+  }
+  InterruptGuard guard;
+  StatusLine status;
+  std::optional<TemporaryFolder> temporary;
+  const std::string cache =
+      options.build_dir.empty() ? temporary.emplace("diptych-gate").path().string() : options.build_dir;
+  GateJob job = prepare(options, cache, [&](const std::string& what) { status.show(what); });
+  const std::string folder = make_output_folder(options.out, "gate");
+  job.save = [&](const std::string& name, const json& run) {
+    reports::write_atomically(folder + "/" + name + ".json", reports::to_text(run));
+  };
+  const GateOutcome outcome = run_gate(std::move(job));
+  status.clear();
+  if (!outcome.problem.empty()) {
+    write_runs(outcome, folder);
+    throw Error(fmt::format("{}; no verdict; what was measured until then is in {}/", outcome.problem,
+                            reports::printable(folder)));
+  }
+  return report_outcome(outcome, folder, options.annotations || in_github_actions());
 }
 
 }  // namespace

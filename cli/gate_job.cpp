@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <tuple>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -10,6 +11,7 @@
 #include "cli/git_build.h"
 #include "cli/measurements.h"
 #include "framework/core/error.h"
+#include "reports/analyse.h"
 #include "reports/compare_views.h"
 #include "reports/json_access.h"
 #include "reports/suggest.h"
@@ -92,6 +94,8 @@ json selected(json run, const std::vector<std::string>& names, const std::vector
   for (json& cell : run["cells"]) {
     keep(cell["arms"], "name", arms);
   }
+  std::erase_if(run["cells"].get_ref<json::array_t&>(), [](const json& cell) { return cell["arms"].empty(); });
+  reports::analyse(run);  // what was computed of arms that are gone goes too
   return run;
 }
 
@@ -112,19 +116,21 @@ class Gate {
     if (!interleaved() && job_.tiers.contains(reports::Tier::time)) {
       job_.setup.time_note = "advisory: the sides were measured apart, not interleaved";
     }
-    auto [base, head] = measure(workloads_to_screen(), 0, "screening");
-    const json screen = compare(base, head);
+    std::tie(outcome_.base, outcome_.head) = measure(workloads_to_screen(), 0, "screening");
+    if (!outcome_.problem.empty()) {
+      return std::move(outcome_);
+    }
+    const json screen = compare(outcome_.base, outcome_.head);
     json confirm;
     const std::vector<std::string> flagged = flagged_workloads(screen);
     if (!flagged.empty() && !outcome_.interrupted && (job_.base.program || job_.head.program)) {
-      auto [base_again, head_again] = measure(flagged, job_.plan.size.processes, "confirming");
-      confirm = compare(base_again, head_again);
-      outcome_.base_again = std::move(base_again);
-      outcome_.head_again = std::move(head_again);
+      std::tie(outcome_.base_again, outcome_.head_again) = measure(flagged, job_.plan.size.processes, "confirming");
+      if (!outcome_.problem.empty()) {
+        return std::move(outcome_);
+      }
+      confirm = compare(outcome_.base_again, outcome_.head_again);
     }
     outcome_.gate = reports::judge_gate(screen, confirm, job_.config, job_.setup);
-    outcome_.base = std::move(base);
-    outcome_.head = std::move(head);
     return std::move(outcome_);
   }
 
@@ -175,8 +181,13 @@ class Gate {
     }
     std::vector<json> runs;
     if (!sides.empty()) {
-      runs = measure_interleaved(
-          sides, first_launch, [&](const std::string& what) { job_.progress(stage + ": " + what); }, job_.stop);
+      InterleavedHooks hooks;
+      hooks.progress = [&](const std::string& what) { job_.progress(stage + ": " + what); };
+      hooks.measured = [&](const std::vector<json>& so_far) { save(so_far, first_launch > 0 ? "-again" : ""); };
+      hooks.stop = job_.stop;
+      InterleavedRuns measured = measure_interleaved(sides, first_launch, hooks);
+      runs = std::move(measured.runs);
+      outcome_.problem = std::move(measured.problem);
     }
     outcome_.interrupted = outcome_.interrupted || (job_.stop != nullptr && job_.stop->load());
     std::pair<json, json> result;
@@ -184,6 +195,16 @@ class Gate {
     result.first = job_.base.program ? std::move(runs[next++]) : selected(job_.base.run, names, plan.arms);
     result.second = job_.head.program ? std::move(runs[next++]) : selected(job_.head.run, names, plan.arms);
     return result;
+  }
+
+  /// Of the sides that are programs, in their order.
+  void save(const std::vector<json>& runs, const std::string& suffix) const {
+    std::size_t next = 0;
+    for (const auto& [side, name] : {std::pair(&job_.base, "base"), std::pair(&job_.head, "head")}) {
+      if (side->program && job_.save) {
+        job_.save(name + suffix, runs[next++]);
+      }
+    }
   }
 
   json compare(const json& base, const json& head) const {
@@ -238,10 +259,24 @@ GateSide resolve_side(const std::string& text, const std::string& build_cache,
   }
   side.name = text == *revision ? text : fmt::format("{} ({})", text, revision->substr(0, 12));
   progress(fmt::format("building {}", reports::printable(side.name)));
-  side.program = describe_program(build_revision(*revision, build_cache));
+  const std::string program = build_revision(*revision, build_cache);
+  try {
+    side.program = describe_program(program);
+  } catch (const Error& error) {
+    throw Error(fmt::format("{} builds, but this gate can't measure it: {}; or choose a newer revision",
+                            reports::printable(side.name), error.what()));
+  }
   return side;
 }
 
 GateOutcome run_gate(GateJob job) { return Gate(std::move(job)).run(); }
+
+GateOutcome run_whole_gate(GateJob job) {
+  GateOutcome outcome = run_gate(std::move(job));
+  if (!outcome.problem.empty()) {
+    throw Error(outcome.problem);
+  }
+  return outcome;
+}
 
 }  // namespace diptych::cli

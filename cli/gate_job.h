@@ -36,15 +36,21 @@ struct GateJob {
   std::set<reports::Tier> tiers;
   bool skip_unchanged = true;
   std::function<void(const std::string&)> progress;
+  /// Keeps a run as it grows ("base", "head", "base-again", "head-again"); may be empty.
+  std::function<void(const std::string& name, const nlohmann::json& run)> save;
   const std::atomic<bool>* stop = nullptr;
 };
 
 struct GateOutcome {
-  nlohmann::json gate;
+  nlohmann::json gate;                    ///< null after a problem
   nlohmann::json base, head;              ///< the screened runs
   nlohmann::json base_again, head_again;  ///< null where nothing was measured again
   bool interrupted = false;
+  std::string problem;  ///< a measuring process failed: no verdict, but what was measured; empty: none
 };
+/// Throws Error for names that neither side knows.
 GateOutcome run_gate(GateJob job);
+/// The same, for callers who want nothing less than a verdict or an interruption: throws Error for a problem.
+GateOutcome run_whole_gate(GateJob job);
 
 }  // namespace diptych::cli

@@ -87,7 +87,7 @@ class SelfTest {
   }
 
   void identical_passes() {
-    const GateOutcome outcome = run_gate(
+    const GateOutcome outcome = run_whole_gate(
         job(wants("time") ? std::set<Tier>{Tier::exact, Tier::time} : std::set<Tier>{Tier::exact}, "identical"));
     base_ = outcome.base;
     head_ = outcome.head;
@@ -133,7 +133,7 @@ class SelfTest {
       return;
     }
     GateJob same = job({Tier::instructions}, "instructions");
-    const json unchanged = run_gate(same).gate;
+    const json unchanged = run_whole_gate(same).gate;
     if (unchanged["exit_code"] == reports::gate_cannot_tell) {
       report("+1 % instructions", "exit 2", Result::cannot_tell,
              unchanged["rows"].empty() ? reports::text(unchanged, "reason")
@@ -142,7 +142,7 @@ class SelfTest {
     }
     expect_code("the same instructions", unchanged, reports::gate_pass);
     same.injection.instructions = kInstructionsInjected;
-    expect_code("+1 % instructions", run_gate(std::move(same)).gate, reports::gate_regressed);
+    expect_code("+1 % instructions", run_whole_gate(std::move(same)).gate, reports::gate_regressed);
   }
 
   void time_is_caught() {
@@ -151,7 +151,7 @@ class SelfTest {
     }
     GateJob slower = job({Tier::time}, "+5 % time");
     slower.injection.time = kTimeInjected;
-    const json gate = run_gate(std::move(slower)).gate;
+    const json gate = run_whole_gate(std::move(slower)).gate;
     for (const json& row : gate["rows"]) {
       if (reports::text(row, "arm") == "eager") {
         continue;  // the injection is into the other arms

@@ -21,7 +21,8 @@ struct Measurable {
   std::vector<std::string> default_arms;
 };
 
-/// Asks the program (`doctor --json`, `list --json`). Throws Error if it isn't a diptych that can answer.
+/// Asks the program (`doctor --json`, `list --json`). Throws Error if it isn't a diptych that can answer, or its
+/// measuring processes speak another protocol.
 Measurable describe_program(const std::string& program);
 
 struct InterleavedSide {
@@ -29,10 +30,22 @@ struct InterleavedSide {
   workloads::RunPlan plan;  ///< what it measures: those of its workloads and arms that it has
 };
 
-/// One raw run of each side, analysed ("diptych.run/1"). `first_launch` > 0: fresh processes, other seeds and layouts.
-/// Throws Error when a measuring process fails. An interrupted job gives what was measured.
-std::vector<nlohmann::json> measure_interleaved(const std::vector<InterleavedSide>& sides, int first_launch,
-                                                const std::function<void(const std::string&)>& progress,
-                                                const std::atomic<bool>* stop);
+struct InterleavedHooks {
+  std::function<void(const std::string&)> progress;
+  /// After each workload: the runs so far, with status "partial".
+  std::function<void(const std::vector<nlohmann::json>&)> measured;
+  const std::atomic<bool>* stop = nullptr;
+};
+
+struct InterleavedRuns {
+  std::vector<nlohmann::json> runs;  ///< one of each side ("diptych.run/1")
+  bool interrupted = false;
+  std::string problem;  ///< of the first measuring process that failed, which ended the job; empty: none
+};
+
+/// One run of each side. `first_launch` > 0: fresh processes, other seeds and layouts. What was measured before an
+/// interruption or a failure is in the runs.
+InterleavedRuns measure_interleaved(const std::vector<InterleavedSide>& sides, int first_launch,
+                                    const InterleavedHooks& hooks);
 
 }  // namespace diptych::cli

@@ -8,6 +8,7 @@
 #include "reports/ops_page.h"
 #include "reports/run_file.h"
 #include "workloads/arms/arm.h"
+#include "workloads/harness/worker.h"
 
 namespace diptych::cli {
 namespace {
@@ -29,7 +30,9 @@ void print_ops() {
 }
 
 void print_json() {
-  nlohmann::json names = {{"workloads", nlohmann::json::array()}, {"arms", nlohmann::json::array()}};
+  nlohmann::json names = {{"worker_protocol", workloads::kWorkerProtocol},
+                          {"workloads", nlohmann::json::array()},
+                          {"arms", nlohmann::json::array()}};
   for (const workloads::Workload& workload : workloads::all_workloads()) {
     names["workloads"].push_back({{"name", workload.name},
                                   {"suite", workload.suite},

@@ -254,6 +254,7 @@ class Program {
     verb->add_option("--build-dir", gate_.build_dir,
                      "Keep the builds of git refs here, by revision (a temporary folder)");
     add_seed(verb, gate_.seed, "Of inputs, models and schedule");
+    add_instructions_timeout(verb, gate_.instructions_timeout);
     verb->add_option("--out", gate_.out, "Where the folder is made")->capture_default_str();
     verb->add_flag("--annotations", gate_.annotations, "Print GitHub annotations (by itself where GITHUB_ACTIONS=true)")
         ->disable_flag_override();

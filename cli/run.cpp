@@ -5,7 +5,6 @@
 #include <set>
 #include <unistd.h>
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include "cli/artifacts.h"
@@ -14,12 +13,10 @@
 #include "cli/self.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
-#include "reports/analyse.h"
 #include "reports/html.h"
 #include "reports/ladder_table.h"
 #include "reports/markdown.h"
 #include "reports/run_file.h"
-#include "reports/schema.h"
 #include "reports/table.h"
 #include "reports/text.h"
 #include "workloads/harness/runner.h"
@@ -37,7 +34,7 @@ class Run {
       plan_ = plan_from(options);
       name_ = options.workloads.size() == 1 ? options.workloads[0] : options.size;
       folder_ = make_output_folder(options.out, name_);  // before anything is measured: a full disk costs seconds
-      start_run();
+      run_ = new_run(plan_, name_, options.command, present_environment());
     } else {
       const fs::path given = options.resume;
       const fs::path file = fs::is_directory(given) ? given / "run.json" : given;
@@ -96,34 +93,8 @@ class Run {
   }
 
  private:
-  void start_run() {
-    run_ = {{"schema", reports::schema_id},
-            {"name", name_},
-            {"created", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))},
-            {"status", "partial"},
-            {"command", options_.command},
-            {"size", {{"name", plan_.size.name}, {"processes", plan_.size.processes}, {"rounds", plan_.size.rounds}}},
-            {"seed", plan_.seed},
-            {"threads", 1},
-            {"pinned", plan_.pinned.empty() ? json() : json(plan_.pinned)},
-            {"plan", workloads::to_json(plan_)},
-            {"numerics", "exact"},
-            {"environment", present_environment()},
-            {"cells", json::array()}};
-    if (plan_.injection.any()) {
-      run_["injected"] = {{"time", plan_.injection.time},
-                          {"instructions", plan_.injection.instructions},
-                          {"arms", plan_.injection.arms}};
-    }
-  }
-
   void save(const json& cells, const char* status) {
-    run_["cells"] = cells;
-    run_["status"] = status;
-    for (json& cell : run_["cells"]) {
-      cell["reproduce"] = workloads::reproduce_command(plan_, cell["workload"].get<std::string>());
-    }
-    reports::analyse(run_);
+    set_cells(run_, plan_, cells, status);
     reports::write_atomically(path("run.json"), reports::to_text(run_));
   }
 

@@ -1,8 +1,24 @@
 #include "cli/run_flags.h"
 
+#include <fmt/format.h>
+
 #include "workloads/harness/plan.h"
 
 namespace diptych::cli {
+namespace {
+
+/// As CLI::Range, which lets NaN through.
+CLI::Validator number_from(double low, double high) {
+  return CLI::Validator(
+      [low, high](const std::string& text) {
+        double value = 0;
+        const bool good = CLI::detail::lexical_cast(text, value) && value >= low && value <= high;
+        return good ? std::string() : fmt::format("'{}' is no number from {} to {}", text, low, high);
+      },
+      fmt::format("FLOAT in [{} - {}]", low, high));
+}
+
+}  // namespace
 
 void add_sizes(CLI::App* verb, RunOptions& options) {
   auto* sizes = verb->add_option_group("size");
@@ -19,6 +35,14 @@ void add_sizes(CLI::App* verb, RunOptions& options) {
   sizes->require_option(0, 1);
 }
 
+void add_instructions_timeout(CLI::App* verb, double& seconds) {
+  constexpr double kDay = 86400;
+  verb->add_option("--instructions-timeout", seconds,
+                   "Seconds that valgrind may take for one workload before it is stopped; its count is then null")
+      ->check(number_from(1, kDay))
+      ->capture_default_str();
+}
+
 void add_measuring_flags(CLI::App* verb, RunOptions& options) {
   verb->add_option("--metric", options.metrics,
                    "time (with exact metrics), exact (no timing), instructions (valgrind's callgrind), separated by "
@@ -27,12 +51,14 @@ void add_measuring_flags(CLI::App* verb, RunOptions& options) {
       ->allow_extra_args(false)
       ->check(CLI::IsMember(workloads::metric_names()))
       ->capture_default_str();
-  verb->add_option("--threads", options.threads, "Threads that an op may use")->capture_default_str();
+  add_instructions_timeout(verb, options.instructions_timeout);
+  verb->add_option("--threads", options.threads, "Only 1, for scripts: a call of the engine runs on one thread")
+      ->capture_default_str();
   verb->add_option("--pin", options.pin, "Bind measuring processes to these CPUs, like 1 or 0,2-3 (bare: the last)");
 }
 
 void add_injection_flags(CLI::App* verb, RunOptions& options) {
-  const auto fraction = CLI::Range(0.0, 10.0);
+  const auto fraction = number_from(0, 10);
   verb->add_option("--inject-time", options.inject_time)->check(fraction)->group("");
   verb->add_option("--inject-instructions", options.inject_instructions)->check(fraction)->group("");
   verb->add_option("--inject-arm", options.inject_arms)->delimiter(',')->allow_extra_args(false)->group("");

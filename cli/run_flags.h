@@ -13,7 +13,9 @@ namespace diptych::cli {
 
 /// --quick, --standard, --gate, --certify.
 void add_sizes(CLI::App* verb, RunOptions& options);
-/// --metric, --threads, --pin.
+/// --instructions-timeout.
+void add_instructions_timeout(CLI::App* verb, double& seconds);
+/// --metric, --instructions-timeout, --threads, --pin.
 void add_measuring_flags(CLI::App* verb, RunOptions& options);
 /// --inject-time, --inject-instructions, --inject-arm: for the self-test of a gate; not in --help.
 void add_injection_flags(CLI::App* verb, RunOptions& options);

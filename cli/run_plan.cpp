@@ -1,7 +1,9 @@
 #include "cli/run_plan.h"
 
+#include <ctime>
 #include <regex>
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -10,8 +12,10 @@
 #include "framework/kernels/gemm.h"
 #include "framework/kernels/isa.h"
 #include "profiler/fingerprint.h"
+#include "reports/analyse.h"
 #include "reports/fingerprint.h"
 #include "reports/json_access.h"
+#include "reports/schema.h"
 #include "reports/text.h"
 #include "workloads/harness/pinning.h"
 
@@ -35,17 +39,37 @@ std::vector<std::string> filtered(std::vector<std::string> names, const std::str
   return names;
 }
 
-/// Google Benchmark's flags, but for those that would change how much is measured.
+/// What to do instead of a flag of Google Benchmark's that would change how much is measured, or ask for a report that
+/// it doesn't make here; empty for flags that a run can take.
+std::string instead_of(const std::string& flag) {
+  constexpr const char* kSizes = "how much is measured is fixed by --quick, --standard, --gate and --certify";
+  constexpr const char* kExport = "`diptych report RUN --format google-benchmark` writes Google Benchmark's JSON";
+  static const std::vector<std::pair<const char*, const char*>> refused = {
+      {"--benchmark_repetitions", kSizes},
+      {"--benchmark_min_time", kSizes},
+      {"--benchmark_min_warmup_time", kSizes},
+      {"--benchmark_enable_random_interleaving", "arms are interleaved in random order by themselves"},
+      {"--benchmark_out", kExport},
+      {"--benchmark_format", kExport},
+      {"--benchmark_report_aggregates_only", kExport},
+      {"--benchmark_display_aggregates_only", kExport},
+      {"--benchmark_list_tests", "`diptych list` shows the workloads"}};
+  for (const auto& [name, instead] : refused) {
+    if (flag.starts_with(name)) {  // --benchmark_out_format too
+      return instead;
+    }
+  }
+  return "";
+}
+
 std::vector<std::string> checked(const std::vector<std::string>& flags) {
   for (const std::string& flag : flags) {
-    if (!flag.starts_with("--benchmark_") || flag.starts_with("--benchmark_list_tests") ||
-        reports::printable(flag) != flag) {
-      throw Error(
-          fmt::format("'{}' behind -- is no flag of Google Benchmark's that a run can take", reports::printable(flag)));
+    const std::string shown = reports::printable(flag);
+    if (!flag.starts_with("--benchmark_") || shown != flag) {
+      throw Error(fmt::format("'{}' behind -- is no flag of Google Benchmark's that a run can take", shown));
     }
-    if (flag.starts_with("--benchmark_repetitions")) {
-      throw Error(
-          "--benchmark_repetitions: how often is measured is fixed by --quick, --standard, --gate and --certify");
+    if (const std::string instead = instead_of(flag); !instead.empty()) {
+      throw Error(fmt::format("'{}' behind -- is not taken: {}", shown, instead));
     }
   }
   return flags;
@@ -71,11 +95,45 @@ std::string program_of(const json& environment) {
 
 }  // namespace
 
+json engine_facts() {
+  return {{"blas", kernels::blas_description()}, {"isa", kIsaNames[static_cast<std::size_t>(active_isa())]}};
+}
+
 json present_environment() {
   json environment = profiler::environment_fingerprint();
-  environment["engine"] = {{"blas", kernels::blas_description()},
-                           {"isa", kIsaNames[static_cast<std::size_t>(active_isa())]}};
+  environment["engine"] = engine_facts();
   return environment;
+}
+
+json new_run(const workloads::RunPlan& plan, const std::string& name, const std::vector<std::string>& command,
+             const json& environment) {
+  json run = {{"schema", reports::schema_id},
+              {"name", name},
+              {"created", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))},
+              {"status", "partial"},
+              {"command", command},
+              {"size", {{"name", plan.size.name}, {"processes", plan.size.processes}, {"rounds", plan.size.rounds}}},
+              {"seed", plan.seed},
+              {"threads", 1},
+              {"pinned", plan.pinned.empty() ? json() : json(plan.pinned)},
+              {"plan", workloads::to_json(plan)},
+              {"numerics", "exact"},
+              {"environment", environment},
+              {"cells", json::array()}};
+  if (plan.injection.any()) {
+    run["injected"] = {
+        {"time", plan.injection.time}, {"instructions", plan.injection.instructions}, {"arms", plan.injection.arms}};
+  }
+  return run;
+}
+
+void set_cells(json& run, const workloads::RunPlan& plan, json cells, const std::string& status) {
+  run["cells"] = std::move(cells);
+  run["status"] = status;
+  for (json& cell : run["cells"]) {
+    cell["reproduce"] = workloads::reproduce_command(plan, cell["workload"].get<std::string>());
+  }
+  reports::analyse(run);
 }
 
 workloads::RunPlan plan_from(const RunOptions& options) {
@@ -92,6 +150,7 @@ workloads::RunPlan plan_from(const RunOptions& options) {
   plan.seed = options.seed;
   plan.benchmark_options = checked(options.benchmark_options);
   plan.metrics = chosen_metrics(options);
+  plan.instructions_timeout = options.instructions_timeout;
   if (!options.pin.empty()) {
     plan.pinned = workloads::cpus_to_pin(options.pin, workloads::allowed_cpus());
   }
@@ -129,6 +188,7 @@ workloads::RunPlan plan_to_resume(const RunOptions& options, const json& run, co
   };
   // What wasn't typed stands at its default here, and isn't compared.
   const workloads::RunPlan typed = plan_from(options);
+  plan.instructions_timeout = typed.instructions_timeout;  // no part of what is measured
   refuse("size", typed.size.name, plan.size.name);
   refuse("seed", typed.seed, plan.seed);
   refuse("arms", typed.arms, plan.arms);

@@ -6,6 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "workloads/harness/plan.h"
+
 /// One verb a file. Each takes parsed options and returns the process's exit code; user errors are thrown as
 /// diptych::Error. Exit codes are API (docs/command-line.md).
 namespace diptych::cli {
@@ -29,8 +31,9 @@ struct RunOptions {
   int threads = 1;             ///< that an op may use; the engine has one
   std::string pin;             ///< CPUs of the measuring processes: "1", "0-1", "auto"; empty: all
   std::vector<std::string> metrics = {"time"};
-  std::string resume;                               ///< folder of a run that was not finished
-  double inject_time = 0, inject_instructions = 0;  ///< a slowdown on purpose, as fractions
+  double instructions_timeout = workloads::kInstructionsTimeout;  ///< seconds
+  std::string resume;                                             ///< folder of a run that was not finished
+  double inject_time = 0, inject_instructions = 0;                ///< a slowdown on purpose, as fractions
   std::vector<std::string> inject_arms;
   std::set<std::string> given;                 ///< options that were typed, without "--"; "workload", "size"
   std::vector<std::string> command;            ///< as typed
@@ -108,6 +111,7 @@ struct GateVerbOptions {
   std::string calibration = "diptych-out/aa.json";
   std::string build_dir;  ///< empty: a temporary one
   std::uint64_t seed = 1;
+  double instructions_timeout = workloads::kInstructionsTimeout;  ///< seconds
   bool annotations = false;
   bool self_test = false;
 };

@@ -56,6 +56,17 @@ std::optional<std::string> SystemFiles::read(std::string_view path) const {
   return result;
 }
 
+bool SystemFiles::write(std::string_view path, std::string_view text) const {
+  std::error_code error;
+  const std::filesystem::path file = below_root(path);
+  if (!std::filesystem::exists(file, error)) {
+    return false;
+  }
+  std::ofstream stream(file, std::ios::binary);
+  stream << text << std::flush;
+  return stream.good();
+}
+
 std::optional<double> SystemFiles::read_number(std::string_view path) const {
   const std::optional<std::string> text = read(path);
   return text ? leading_number(*text) : std::nullopt;

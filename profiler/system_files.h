@@ -9,7 +9,7 @@
 
 namespace diptych::profiler {
 
-/// Reads /proc, /sys and /etc below a root, so that tests can stand in a machine of their own.
+/// Reads (and switches) /proc, /sys and /etc below a root, so that tests can stand in a machine of their own.
 class SystemFiles {
  public:
   explicit SystemFiles(std::filesystem::path root = "/") : root_(std::move(root)) {}
@@ -21,6 +21,8 @@ class SystemFiles {
   [[nodiscard]] std::optional<std::int64_t> read_integer(std::string_view path) const;
   /// The value of the first line "key : value" or "key=value" (quotes removed).
   [[nodiscard]] std::optional<std::string> read_field(std::string_view path, std::string_view key) const;
+  /// Writes to a file that is there, as the kernel's switches are; false where that can't be.
+  [[nodiscard]] bool write(std::string_view path, std::string_view text) const;
   /// Sorted names in a folder; empty if there is none.
   [[nodiscard]] std::vector<std::string> list(std::string_view path) const;
   [[nodiscard]] bool is_this_machine() const { return root_ == "/"; }

@@ -16,6 +16,7 @@
 #include "reports/ladder.h"
 #include "reports/roofline.h"
 #include "reports/text.h"
+#include "reports/usage.h"
 #include "reports/verdict.h"
 #include "reports/warmup.h"
 
@@ -266,6 +267,7 @@ void analyse(nlohmann::json& run) {
     Json& cell = run["cells"][index];
     const CellState state = read_state(cell, run);
     const std::vector<RawProcess> processes = read_processes(cell);
+    summarise_usage(cell);
     bool has_base = false;
     for (Json& arm : cell["arms"]) {
       fill_arm(arm, processes);

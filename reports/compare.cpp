@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "framework/core/error.h"
+#include "reports/advisory.h"
 #include "reports/compare_side.h"
 #include "reports/fingerprint.h"
 #include "reports/format.h"
@@ -60,6 +61,7 @@ class Comparison {
         vanished_.push_back(subject.key());
       } else {
         compare(subject, *found);
+        add_advisory_rows(advisory_, subject, *found, machine_);
       }
     }
     for (const Subject& subject : head_.subjects) {
@@ -361,6 +363,7 @@ class Comparison {
             {"machine", {{"same", machine_word(machine.same)}, {"differences", machine.differences}}},
             {"environment", std::move(environment)},
             {"rows", rows_},
+            {"advisory", advisory_},
             {"new", new_},
             {"vanished", vanished_},
             {"notes", notes(!candidates_.empty())},
@@ -372,6 +375,7 @@ class Comparison {
   SameMachine machine_ = SameMachine::unknown;
   bool quick_ = false;
   Json rows_ = Json::array();
+  Json advisory_ = Json::array();
   std::vector<Candidate> candidates_;
   std::vector<std::string> new_, vanished_;
 };

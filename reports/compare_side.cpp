@@ -12,6 +12,7 @@
 #include "reports/schema.h"
 #include "reports/statistics.h"
 #include "reports/text.h"
+#include "reports/usage.h"
 
 namespace diptych::reports {
 namespace {
@@ -52,6 +53,12 @@ Subject read_arm(const Json& cell, const Json& arm, const CellState& state) {
     subject.instructions = number(counted, "value");
     subject.instruction_set = text(counted, "isa");
     subject.not_counted = text(counted, "reason");
+  }
+  subject.usage = usage_of(cell, subject.arm);
+  if (const Json& processes = list(cell, "processes"); !processes.empty()) {
+    for (const Json& name : list(processes.front(), "after")) {
+      subject.after.push_back(name.is_string() ? name.get<std::string>() : "");
+    }
   }
   for (const Json& process : list(cell, "processes")) {
     const std::vector<double> seconds = rounds_of(process, subject.arm, subject.workload);

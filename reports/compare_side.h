@@ -18,10 +18,12 @@ struct Subject {
   std::vector<double> log_seconds;   ///< of the median round, one value per process (or repetition)
   std::vector<double> log_speedups;  ///< over eager in the same process; empty for eager itself
   std::map<std::string, std::optional<double>> exact;
-  bool counted = false;                ///< instructions were asked for
-  std::optional<double> instructions;  ///< per call
-  std::string instruction_set;         ///< of the kernels while they were counted
-  std::string not_counted;             ///< why there is no count
+  bool counted = false;                                ///< instructions were asked for
+  std::optional<double> instructions;                  ///< per call
+  std::string instruction_set;                         ///< of the kernels while they were counted
+  std::string not_counted;                             ///< why there is no count
+  std::map<std::string, std::optional<double>> usage;  ///< advisory: of usage_metrics()
+  std::vector<std::string> after;  ///< what its processes had measured before, which is in their resident memory
   CellState state;
 
   /// "workload/arm": the name in both formats.

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "reports/advisory.h"
 #include "reports/format.h"
 #include "reports/json_access.h"
 #include "reports/text.h"
@@ -196,6 +197,9 @@ std::string render_comparison(const Json& comparison, const SideNames& names, co
       out += fmt::format("{}: {}\n", word, printable(name_list(cells)));
     }
   }
+  if (const std::string advisory = render_advisory(comparison, options); !advisory.empty()) {
+    out += "\n" + advisory;
+  }
   return out + "\n" + fingerprint_text(comparison, options);
 }
 
@@ -224,6 +228,9 @@ std::string render_comparison_markdown(const Json& comparison, const SideNames& 
       out += markdown_row(rows[i]);
     }
     out += "\n</details>\n";
+  }
+  if (const std::string table = markdown_advisory(comparison); !table.empty()) {
+    out += "\n<details><summary>Memory and hardware counters</summary>\n\n" + table + "\n</details>\n";
   }
   if (const std::string table = fingerprint_markdown(list(comparison, "environment")); !table.empty()) {
     out += "\n<details><summary>How the environments differ</summary>\n\n" + table + "\n</details>\n";

@@ -189,6 +189,7 @@ class Judge {
               {"confirmed", confirmed_},
               {"measured_again", !confirm_.is_null()}}},
             {"rows", rows_},
+            {"advisory", list(screen_, "advisory")},
             {"new", list(screen_, "new")},
             {"vanished", vanished_},
             {"vanished_as_expected", expected_vanished_},

@@ -1,10 +1,12 @@
 #include "reports/gate_views.h"
 
 #include <algorithm>
+#include <functional>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "reports/advisory.h"
 #include "reports/compare_views.h"
 #include "reports/format.h"
 #include "reports/json_access.h"
@@ -15,6 +17,7 @@ namespace diptych::reports {
 namespace {
 
 constexpr std::size_t most_rows = 25;
+constexpr std::size_t most_advisory = 5;
 constexpr std::size_t most_annotations = 10;
 
 bool decides(const Json& row) { return text(row, "role") == "deciding"; }
@@ -157,8 +160,12 @@ std::string render_gate_markdown(const Json& gate) {
   std::size_t shown = 0;
   std::string first;
   std::string folded;
+  // A few of the rows are the advisory ones', unless those that matter fill the table.
+  const auto loud = static_cast<std::size_t>(std::count_if(rows.begin(), rows.end(), std::not_fn(quiet)));
+  const std::size_t advisory =
+      std::min({most_advisory, list(gate, "advisory").size(), most_rows - std::min(loud, most_rows)});
   for (const Json& row : rows) {
-    if (shown == most_rows) {
+    if (shown == most_rows - advisory) {
       break;
     }
     const std::string line = fmt::format(
@@ -178,6 +185,9 @@ std::string render_gate_markdown(const Json& gate) {
   }
   if (rows.size() > shown) {
     out += fmt::format("and {} more rows: gate.json has all\n\n", rows.size() - shown);
+  }
+  if (const std::string table = markdown_advisory(gate, advisory); !table.empty()) {
+    out += table + "\n";
   }
   out += fmt::format("Base: {}\n\nHead: {}\n\n{}\n\n", escape_markdown(text(gate, "base")),
                      escape_markdown(text(gate, "head")), escape_markdown(stage_line(gate)));

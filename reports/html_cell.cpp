@@ -13,6 +13,7 @@
 #include "reports/json_access.h"
 #include "reports/summary.h"
 #include "reports/text.h"
+#include "reports/usage.h"
 
 namespace diptych::reports {
 namespace {
@@ -213,7 +214,7 @@ std::string html_cell(const Json& cell, std::size_t index) {
   }
   out += figures(cell) + html_ladder(cell);
   out += "<h3>Numbers</h3>\n" + folded("Arms", "", arms_table(cell), true) + comparisons_table(cell) +
-         html_evidence(cell) + metrics_table(cell) + exact_table(cell) + passes_tables(cell);
+         html_evidence(cell) + metrics_table(cell) + exact_table(cell) + html_usage(cell) + passes_tables(cell);
   if (const std::string reproduce = text(cell, "reproduce"); !reproduce.empty()) {
     out += fmt::format(R"(<pre class="command"><code>{}</code></pre>)", escape_xml(reproduce));
   }

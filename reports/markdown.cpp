@@ -12,6 +12,7 @@
 #include "reports/ladder_table.h"
 #include "reports/summary.h"
 #include "reports/text.h"
+#include "reports/usage.h"
 
 namespace diptych::reports {
 namespace {
@@ -122,7 +123,8 @@ std::string render_markdown(const nlohmann::json& run) {
   if (is_timed(run)) {
     out += overview(run) + "\n## Why\n\n";
   }
-  out += reasons(run) + ladders(run) + "\n## Again\n\n" + code_block(command) + "\n" + environment(run);
+  out += reasons(run) + ladders(run) + "\n## Again\n\n" + code_block(command) + "\n" + markdown_usage(run) +
+         environment(run);
   return out;
 }
 

@@ -10,6 +10,7 @@
 #include "reports/json_access.h"
 #include "reports/summary.h"
 #include "reports/text.h"
+#include "reports/usage.h"
 
 namespace diptych::reports {
 namespace {
@@ -195,6 +196,11 @@ std::string render_blocks(const Json& run, const TableOptions& options) {
   return out;
 }
 
+std::string after_table(const Json& run, const TableOptions& options) {
+  const std::string usage = render_usage(run, options);
+  return usage.empty() ? "" : "\n" + usage;
+}
+
 }  // namespace
 
 std::string render_table(const nlohmann::json& run, const TableOptions& options) {
@@ -215,10 +221,11 @@ std::string render_table(const nlohmann::json& run, const TableOptions& options)
   for (const Detail detail : {Detail::intervals, Detail::spreads}) {
     const std::vector<Row> rows = build_rows(run, arms, detail);
     if (total_width(column_widths(rows)) <= options.width) {
-      return out + render_wide(run, rows, options);
+      out += render_wide(run, rows, options);
+      return out + after_table(run, options);
     }
   }
-  return out + render_blocks(run, options);
+  return out + render_blocks(run, options) + after_table(run, options);
 }
 
 }  // namespace diptych::reports

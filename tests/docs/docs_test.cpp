@@ -117,6 +117,26 @@ TEST(Documents, TheReadmeOpensWithTheTwoCommandsAndARealOutput) {
   EXPECT_THAT(readme, ::testing::HasSubstr("mlp/digits  "));
 }
 
+// "`Suite.Name`" in the table of what can go wrong is a test that exists.
+TEST(Documents, TheTestsOfBadInputExist) {
+  std::string sources;
+  for (const auto& entry : fs::recursive_directory_iterator(fs::path(DIPTYCH_SOURCE) / "tests")) {
+    if (entry.path().extension() == ".cpp") {
+      sources += text_of(entry.path());
+    }
+  }
+  const std::string page = text_of(fs::path(DIPTYCH_SOURCE) / "docs/harness.md");
+  const std::string section = page.substr(page.find("## Bad input"));
+  const std::regex name("`([A-Z][A-Za-z]+)\\.([A-Z][A-Za-z0-9]+)`");
+  int names = 0;
+  for (std::sregex_iterator match(section.begin(), section.end(), name), end; match != end; ++match, ++names) {
+    std::string test = (*match)[1].str();
+    test.append(", ").append((*match)[2].str()).append(")");
+    EXPECT_NE(sources.find(test), std::string::npos) << test;
+  }
+  EXPECT_GT(names, 30);
+}
+
 void collect_properties(const nlohmann::json& node, std::set<std::string>& names) {
   if (!node.is_structured()) {
     return;

@@ -1,14 +1,11 @@
 // Disks and files that don't play along: a clear message, exit code 1, and nothing half-written.
 
-#include <cerrno>
-#include <cstring>
-#include <sys/mount.h>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "reports/schema.h"
 #include "tests/e2e/program.h"
+#include "tests/e2e/small_disk.h"
 
 namespace diptych::testing {
 namespace {
@@ -22,24 +19,6 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::StartsWith;
 using Json = nlohmann::json;
-
-/// A file system of `size` bytes; `mounted` is false where that needs rights that the test lacks.
-struct SmallDisk {
-  explicit SmallDisk(std::size_t size) {
-    mounted = mount("tmpfs", folder.path().c_str(), "tmpfs", 0, ("size=" + std::to_string(size)).c_str()) == 0;
-    reason = std::strerror(errno);
-  }
-  ~SmallDisk() {
-    if (mounted) {
-      umount2(folder.path().c_str(), MNT_DETACH);
-    }
-  }
-  SmallDisk(const SmallDisk&) = delete;
-  SmallDisk& operator=(const SmallDisk&) = delete;
-  TemporaryFolder folder;
-  bool mounted = false;
-  std::string reason;
-};
 
 TEST(OutputFolder, ThatCantBeMadeIsNamedAtOnce) {
   for (const char* out : {"/dev/null/x", "/proc/diptych-out"}) {

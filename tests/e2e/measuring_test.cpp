@@ -1,6 +1,7 @@
 // How a run measures when it is told to: sizes, CPUs, metrics, slowdowns on purpose; runs that are continued and
 // numbers that are measured again.
 
+#include <algorithm>
 #include <csignal>
 #include <set>
 #include <unistd.h>
@@ -66,6 +67,7 @@ TEST(Flags, ThreadsAndPins) {
   TemporaryFolder folder;
   EXPECT_THAT(refused({"run", "micro/dispatch", "--threads", "2"}, folder.path()).error, HasSubstr("one thread"));
   EXPECT_THAT(refused({"run", "micro/dispatch", "--threads", "0"}, folder.path()).error, HasSubstr("one thread"));
+  EXPECT_THAT(diptych({"run", "--help"}, folder.path()).output, HasSubstr("Only 1, for scripts"));
   EXPECT_THAT(refused({"run", "micro/dispatch", "--pin", "999"}, folder.path()).error, HasSubstr("allowed: "));
   EXPECT_THAT(refused({"run", "micro/dispatch", "--pin", "0-"}, folder.path()).error, HasSubstr("allowed: "));
   EXPECT_THAT(refused({"run", "micro/dispatch", "--metric", "tiem"}, folder.path()).error, HasSubstr("time"));
@@ -169,6 +171,90 @@ TEST(Injection, OnePercentOfTheInstructionsIsSeen) {
   EXPECT_NEAR(instructions_of(injected, "graph") / instructions_of(plain, "graph"), 1.01, 0.001);
   EXPECT_THAT(outcome.output, HasSubstr("on purpose"));
   EXPECT_THAT(read_text(run_folder(folder.path()) / "report.html"), HasSubstr("on purpose"));
+}
+
+/// Median over all rounds of t(arm) / t(base).
+double ratio_of(const Json& run, const std::string& arm, const std::string& base) {
+  std::vector<double> ratios;
+  for (const Json& process : run["cells"][0]["processes"]) {
+    for (const Json& round : process["rounds"]) {
+      ratios.push_back(round["seconds"][arm].get<double>() / round["seconds"][base].get<double>());
+    }
+  }
+  std::sort(ratios.begin(), ratios.end());
+  return ratios[ratios.size() / 2];
+}
+
+// +simplify finds nothing to simplify here, so both arms run the same instructions in the same rounds, and what the
+// machine does to them cancels.
+TEST(Injection, HalfOfTheTimeIsSeen) {
+  TemporaryFolder folder;
+  Outcome outcome;
+  const Json run = run_json({"micro/dispatch", "--arms", "eager,replay,replay+simplify", "--inject-time", "0.5",
+                             "--inject-arm", "replay+simplify"},
+                            folder.path(), &outcome);
+  EXPECT_EQ(run["injected"], Json({{"time", 0.5}, {"instructions", 0.0}, {"arms", {"replay+simplify"}}}));
+  EXPECT_NEAR(ratio_of(run, "replay+simplify", "replay"), 1.5, 0.2);
+  EXPECT_THAT(outcome.output, HasSubstr("on purpose"));
+  EXPECT_EQ(run["cells"][0]["reproduce"],
+            "diptych run micro/dispatch --quick --seed 1 --arms eager,replay,replay+simplify --inject-time 0.5 "
+            "--inject-arm replay+simplify");
+}
+
+// A valgrind that never ends stands in for a workload that is too large for it.
+TEST(Metrics, ValgrindsTimeIsLimitedAndTheLimitIsTheUsers) {
+  TemporaryFolder folder;
+  write_text(folder.path() / "valgrind", "#!/bin/sh\nexec sleep 60\n");
+  fs::permissions(folder.path() / "valgrind", fs::perms::owner_all);
+  Command command = diptych_command(
+      {"run", "micro/dispatch", "--arms", "eager", "--metric", "instructions", "--instructions-timeout", "1"},
+      folder.path());
+  command.environment["PATH"] = folder.path().string() + ":/usr/bin:/bin";
+  const Outcome outcome = run_command(command);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
+  EXPECT_LT(outcome.seconds, 15);
+  EXPECT_THAT(outcome.error, AllOf(HasSubstr("counting micro/dispatch under valgrind took longer than 1 s"),
+                                   HasSubstr("--instructions-timeout")));
+  const Json run = read_json(run_folder(folder.path()) / "run.json");
+  const Json& instructions = run["cells"][0]["arms"][0]["instructions"];
+  EXPECT_TRUE(instructions["value"].is_null());
+  EXPECT_THAT(instructions["reason"].get<std::string>(), HasSubstr("longer than 1 s"));
+  EXPECT_EQ(run["cells"][0]["arms"][0]["exact"]["dispatches"], 100);  // what needs no valgrind is there
+  EXPECT_THAT(refused({"run", "micro/dispatch", "--inject-time", "nan"}, folder.path()).error,
+              HasSubstr("'nan' is no"));
+  for (const char* limit : {"0", "-1", "nan", "soon", "1e9"}) {
+    EXPECT_THAT(refused({"run", "micro/dispatch", "--instructions-timeout", limit}, folder.path()).error,
+                HasSubstr("--instructions-timeout"))
+        << limit;
+  }
+}
+
+// On this machine's own kernel: numbers, or null with the reason, and never a 0 in place of either.
+TEST(Usage, EveryArmHasMemoryAndCountersOrAReason) {
+  TemporaryFolder folder;
+  Outcome outcome;
+  const Json run = run_json({"micro/dispatch", "micro/fusion"}, folder.path(), &outcome);
+  for (const Json& cell : run["cells"]) {
+    for (const Json& process : cell["processes"]) {
+      EXPECT_EQ(process["after"], cell["workload"] == "micro/fusion" ? Json({"micro/dispatch"}) : Json::array());
+    }
+    for (const Json& arm : cell["arms"]) {
+      const Json& memory = arm["memory"];
+      EXPECT_TRUE(memory["peak_rss_bytes"].is_null() ? memory.contains("reason") : memory["peak_rss_bytes"] > 1 << 20);
+      EXPECT_TRUE(memory["page_faults"].is_null() ? memory.contains("reason") : memory["page_faults"] >= 0);
+      const Json& counters = arm["counters"];
+      for (const char* field : {"cycles", "instructions", "cache_misses", "branch_misses"}) {
+        EXPECT_TRUE(counters[field].is_null() ? counters.contains("reason") : counters[field] >= 0) << arm;
+      }
+      if (counters["cycles"].is_null()) {
+        EXPECT_THAT(outcome.output, HasSubstr("No hardware counters: "));
+        EXPECT_THAT(read_text(run_folder(folder.path()) / "summary.md"), HasSubstr("No hardware counters: "));
+        EXPECT_THAT(read_text(run_folder(folder.path()) / "report.html"), HasSubstr("No hardware counters: "));
+      } else {
+        EXPECT_GT(counters["cycles"], 0);
+      }
+    }
+  }
 }
 
 /// [process] -> what the seed decides: its own seed and the orders of its rounds.

@@ -1,7 +1,6 @@
 #include "tests/e2e/program.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
@@ -9,19 +8,6 @@
 namespace diptych::testing {
 
 namespace fs = std::filesystem;
-
-TemporaryFolder::TemporaryFolder() {
-  std::string name = (fs::temp_directory_path() / "diptych-e2e-XXXXXX").string();
-  if (mkdtemp(name.data()) == nullptr) {
-    throw std::runtime_error("can't make a temporary folder");
-  }
-  path_ = name;
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
-}
 
 Command diptych_command(const std::vector<std::string>& arguments, const fs::path& folder) {
   Command command{{DIPTYCH_PROGRAM}, folder.string()};

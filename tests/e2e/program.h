@@ -6,23 +6,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include "framework/core/temporary_folder.h"
 #include "tests/e2e/process.h"
 
 /// The `diptych` program and the folders that it writes.
 namespace diptych::testing {
-
-/// A folder of its own, removed at the end.
-class TemporaryFolder {
- public:
-  TemporaryFolder();
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 /// `diptych ARGUMENTS...` in `folder`.
 Command diptych_command(const std::vector<std::string>& arguments, const std::filesystem::path& folder);

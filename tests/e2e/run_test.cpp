@@ -273,16 +273,6 @@ TEST(Run, OneArmIsMeasuredWithoutAVerdict) {
   EXPECT_THAT(reports::validate(read_json(run_folder(folder.path()) / "run.json")), IsEmpty());
 }
 
-TEST(Run, BenchmarkFlagsGoThrough) {
-  TemporaryFolder folder;
-  const Outcome outcome =
-      diptych({"run", "micro", "--arms", "eager", "--", "--benchmark_filter=dispatch-tape"}, folder.path());
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
-  const Json run = read_json(run_folder(folder.path()) / "run.json");
-  ASSERT_THAT(run["cells"], SizeIs(1));
-  EXPECT_EQ(run["cells"][0]["workload"], "micro/dispatch-tape");
-}
-
 // Google Benchmark adds "/iterations:1/manual_time" to its names; the filter is about ours.
 TEST(Run, FilterSeesTheWorkloadsNames) {
   TemporaryFolder folder;
@@ -290,17 +280,6 @@ TEST(Run, FilterSeesTheWorkloadsNames) {
   EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
   EXPECT_EQ(diptych({"run", "micro/dispatch", "--filter", "iterations", "--arms", "eager"}, folder.path()).exit_code,
             1);
-}
-
-// The worker's repetitions come as processes of their own, with the same seed: six where three were promised.
-TEST(Run, BenchmarkRepetitionsDontInventProcesses) {
-  TemporaryFolder folder;
-  const Outcome outcome =
-      diptych({"run", "micro/dispatch", "--arms", "eager", "--", "--benchmark_repetitions=2"}, folder.path());
-  if (outcome.exit_code == 0) {
-    const Json run = read_json(run_folder(folder.path()) / "run.json");
-    EXPECT_THAT(run["cells"][0]["processes"], SizeIs(run["size"]["processes"].get<std::size_t>()));
-  }
 }
 
 // Without the arm between, its cause belongs to the step too.

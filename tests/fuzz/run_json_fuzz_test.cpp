@@ -1,10 +1,8 @@
 // Damaged run.json files: they are refused with a message that names the file, or they load, and then analysis and
 // every view work on them or name the problem. Nothing crashes, hangs, or throws anything but Error.
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <limits>
 #include <random>
 #include <unistd.h>
 
@@ -17,6 +15,7 @@
 #include "reports/run_file.h"
 #include "reports/schema.h"
 #include "reports/table.h"
+#include "tests/fuzz/json_mutator.h"
 
 namespace diptych::reports {
 namespace {
@@ -24,111 +23,13 @@ namespace {
 using Json = nlohmann::json;
 namespace fs = std::filesystem;
 
-std::string read(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
+testing::JsonMutator golden_runs() {
+  std::vector<std::string> texts;
+  for (const char* name : {"first_version.json", "complete.json"}) {
+    texts.push_back(testing::read_whole(fs::path(DIPTYCH_GOLDEN) / name));
+  }
+  return testing::JsonMutator(std::move(texts));
 }
-
-class Mutator {
- public:
-  Mutator() {
-    for (const char* name : {"first_version.json", "complete.json"}) {
-      texts_.push_back(read(fs::path(DIPTYCH_GOLDEN) / name));
-    }
-  }
-
-  /// Bytes flipped, cut, doubled: mostly no JSON any more.
-  std::string damaged_text() {
-    std::string text = texts_[below(texts_.size())];
-    for (std::size_t i = 0; i <= below(3) && !text.empty(); ++i) {
-      const std::size_t at = below(text.size());
-      switch (below(5)) {
-        case 0:
-          text[at] = static_cast<char>(below(256));
-          break;
-        case 1:
-          text.resize(at);
-          break;
-        case 2:
-          text.erase(at, 1 + below(30));
-          break;
-        case 3:
-          text.insert(at, text.substr(below(text.size()), 1 + below(60)));
-          break;
-        default:
-          text.insert(at, below(2) == 0 ? "1e999" : "\\ud800");
-      }
-    }
-    return text;
-  }
-
-  /// Still JSON, but values anywhere replaced, removed or doubled.
-  Json damaged_run() {
-    Json run = Json::parse(texts_[below(texts_.size())]);
-    for (std::size_t i = 0; i <= below(3); ++i) {
-      damage(run);
-    }
-    return run;
-  }
-
- private:
-  std::size_t below(std::size_t n) { return static_cast<std::size_t>(random_() % n); }
-
-  void damage(Json& run) {
-    Json* at = &run;
-    while (at->is_structured() && !at->empty() && (at == &run || below(7) != 0)) {
-      auto next = at->begin();
-      std::advance(next, static_cast<std::ptrdiff_t>(below(at->size())));
-      if (below(40) == 0) {
-        at->erase(next);
-        return;
-      }
-      if (at->is_array() && below(20) == 0) {
-        at->push_back(Json(*next));
-        return;
-      }
-      at = &*next;
-    }
-    if (at->is_number() && below(2) == 0) {
-      const double factor = below(2) == 0 ? 1e300 : 1e-300;
-      *at = at->get<double>() * factor;  // still a number of the same sign
-      return;
-    }
-    *at = strange_value();
-  }
-
-  Json strange_value() {
-    const std::vector<Json> values = {nullptr,
-                                      true,
-                                      0,
-                                      -1,
-                                      1,
-                                      0.5,
-                                      2,
-                                      1e308,
-                                      5e-324,
-                                      std::numeric_limits<std::uint64_t>::max(),
-                                      std::numeric_limits<std::int64_t>::min(),
-                                      "",
-                                      "eager",
-                                      "graph",
-                                      "quick",
-                                      "</script><b>",
-                                      std::string("a\0b", 3),
-                                      std::string(5000, '|'),
-                                      Json::array(),
-                                      Json::object(),
-                                      Json::array({nullptr}),
-                                      Json{{"name", "eager"}}};
-    return values[below(values.size())];
-  }
-
-  std::vector<std::string> texts_;
-  std::mt19937_64 random_{20261121};
-};
-
-// DIPTYCH_LONG=1 tries twenty times as many.
-int times(int usual) { return std::getenv("DIPTYCH_LONG") != nullptr ? 20 * usual : usual; }
 
 class RunJsonFuzz : public ::testing::Test {
  protected:
@@ -186,9 +87,9 @@ class RunJsonFuzz : public ::testing::Test {
 };
 
 TEST_F(RunJsonFuzz, DamagedTextsAreRefusedOrShown) {
-  Mutator mutator;
+  testing::JsonMutator mutator = golden_runs();
   int accepted = 0;
-  const int tried = times(1500);
+  const int tried = testing::fuzz_times(1500);
   for (int i = 0; i < tried && !HasFailure(); ++i) {
     accepted += survives(mutator.damaged_text()) ? 1 : 0;
   }
@@ -197,11 +98,11 @@ TEST_F(RunJsonFuzz, DamagedTextsAreRefusedOrShown) {
 }
 
 TEST_F(RunJsonFuzz, DamagedRunsAreRefusedOrShown) {
-  Mutator mutator;
+  testing::JsonMutator mutator = golden_runs();
   int accepted = 0;
-  const int tried = times(2500);
+  const int tried = testing::fuzz_times(2500);
   for (int i = 0; i < tried && !HasFailure(); ++i) {
-    accepted += survives(mutator.damaged_run().dump(-1, ' ', true, Json::error_handler_t::replace)) ? 1 : 0;
+    accepted += survives(mutator.damaged_document().dump(-1, ' ', true, Json::error_handler_t::replace)) ? 1 : 0;
   }
   EXPECT_GT(accepted, tried / 20) << "damage that the schema can't see is tried too";
   EXPECT_LT(accepted, tried * 9 / 10);

@@ -5,33 +5,26 @@
 #include <fstream>
 #include <sstream>
 #include <string>
-#include <unistd.h>
+
+#include "framework/core/temporary_folder.h"
 
 namespace diptych::testing {
 
-/// A folder of its own for one test, removed at its end.
+/// A folder for one test.
 class Folder {
  public:
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "diptych-io-XXXXXX").string();
-    path_ = mkdtemp(name.data());
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
-  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
-  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path operator/(const std::string& name) const { return path() / name; }
+  const std::filesystem::path& path() const { return folder_.path(); }
   std::size_t files() const {
     std::size_t count = 0;
-    for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(path_)) {
+    for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(path())) {
       ++count;
     }
     return count;
   }
 
  private:
-  std::filesystem::path path_;
+  TemporaryFolder folder_{"diptych-io"};
 };
 
 inline std::string bytes_of(const std::filesystem::path& path) {

@@ -10,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "framework/core/temporary_folder.h"
 #include "profiler/binary_identity.h"
 
 namespace diptych::profiler {
@@ -18,22 +19,14 @@ namespace {
 /// A machine of files below a temporary folder.
 class FakeMachine : public testing::Test {
  protected:
-  FakeMachine() : root_(std::filesystem::temp_directory_path() / ("diptych-machine-" + std::to_string(getpid()))) {
-    std::filesystem::remove_all(root_);
-    std::filesystem::create_directories(root_);
-  }
-  ~FakeMachine() override {
-    std::error_code ignored;
-    std::filesystem::remove_all(root_, ignored);
-  }
   void write(const std::string& path, const std::string& text) {
-    std::filesystem::create_directories((root_ / path).parent_path());
-    std::ofstream(root_ / path) << text << '\n';
+    std::filesystem::create_directories((root_.path() / path).parent_path());
+    std::ofstream(root_.path() / path) << text << '\n';
   }
-  [[nodiscard]] SystemFiles files() const { return SystemFiles(root_); }
+  [[nodiscard]] SystemFiles files() const { return SystemFiles(root_.path()); }
 
  private:
-  std::filesystem::path root_;
+  TemporaryFolder root_{"diptych-machine"};
 };
 
 TEST_F(FakeMachine, ReadsTheProcessor) {

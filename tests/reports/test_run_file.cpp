@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "framework/core/error.h"
+#include "framework/core/temporary_folder.h"
 #include "reports/analyse.h"
 #include "reports/run_file.h"
 #include "reports/schema.h"
@@ -30,15 +31,7 @@ namespace fs = std::filesystem;
 
 class RunFile : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "diptych-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override {
-    ::chmod(folder_.c_str(), 0700);
-    fs::remove_all(folder_);
-  }
+  void TearDown() override { ::chmod(folder_.c_str(), 0700); }
 
   fs::path put(const std::string& content) {
     const fs::path path = folder_ / "run.json";
@@ -61,7 +54,8 @@ class RunFile : public ::testing::Test {
     return "loaded";
   }
 
-  fs::path folder_;
+  const TemporaryFolder temporary_{"diptych-run-file"};
+  const fs::path folder_ = temporary_.path();
 };
 
 Json valid_run() {

@@ -361,17 +361,20 @@ TEST(Cell, AClockThatStandsIsAnError) {
   }
 }
 
-/// Median over rounds of t(graph) / t(eager).
+/// t(graph) / t(eager), each in its fastest round: a longer block is interrupted more often, so that under load a
+/// median would grow by more than the injection.
 double ratio_of(const json& cell) {
-  std::vector<double> ratios;
-  for (const json& round : cell["processes"][0]["rounds"]) {
-    ratios.push_back(round["seconds"]["graph"].get<double>() / round["seconds"]["eager"].get<double>());
-  }
-  std::sort(ratios.begin(), ratios.end());
-  return ratios[ratios.size() / 2];
+  const auto fastest = [&](const char* arm) {
+    double best = std::numeric_limits<double>::infinity();
+    for (const json& round : cell["processes"][0]["rounds"]) {
+      best = std::min(best, round["seconds"][arm].get<double>());
+    }
+    return best;
+  };
+  return fastest("graph") / fastest("eager");
 }
 
-// Three times longer is far outside of what a busy machine does to a median of ratios.
+// Three times longer is far outside of what a busy machine does to the fastest of 15 rounds.
 TEST(Cell, InjectedTimeMakesTheOtherArmsSlower) {
   const Workload workload = adding({});
   CellPlan plan = plan_of(workload);
@@ -388,7 +391,7 @@ TEST(Cell, ProgressNamesCheckAndRounds) {
   CellPlan plan{&workload, {&all_arms()[0]}, 1, 1, 2, 0.0005, true};
   std::vector<std::string> said;
   measure_cell(plan, [&](const std::string& what) { said.push_back(what); });
-  EXPECT_THAT(said, ::testing::ElementsAre("check 0/3", "warm-up", "round 1/2", "round 2/2"));
+  EXPECT_THAT(said, ::testing::ElementsAre("check 0/3", "warm-up", "round 1/2", "round 2/2", "memory and counters"));
 }
 
 }  // namespace

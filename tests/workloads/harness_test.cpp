@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "framework/core/error.h"
+#include "framework/core/temporary_folder.h"
 #include "workloads/harness/instructions.h"
 #include "workloads/harness/load.h"
 #include "workloads/harness/pinning.h"
@@ -46,25 +47,17 @@ Clock readings(std::vector<double> values) {
   return [values = std::move(values), next = std::size_t{0}]() mutable { return values.at(next++); };
 }
 
-/// A folder of its own.
 class Folder {
  public:
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "diptych-harness-XXXXXX").string();
-    path_ = mkdtemp(name.data());
-  }
-  ~Folder() { fs::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
   fs::path write(const std::string& name, const std::string& text) const {
-    fs::create_directories((path_ / name).parent_path());
-    std::ofstream(path_ / name) << text;
-    return path_ / name;
+    fs::create_directories((path() / name).parent_path());
+    std::ofstream(path() / name) << text;
+    return path() / name;
   }
-  const fs::path& path() const { return path_; }
+  const fs::path& path() const { return folder_.path(); }
 
  private:
-  fs::path path_;
+  TemporaryFolder folder_{"diptych-harness"};
 };
 
 TEST(Timing, SpansThatCantBeAreErrors) {

@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "framework/core/temporary_folder.h"
 #include "framework/diptych.h"
 #include "workloads/arms/arm.h"
 
@@ -110,19 +111,17 @@ TEST(Bandwidth, OfCachesIsAboveThatOfMemory) {
 
 class CacheFiles {
  public:
-  CacheFiles() : root_(std::filesystem::temp_directory_path() / ("diptych-caches-" + std::to_string(getpid()))) {}
-  ~CacheFiles() { std::filesystem::remove_all(root_); }
   void add(const std::string& index, const std::string& level, const std::string& type, const std::string& size) {
-    const auto folder = root_ / "sys/devices/system/cpu/cpu0/cache" / index;
+    const auto folder = root_.path() / "sys/devices/system/cpu/cpu0/cache" / index;
     std::filesystem::create_directories(folder);
     std::ofstream(folder / "level") << level;
     std::ofstream(folder / "type") << type;
     std::ofstream(folder / "size") << size;
   }
-  profiler::SystemFiles files() const { return profiler::SystemFiles(root_); }
+  profiler::SystemFiles files() const { return profiler::SystemFiles(root_.path()); }
 
  private:
-  std::filesystem::path root_;
+  TemporaryFolder root_{"diptych-caches"};
 };
 
 TEST(MemoryLevels, AreThoseOfSysfs) {

@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "framework/core/error.h"
+#include "framework/core/temporary_folder.h"
 
 namespace diptych::workloads {
 namespace {
@@ -87,11 +88,10 @@ TEST(Runner, HowAProcessEndedIsReported) {
 
 TEST(Runner, OneDeadProcessDoesntEndTheRun) {
   // The folder can be made once: by the first process.
-  const std::filesystem::path mark =
-      std::filesystem::temp_directory_path() / ("diptych-runner-" + std::to_string(getpid()));
+  const TemporaryFolder folder("diptych-runner");
+  const std::filesystem::path mark = folder.path() / "mark";
   const RunResult result =
       run_script("mkdir " + mark.string() + " 2>/dev/null && kill -9 $$\n" + std::string(kCell) + kDone);
-  std::filesystem::remove(mark);
   EXPECT_THAT(result.problems, ElementsAre(HasSubstr("process 1 was ended by signal 9")));
   ASSERT_THAT(result.cells, SizeIs(1));
   EXPECT_THAT(result.cells[0]["processes"], SizeIs(2));

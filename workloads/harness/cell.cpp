@@ -12,6 +12,7 @@
 #include "workloads/harness/load.h"
 #include "workloads/harness/op_split.h"
 #include "workloads/harness/rounds.h"
+#include "workloads/harness/usage.h"
 
 namespace diptych::workloads {
 namespace {
@@ -37,10 +38,12 @@ class Cell {
       json limits = {{"before", measure_limits(levels)}};
       json process = time_rounds(plan_, arms_, progress_);
       limits["after"] = measure_limits(levels);
+      process["after"] = plan_.after;
       process["limits"] = std::move(limits);
       const double steal = profiler::steal_seconds(plan_.files) - steal_before;
       process["steal_seconds"] = std::isfinite(steal) ? json(steal) : json();
       process["load"] = watch.finish();
+      take_usage(process);
       split(process);
       cell_["processes"].push_back(std::move(process));
     }
@@ -230,6 +233,22 @@ class Cell {
         cell_["work"] = analytic_work(*instance->compiled()->graph());
         return;
       }
+    }
+  }
+
+  /// A quarter of a timed block of each arm, after all that is timed: counting isn't free.
+  void take_usage(json& process) {
+    progress_("memory and counters");
+    const UsageMeter meter(plan_.files, plan_.system);
+    const std::int64_t calls = (process["iterations"].get<std::int64_t>() + 3) / 4;
+    for (std::size_t i = 0; i < instances_.size(); ++i) {
+      ArmInstance& instance = *instances_[i];
+      meter.measure(process["arms"][i], calls, [&] {
+        for (std::int64_t step = 0; step < calls; ++step) {
+          instance.call(step);
+        }
+        instance.finish();
+      });
     }
   }
 

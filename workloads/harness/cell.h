@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "profiler/system_calls.h"
 #include "profiler/system_files.h"
 #include "workloads/arms/arm.h"
 #include "workloads/harness/plan.h"
@@ -22,8 +23,10 @@ struct CellPlan {
   /// Compare all steps of the check and take the metrics, or only the first call of each arm (later processes).
   bool full_check;
   Injection injection = {};
+  std::vector<std::string> after = {};  ///< workloads that this process has measured before
   Clock clock = steady_seconds;
-  profiler::SystemFiles files = profiler::SystemFiles();  ///< where /proc stands
+  profiler::SystemFiles files = profiler::SystemFiles();         ///< where /proc stands
+  profiler::SystemCalls system = profiler::SystemCalls::real();  ///< of the hardware counters
 };
 
 /// Names what is going on, for a progress line.

@@ -14,6 +14,7 @@
 #include <fmt/ranges.h>
 
 #include "framework/core/error.h"
+#include "framework/core/temporary_folder.h"
 #include "workloads/harness/child.h"
 
 namespace diptych::workloads {
@@ -35,28 +36,6 @@ std::string find_program(const std::string& name) {
   }
   return "";
 }
-
-/// Removed with all that valgrind writes into it.
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    std::string name = (fs::temp_directory_path() / "diptych-callgrind-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) {
-      throw Error(fmt::format("can't make a folder for callgrind's files in {}", fs::temp_directory_path().string()));
-    }
-    path_ = name;
-  }
-  ~ScratchFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 /// What the counts may depend on, always the same; and where data and libraries are, which doesn't move them.
 std::vector<std::string> fixed_environment() {
@@ -93,7 +72,7 @@ struct Stopped {};
 std::map<std::string, json> count_once(const CountingPlan& plan, const std::string& valgrind,
                                        const std::vector<std::string>& worker_command,
                                        const std::map<std::string, std::int64_t>& extra) {
-  const ScratchFolder scratch;
+  const TemporaryFolder scratch("diptych-callgrind");
   const std::string out = (scratch.path() / "out").string();
   std::vector<std::string> command = {valgrind,
                                       "-q",
@@ -116,7 +95,11 @@ std::map<std::string, json> count_once(const CountingPlan& plan, const std::stri
       throw Stopped();
     }
     if (std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() > plan.timeout) {
-      throw Error(fmt::format("counting under valgrind took longer than {:.3g} s", plan.timeout));
+      throw Error(
+          fmt::format("counting {} under valgrind took longer than {:.6g} s and was stopped; --instructions-timeout "
+                      "SECONDS gives it "
+                      "more",
+                      plan.workload, plan.timeout));
     }
   };
   std::vector<json> counted;

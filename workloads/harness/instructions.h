@@ -32,7 +32,7 @@ struct CountingPlan {
   std::vector<std::string> arms;
   std::uint64_t seed = 1;
   Injection injection;
-  double timeout = 600;  ///< seconds, of each start of valgrind
+  double timeout = kInstructionsTimeout;  ///< seconds, of each start of valgrind
   /// The program to run; empty: looked for in PATH.
   std::string valgrind = {};
   const std::atomic<bool>* stop = nullptr;

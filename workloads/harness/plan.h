@@ -22,6 +22,9 @@ struct Injection {
   bool hits(const std::string& arm) const;
 };
 
+/// Seconds that valgrind may take for one workload, where nobody says otherwise.
+inline constexpr double kInstructionsTimeout = 600;
+
 struct RunPlan {
   RunSize size;
   std::vector<std::string> workloads;
@@ -34,8 +37,8 @@ struct RunPlan {
   std::vector<std::string> metrics = {"time"};  ///< of metric_names()
   std::vector<int> pinned;                      ///< CPUs of the measuring processes; empty: all
   Injection injection;
-  int first_launch = 0;               ///< > 0: fresh processes, beyond those of an earlier measurement of the same seed
-  double instructions_timeout = 600;  ///< seconds for the counting of one workload
+  int first_launch = 0;  ///< > 0: fresh processes, beyond those of an earlier measurement of the same seed
+  double instructions_timeout = kInstructionsTimeout;
 
   bool measures(std::string_view metric) const;
 };

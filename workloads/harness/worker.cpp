@@ -41,10 +41,14 @@ class ContextReporter : public benchmark::BenchmarkReporter {
   void ReportRuns(const std::vector<Run>& /*runs*/) override {}
 };
 
-void run_cell(benchmark::State& state, const WorkerPlan& plan, const Workload& workload) {
+/// `measured`: the workloads before; this one is added.
+void run_cell(benchmark::State& state, const WorkerPlan& plan, const Workload& workload,
+              std::vector<std::string>& measured) {
   const bool checked = std::find(plan.first_call_check.begin(), plan.first_call_check.end(), workload.name) !=
                        plan.first_call_check.end();
   CellPlan cell{&workload, {}, plan.seed, plan.process_seed, plan.rounds, plan.block_seconds, !checked, plan.injection};
+  cell.after = measured;
+  measured.push_back(workload.name);
   for (const std::string& name : plan.arms) {
     cell.arms.push_back(find_arm(name));
   }
@@ -77,10 +81,11 @@ int run_worker(const WorkerPlan& plan) {
   if (!plan.pinned.empty()) {
     pin_this_process(plan.pinned);
   }
+  std::vector<std::string> measured;
   for (const std::string& name : plan.workloads) {
     const Workload* workload = find_workload(name);
     benchmark::RegisterBenchmark(name.c_str(),
-                                 [&plan, workload](benchmark::State& state) { run_cell(state, plan, *workload); })
+                                 [&, workload](benchmark::State& state) { run_cell(state, plan, *workload, measured); })
         ->Iterations(1)
         ->Repetitions(1)  // replication is by processes and rounds
         ->UseManualTime();

@@ -12,6 +12,10 @@
 ///   {"event":"error","workload":...,"message":...}   {"event":"done"}
 namespace diptych::workloads {
 
+/// Of the flags and events above. One more whenever a worker of before would not understand, or not be understood; a
+/// gate measures only programs that speak its own. `list --json` says it.
+inline constexpr int kWorkerProtocol = 1;
+
 struct WorkerPlan {
   std::vector<std::string> workloads;
   std::vector<std::string> arms;
