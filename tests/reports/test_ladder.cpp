@@ -208,6 +208,24 @@ TEST(LadderSplit, PartsByHand) {
   EXPECT_EQ(testing::markup_problem(render_html(run)), "");
 }
 
+// Between its ops the program spends 18 ns where the list spends 6; 5 of the 12 are recording, which is tape.
+TEST(LadderSplit, TheProgramsOwnCodeIsWhatTheListAndTheTapeDoNotSpend) {
+  Json run = with_split(sample_run({four_arms()}, kSilent));
+  EXPECT_EQ(value(run["cells"][0]["ladder"]["split"]["program_seconds"]), 0) << "not measured";
+  for (Json& process : run["cells"][0]["processes"]) {
+    process["op_split"]["between_seconds"] = 18e-9;
+    process["op_split"]["list_between_seconds"] = 6e-9;
+  }
+  run = with_groups(run);
+  EXPECT_THAT(validate(run), IsEmpty());
+  const Json& split = run["cells"][0]["ladder"]["split"];
+  EXPECT_NEAR(value(split["program_seconds"]), 7e-6, 1e-12);
+  EXPECT_NEAR(value(split["explained_seconds"]), 57e-6, 1e-12);
+  EXPECT_NEAR(value(split["tape_seconds"]), 15e-6, 1e-12);
+  EXPECT_THAT(render_ladder(run), HasSubstr("program"));
+  EXPECT_EQ(testing::markup_problem(render_html(run)), "");
+}
+
 TEST(LadderSplit, WhatIsExplainedLiesInTheInterval) {
   SampleCell cell = four_arms();
   cell.seconds[1] = 5e-5;  // the rung saves 50 of 100 us
