@@ -61,7 +61,7 @@ nlohmann::json evidence(std::span<const std::vector<double>> rounds, std::uint64
   const auto variance = variance_shares(rounds);
   return {{"sign_interval", ratio_interval(sign_interval(effects))},
           {"bootstrap_interval", ratio_interval(bootstrap_interval(rounds, seed))},
-          {"p", effects.size() < 2 ? Json() : Json(t_test_p(effects))},
+          {"p", effects.size() < 2 ? Json() : Json(mean_p(effects))},
           {"p_holm", nullptr},
           {"variance", variance ? Json{{"between", variance->between}, {"within", variance->within}} : Json()},
           {"autocorrelation", to_json(round_autocorrelation(rounds))}};

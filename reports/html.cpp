@@ -111,8 +111,9 @@ std::string render_html(const nlohmann::json& run, const RenderOptions& options)
   }
   out += diagrams(options) + environment(run);
   out +=
-      "<footer>Speedup is eager time divided by the arm's time: above 1 the arm is faster. Intervals are Student t "
-      "intervals over processes, on the log scale. The detectable effect is the smallest one that this run would have "
+      "<footer>Speedup is eager time divided by the arm's time: above 1 the arm is faster. Intervals are over "
+      "processes, on the log scale: Student's t, further out on the side of a long tail. The detectable effect is the "
+      "smallest one that this run would have "
       "found nine times in ten.</footer>\n";
   out += fmt::format("</main>\n<script type=\"application/json\" id=\"run\">{}</script>\n", embedded_json(run));
   out += fmt::format("<script>{}</script>\n</body></html>\n", assets::report_js());

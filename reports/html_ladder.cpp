@@ -61,7 +61,7 @@ std::string rungs_table(const Json& cell) {
 }
 
 std::string split_table(const Json& split) {
-  HtmlTable table({"op", "calls", "dispatch", "inference", "allocation", "tape", "kernel"});
+  HtmlTable table({"op", "calls", "dispatch", "inference", "allocation", "tape", "program", "kernel"});
   for (const Json& kind : list(split, "kinds")) {
     const auto calls = number(kind, "calls");
     table.row({{text(kind, "op")},
@@ -69,6 +69,7 @@ std::string split_table(const Json& split) {
                plain_time_field(kind, "dispatch_seconds"),
                plain_time_field(kind, "inference_seconds"),
                plain_time_field(kind, "allocation_seconds"),
+               {},
                {},
                plain_time_field(kind, "kernel_seconds")});
   }
@@ -78,6 +79,7 @@ std::string split_table(const Json& split) {
              time_field(member(split, "inference_seconds")),
              time_field(member(split, "allocation_seconds")),
              time_field(member(split, "tape_seconds")),
+             time_field(member(split, "program_seconds")),
              time_field(member(split, "kernel_seconds"))});
   return table.finish();
 }

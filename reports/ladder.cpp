@@ -149,7 +149,7 @@ Json rung_json(const Json& cell, const Savings& savings, const Json& from, const
           {"saved_seconds", to_json(saved)},
           {"share", gap.is_null() ? Json() : Json(saved.value / gap.get<double>())},
           {"by_place", by_place(cell, savings, from, to, gap)},
-          {"ulp", 0},  // arms are only timed after they agreed on every bit
+          {"ulp", number(to, "ulp").value_or(0)},  // arms without it are only timed after they agreed on every bit
           {"seconds", member(to, "seconds")},
           {"compile_seconds", member(to, "compile_seconds")},
           {"break_even", break_even_of(cell, name)},

@@ -229,18 +229,19 @@ namespace {
 constexpr std::size_t kTopOps = 6;
 
 std::string split_table(const Json& split, int width) {
-  std::vector<Row> rows = {{"eager, by op", "calls", "dispatch", "inference", "allocation", "tape", "kernel"}};
+  std::vector<Row> rows = {
+      {"eager, by op", "calls", "dispatch", "inference", "allocation", "tape", "program", "kernel"}};
   const auto plain = [](const Json& object, const char* key) { return format_seconds(number(object, key)); };
   for (const Json& kind : list(split, "kinds")) {
     if (rows.size() <= kTopOps) {
       rows.push_back({shorten(printable(text(kind, "op")), 24), format_count(number(kind, "calls").value_or(0)),
                       plain(kind, "dispatch_seconds"), plain(kind, "inference_seconds"),
-                      plain(kind, "allocation_seconds"), "", plain(kind, "kernel_seconds")});
+                      plain(kind, "allocation_seconds"), "", "", plain(kind, "kernel_seconds")});
     }
   }
   Row total = {"all ops", ""};
-  for (const char* part :
-       {"dispatch_seconds", "inference_seconds", "allocation_seconds", "tape_seconds", "kernel_seconds"}) {
+  for (const char* part : {"dispatch_seconds", "inference_seconds", "allocation_seconds", "tape_seconds",
+                           "program_seconds", "kernel_seconds"}) {
     total.push_back(time_text(member(split, part)));
   }
   rows.push_back(total);

@@ -11,6 +11,8 @@
 
 #include "framework/core/error.h"
 #include "reports/distributions.h"
+#include "reports/skewness.h"
+#include "reports/welch.h"
 
 namespace diptych::reports {
 namespace {
@@ -26,15 +28,19 @@ double mean(std::span<const double> values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-// s / sqrt(P) with the unbiased variance.
-double standard_error(std::span<const double> values) {
-  const double centre = mean(values);
-  double squares = 0;
-  for (const double v : values) {
-    squares += (v - centre) * (v - centre);
+struct SkewedMean {
+  Effect effect;        // of the values as they are
+  double skewness = 0;  // of the mean; skewness.h
+};
+
+std::optional<SkewedMean> skewed_mean(std::span<const double> values) {
+  const auto effect = paired_effect(values);
+  if (!effect) {
+    return std::nullopt;
   }
-  const double n = static_cast<double>(values.size());
-  return std::sqrt(squares / (n - 1) / n);
+  const auto n = static_cast<double>(values.size());
+  const double error = effect->standard_error;
+  return SkewedMean{*effect, error > 0 ? third_cumulant(values) / (n * n * error * error * error) : 0};
 }
 
 Estimate exponential(Estimate e) {
@@ -115,13 +121,30 @@ Estimate mean_interval(std::span<const double> values, double level) {
     throw Error("an interval over no processes was asked for");
   }
   Estimate e{mean(values), {}, {}, level};
-  if (values.size() >= 2) {
-    const double half =
-        student_t_quantile(0.5 + level / 2, static_cast<double>(values.size() - 1)) * standard_error(values);
-    e.low = e.value - half;
-    e.high = e.value + half;
+  if (const auto m = skewed_mean(values)) {
+    const double t = student_t_quantile(0.5 + level / 2, m->effect.degrees);
+    e.low = e.value - skew_limit(t, m->skewness) * m->effect.standard_error;
+    e.high = e.value + skew_limit(t, -m->skewness) * m->effect.standard_error;
   }
   return e;
+}
+
+double mean_p(std::span<const double> values) {
+  for (const double v : values) {
+    if (!std::isfinite(v)) {
+      throw Error(fmt::format("an effect of {} is not a measurement: effects are finite", v));
+    }
+  }
+  const auto m = skewed_mean(values);
+  if (!m || m->effect.value == 0) {
+    return 1;
+  }
+  if (m->effect.standard_error == 0) {
+    return 0;
+  }
+  const double towards_zero = m->effect.value > 0 ? m->skewness : -m->skewness;
+  const double limit = std::abs(m->effect.value) / m->effect.standard_error;
+  return std::min(1.0, 2 * student_t_cdf(-skew_t(limit, towards_zero), m->effect.degrees));
 }
 
 Estimate ratio_estimate(std::span<const double> effects, double level) {
@@ -143,11 +166,13 @@ Estimate cost_estimate(std::span<const double> process_seconds, double level) {
 }
 
 std::optional<double> minimum_detectable_effect(std::span<const double> effects, double alpha, double power) {
-  if (effects.size() < 2) {
+  const auto m = skewed_mean(effects);
+  if (!m) {
     return std::nullopt;
   }
-  const double degrees = static_cast<double>(effects.size() - 1);
-  return (student_t_quantile(1 - alpha / 2, degrees) + student_t_quantile(power, degrees)) * standard_error(effects);
+  const double t = student_t_quantile(1 - alpha / 2, m->effect.degrees);
+  const double limit = std::max(skew_limit(t, m->skewness), skew_limit(t, -m->skewness));
+  return (limit + student_t_quantile(power, m->effect.degrees)) * m->effect.standard_error;
 }
 
 bool equivalent(std::span<const double> effects, double margin) {

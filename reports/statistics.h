@@ -30,8 +30,14 @@ std::vector<double> log_differences(std::span<const double> base_seconds, std::s
 /// the same rounds.
 double process_effect(std::span<const double> base_seconds, std::span<const double> arm_seconds);
 
-/// Student t interval for the mean of one value per process.
+/// Interval for the mean of one value per process: Student's t, further on the side of a long tail (skewness.h). What
+/// it covers is the mean over all processes that might have been started, not their median.
 Estimate mean_interval(std::span<const double> values, double level = 0.95);
+
+/// Two-sided p of "the mean over processes is zero": at most alpha exactly when the 1 - alpha `mean_interval` excludes
+/// zero. Fewer than two processes say nothing: 1. Without any spread: 1 at zero, else 0. NaN and infinite values:
+/// Error.
+double mean_p(std::span<const double> values);
 
 /// exp of the mean of the process effects, the interval taken on the log scale.
 Estimate ratio_estimate(std::span<const double> effects, double level = 0.95);
@@ -42,21 +48,14 @@ Estimate time_estimate(std::span<const double> process_seconds, double level = 0
 /// Compile times: `time_estimate` when all are positive; the plain mean when some are zero (nothing to compile).
 Estimate cost_estimate(std::span<const double> process_seconds, double level = 0.95);
 
-/// (t_{1-alpha/2, P-1} + t_{power, P-1}) * s_m / sqrt(P): the smallest effect, on the log scale, that this many
-/// processes with this spread would have found. Empty for fewer than two processes.
+/// (c + t_{power, P-1}) * s_m / sqrt(P): the smallest effect in either direction, on the log scale, that this many
+/// processes with this spread would have found. c: the further limit of the 1 - alpha `mean_interval`, in standard
+/// errors; t_{1-alpha/2, P-1} where nothing is skewed. Empty for fewer than two processes.
 std::optional<double> minimum_detectable_effect(std::span<const double> effects, double alpha = 0.05,
                                                 double power = 0.9);
 
 /// Two one-sided tests at 5 %: the 90 % interval lies inside +-ln(1 + margin) [Schuirmann 1987].
 bool equivalent(std::span<const double> effects, double margin = 0.02);
-
-/// Two-sided p of "the mean over processes is zero", Student's t. Fewer than two processes say nothing: 1. Without any
-/// spread: 1 at zero, else 0. NaN and infinite effects: Error.
-double t_test_p(std::span<const double> effects);
-
-/// Two-sided p of "the mean lies within +-bound": that of the nearer end, so p < alpha exactly when the 1 - alpha t
-/// interval lies wholly outside of +-bound. With bound 0 it is `t_test_p`.
-double outside_p(std::span<const double> effects, double bound);
 
 /// Step-down adjusted p-values [Holm 1979], in the order given: rejecting those at most alpha keeps the probability of
 /// any false rejection below alpha. Each p lies in [0, 1], else Error.

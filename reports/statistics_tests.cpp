@@ -31,27 +31,6 @@ double fair_coin_cdf(std::size_t k, std::size_t n) {
 
 }  // namespace
 
-double outside_p(std::span<const double> effects, double bound) {
-  check_finite(effects);
-  if (effects.size() < 2) {
-    return 1;
-  }
-  const auto n = static_cast<double>(effects.size());
-  const double mean = std::accumulate(effects.begin(), effects.end(), 0.0) / n;
-  const double beyond = std::abs(mean) - bound;
-  double squares = 0;
-  for (const double e : effects) {
-    squares += (e - mean) * (e - mean);
-  }
-  const double error = std::sqrt(squares / (n - 1) / n);
-  if (beyond <= 0) {
-    return 1;
-  }
-  return error > 0 ? std::min(1.0, 2 * student_t_cdf(-beyond / error, n - 1)) : 0;
-}
-
-double t_test_p(std::span<const double> effects) { return outside_p(effects, 0); }
-
 std::vector<double> holm(std::span<const double> p) {
   for (const double value : p) {
     if (!(value >= 0 && value <= 1)) {

@@ -8,6 +8,7 @@
 #include "framework/core/error.h"
 #include "reports/format.h"
 #include "reports/statistics.h"
+#include "reports/welch.h"
 
 namespace diptych::reports {
 namespace {
@@ -101,11 +102,18 @@ nlohmann::json decide(std::span<const double> effects, const CellState& state, s
                              format_percent(*minimum_detectable_effect(effects))));
 }
 
-double change_p(std::span<const double> effects, double delta) { return outside_p(effects, std::log1p(delta)); }
+double change_p(std::span<const double> effects, double delta) {
+  const auto effect = paired_effect(effects);
+  return effect ? effect_p(*effect, std::log1p(delta)) : 1;
+}
 
 std::optional<double> detectable_change(std::span<const double> effects, const ChangeRule& rule) {
-  const auto mde = minimum_detectable_effect(effects, rule.alpha / std::max(1, rule.family), rule.power);
-  return mde ? std::optional<double>(std::expm1(std::log1p(rule.delta) + *mde)) : std::nullopt;
+  const auto effect = paired_effect(effects);
+  if (!effect) {
+    return std::nullopt;
+  }
+  const double mde = effect_mde(*effect, rule.alpha / std::max(1, rule.family), rule.power);
+  return std::expm1(std::log1p(rule.delta) + mde);
 }
 
 nlohmann::json decide_change(std::span<const double> effects, const ChangeRule& rule, const CellState& state) {
@@ -130,21 +138,22 @@ nlohmann::json decide_change(std::span<const double> effects, const ChangeRule& 
   if (effects.size() < 2) {
     return say("INCONCLUSIVE", "too-few-processes", too_few);
   }
-  const Estimate ratio = ratio_estimate(effects, 1 - rule.alpha);
-  const std::string change = fmt::format("{:+.1f} % [{:+.1f}, {:+.1f}]", 100 * (ratio.value - 1),
-                                         100 * (*ratio.low - 1), 100 * (*ratio.high - 1));
+  const Effect effect = *paired_effect(effects);
+  const Estimate logs = effect_interval(effect, 1 - rule.alpha);
+  const std::string change = fmt::format("{:+.1f} % [{:+.1f}, {:+.1f}]", 100 * std::expm1(logs.value),
+                                         100 * std::expm1(*logs.low), 100 * std::expm1(*logs.high));
   const double p = change_p(effects, rule.delta);
   if (std::max(p, rule.p_holm.value_or(p)) <= rule.alpha) {
     return say(
-        ratio.value > 1 ? "REGRESSED" : "IMPROVED", "outside-delta",
-        fmt::format("{} {}, beyond {}", change, ratio.value > 1 ? "slower" : "faster", format_percent(rule.delta)));
+        effect.value > 0 ? "REGRESSED" : "IMPROVED", "outside-delta",
+        fmt::format("{} {}, beyond {}", change, effect.value > 0 ? "slower" : "faster", format_percent(rule.delta)));
   }
   if (p <= rule.alpha) {
     return say("INCONCLUSIVE", "holm",
                fmt::format("{} is beyond {}, but among all cells that may be chance (adjusted p {:.2g})", change,
                            format_percent(rule.delta), *rule.p_holm));
   }
-  if (equivalent(effects, rule.delta)) {
+  if (effect_equivalent(effect, std::log1p(rule.delta))) {
     return say("EQUIVALENT", "within-delta", fmt::format("{}, within {}", change, format_percent(rule.delta)));
   }
   return say("INCONCLUSIVE", "effect-below-mde",

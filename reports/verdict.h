@@ -44,8 +44,9 @@ struct ChangeRule {
   int family = 1;                // cells (times metrics) that are judged together; for the detectable effect
 };
 
-/// p of "the change lies within +-ln(1 + delta)"; p <= alpha exactly when the 1 - alpha interval doesn't reach into the
-/// band. Adjust these with `holm` over all cells that are judged together.
+/// p of "the change lies within +-ln(1 + delta)", by Student's t: at levels of alpha / cells, a correction for skewness
+/// costs more power than it saves alarms, which the band holds down (docs/measurement.md). p <= alpha exactly when the
+/// 1 - alpha interval doesn't reach into the band. Adjust these with `holm` over all cells that are judged together.
 double change_p(std::span<const double> effects, double delta);
 
 /// The smallest slowdown, as a fraction, that REGRESSED would have been said of with probability `power`, as this many

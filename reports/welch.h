@@ -22,7 +22,7 @@ std::optional<Effect> paired_effect(std::span<const double> log_ratios);
 /// Empty when either has fewer than two values.
 std::optional<Effect> independent_effect(std::span<const double> base, std::span<const double> head);
 
-/// The t interval of `value` at `level`.
+/// Student's t interval of `value` at `level`.
 Estimate effect_interval(const Effect& effect, double level);
 
 /// Two-sided p of "the true effect lies within +-margin", tested at the margin's edge on the side of `value`: at most

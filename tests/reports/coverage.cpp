@@ -2,7 +2,9 @@
 
 #include <cmath>
 
+#include "reports/distributions.h"
 #include "reports/statistics.h"
+#include "reports/welch.h"
 
 namespace diptych::reports::testing {
 namespace {
@@ -88,9 +90,11 @@ std::vector<DataKind> data_kinds() {
        independent([](Random& r) { return 0.02 * std::exp(0.5 * normal(r)); }, round)},
       {"heavy tails (Student t, 3 degrees)", 0,
        independent([](Random& r) { return 0.006 * std::student_t_distribution<double>(3)(r); }, round)},
-      {"two layouts: a quarter of processes 4 % off", 0.01, independent(layouts(0.25), round), false},
+      {"two layouts: a quarter of processes 4 % off", 0.01, independent(layouts(0.25), round)},
       {"exponential processes (skewness 2), quiet rounds", 0,
-       independent([](Random& r) { return 0.01 * (exponential(r) - 1); }, quiet), false},
+       independent([](Random& r) { return 0.01 * (exponential(r) - 1); }, quiet)},
+      {"log-normal processes (sigma 0.8, skewness 3.7), quiet rounds", 0.01 * std::exp(0.32),
+       independent([](Random& r) { return 0.01 * std::exp(0.8 * normal(r)); }, quiet), false},
   };
 }
 
@@ -106,7 +110,10 @@ Coverage coverage(const DataKind& kind, int processes, int rounds, int repetitio
     }
     middle = median(many);
   }
+  const double t = student_t_quantile(0.975, processes - 1);
   Coverage found;
+  double width = 0;
+  double student_width = 0;
   for (int i = 0; i < repetitions; ++i) {
     std::vector<double> effects;
     std::vector<std::vector<double>> differences;
@@ -115,7 +122,13 @@ Coverage coverage(const DataKind& kind, int processes, int rounds, int repetitio
       differences.push_back(log_differences(drawn.base, drawn.arm));
       effects.push_back(median(differences.back()));
     }
-    found.t += mean_interval(effects).excludes(kind.mean_effect) ? 0 : 1.0 / repetitions;
+    const Estimate shipped = mean_interval(effects);
+    const Effect effect = *paired_effect(effects);
+    const double student = t * effect.standard_error;
+    found.shipped += shipped.excludes(kind.mean_effect) ? 0 : 1.0 / repetitions;
+    found.t += std::abs(effect.value - kind.mean_effect) > student ? 0 : 1.0 / repetitions;
+    width += *shipped.high - *shipped.low;
+    student_width += 2 * student;
     if (bootstraps > 0) {
       const auto sign = sign_interval(effects);
       found.sign += sign && sign->low <= middle && middle <= sign->high ? 1.0 / repetitions : 0;
@@ -125,6 +138,7 @@ Coverage coverage(const DataKind& kind, int processes, int rounds, int repetitio
       found.bootstrap += b->low <= kind.mean_effect && kind.mean_effect <= b->high ? 1.0 / bootstraps : 0;
     }
   }
+  found.widening = width / student_width;
   return found;
 }
 

@@ -21,13 +21,14 @@ struct DataKind {
   std::string name;
   double mean_effect;
   std::function<SimulatedProcess(Random&, int rounds)> draw;
-  bool within_range = true;  ///< the t interval covers in 93 to 97 %; false: documented where it doesn't
+  bool within_range = true;  ///< the shipped interval covers in 93 to 97 %; false: documented where it doesn't
 };
 
 std::vector<DataKind> data_kinds();
 
 struct Coverage {
-  double t = 0, sign = 0, bootstrap = 0;  ///< fractions of repetitions
+  double shipped = 0, t = 0, sign = 0, bootstrap = 0;  ///< fractions of repetitions
+  double widening = 0;                                 ///< mean width of the shipped interval / that of Student's t
 };
 
 /// Fractions of repetitions in which each 95 % interval held the truth; the sign interval's is the median over

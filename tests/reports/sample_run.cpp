@@ -4,6 +4,8 @@
 #include <cmath>
 #include <random>
 
+#include "reports/analyse.h"
+
 namespace diptych::reports::testing {
 namespace {
 
@@ -100,6 +102,22 @@ nlohmann::json sample_run(const std::vector<SampleCell>& cells, const SampleSize
     run["cells"].push_back(std::move(cell));
   }
   return run;
+}
+
+nlohmann::json analysed_run(const std::vector<SampleCell>& cells, const SampleSize& size) {
+  Json run = sample_run(cells, size);
+  analyse(run);
+  return run;
+}
+
+nlohmann::json slowed_run(double factor, std::uint64_t seed, const SampleSize& size) {
+  SampleCell cell;
+  for (double& seconds : cell.seconds) {
+    seconds *= factor;
+  }
+  SampleSize seeded = size;
+  seeded.seed = seed;
+  return analysed_run({cell}, seeded);
 }
 
 }  // namespace diptych::reports::testing

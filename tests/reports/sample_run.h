@@ -28,4 +28,10 @@ struct SampleSize {
 /// A raw run that fits the contract once it is analysed.
 nlohmann::json sample_run(const std::vector<SampleCell>& cells = {SampleCell{}}, const SampleSize& size = {});
 
+/// The same with its computed part.
+nlohmann::json analysed_run(const std::vector<SampleCell>& cells = {SampleCell{}}, const SampleSize& size = {});
+
+/// One cell whose arms all take `factor` times as long; seeds differ as runs do.
+nlohmann::json slowed_run(double factor = 1, std::uint64_t seed = 1, const SampleSize& size = {});
+
 }  // namespace diptych::reports::testing

@@ -27,18 +27,7 @@ using ::testing::Not;
 using testing::sample_run;
 using testing::SampleCell;
 using testing::SampleSize;
-
-Json run_of(double factor = 1, std::uint64_t seed = 1, const SampleSize& size = {}) {
-  SampleCell cell;
-  for (double& seconds : cell.seconds) {
-    seconds *= factor;
-  }
-  SampleSize seeded = size;
-  seeded.seed = seed;
-  Json run = sample_run({cell}, seeded);
-  analyse(run);
-  return run;
-}
+using testing::slowed_run;
 
 const Json& row(const Json& comparison, const std::string& arm, const std::string& metric) {
   static const Json none;
@@ -92,7 +81,7 @@ TEST(Welch, TooFewSamplesSayNothingAndNoSpreadIsCertain) {
 }
 
 TEST(Compare, TheSameRunIsEquivalentInAll) {
-  const Json run = run_of();
+  const Json run = slowed_run();
   const Json comparison = compare_runs(run, run);
   EXPECT_EQ(comparison["schema"], "diptych.compare/1");
   EXPECT_EQ(comparison["summary"]["verdict"], "EQUIVALENT");
@@ -105,19 +94,19 @@ TEST(Compare, TheSameRunIsEquivalentInAll) {
 }
 
 TEST(Compare, FindsASlowdownAndItsReverse) {
-  const Json slow = compare_runs(run_of(1, 1), run_of(1.10, 2));
+  const Json slow = compare_runs(slowed_run(1, 1), slowed_run(1.10, 2));
   EXPECT_EQ(row(slow, "graph", "time")["verdict"], "REGRESSED");
   EXPECT_NEAR(row(slow, "graph", "time")["ratio"]["estimate"].get<double>(), 1.10, 0.025);
   EXPECT_LT(row(slow, "graph", "time")["ratio"]["low"].get<double>(), 1.10);
   EXPECT_GT(row(slow, "graph", "time")["ratio"]["high"].get<double>(), 1.10);
-  const Json fast = compare_runs(run_of(1.10, 2), run_of(1, 1));
+  const Json fast = compare_runs(slowed_run(1.10, 2), slowed_run(1, 1));
   EXPECT_EQ(row(fast, "graph", "time")["verdict"], "IMPROVED");
   EXPECT_EQ(slow["summary"]["verdict"], "REGRESSED");
   EXPECT_EQ(fast["summary"]["verdict"], "IMPROVED");
 }
 
 TEST(Compare, NoVerdictWithoutItsDetectableChange) {
-  const Json comparison = compare_runs(run_of(1, 1), run_of(1.02, 2));
+  const Json comparison = compare_runs(slowed_run(1, 1), slowed_run(1.02, 2));
   const Json& time = row(comparison, "eager", "time");
   EXPECT_EQ(time["verdict"], "INCONCLUSIVE");
   EXPECT_EQ(time["reason"], "effect-below-mde");
@@ -130,14 +119,14 @@ TEST(Compare, NoVerdictWithoutItsDetectableChange) {
 TEST(Compare, FalseAlarmsStayBelowTheLevel) {
   int alarms = 0;
   for (std::uint64_t i = 0; i < 200; ++i) {
-    const std::string verdict = compare_runs(run_of(1, 2 * i + 1), run_of(1, 2 * i + 2))["summary"]["verdict"];
+    const std::string verdict = compare_runs(slowed_run(1, 2 * i + 1), slowed_run(1, 2 * i + 2))["summary"]["verdict"];
     alarms += verdict == "REGRESSED" || verdict == "IMPROVED" ? 1 : 0;
   }
   EXPECT_LE(alarms, 2);
 }
 
 TEST(Compare, InterleavedEffectsArePaired) {
-  Json base = run_of(1, 1);
+  Json base = slowed_run(1, 1);
   Json head = base;
   // Each process has a machine of its own speed; the head is 3.5 % slower in each.
   double speed = 0.5;
@@ -160,7 +149,7 @@ TEST(Compare, InterleavedEffectsArePaired) {
 }
 
 TEST(Compare, ExactMetricsAllowNoChange) {
-  const Json base = run_of();
+  const Json base = slowed_run();
   Json head = base;
   Json& exact = head["cells"][0]["arms"][2]["exact"];
   exact["nodes"] = exact["nodes"].get<int>() + 1;
@@ -175,7 +164,7 @@ TEST(Compare, ExactMetricsAllowNoChange) {
 }
 
 TEST(Compare, FromNothingToSomethingIsARegression) {
-  Json base = run_of();
+  Json base = slowed_run();
   Json head = base;
   base["cells"][0]["arms"][0]["exact"]["allocations"] = 0;
   head["cells"][0]["arms"][0]["exact"]["allocations"] = 3;
@@ -185,7 +174,7 @@ TEST(Compare, FromNothingToSomethingIsARegression) {
 }
 
 TEST(Compare, InstructionsMayMoveByHalfAPercent) {
-  Json base = run_of();
+  Json base = slowed_run();
   const auto counted = [&](double count) {
     Json run = base;
     run["cells"][0]["arms"][0]["instructions"] = {{"value", count}, {"isa", "avx2"}};
@@ -210,7 +199,7 @@ TEST(Compare, InstructionsMayMoveByHalfAPercent) {
 }
 
 TEST(Compare, TimesOfDifferentMachinesAreInvalidUnlessForced) {
-  const Json base = run_of();
+  const Json base = slowed_run();
   Json head = base;
   head["environment"]["cpu"]["model"] = "Another CPU";
   const Json refused = compare_runs(base, head);
@@ -226,8 +215,8 @@ TEST(Compare, TimesOfDifferentMachinesAreInvalidUnlessForced) {
 }
 
 TEST(Compare, LeadsOverEagerCompareAcrossMachines) {
-  const Json base = run_of();
-  Json head = run_of(1.7, 2);  // all arms slower: the machine, not the build
+  const Json base = slowed_run();
+  Json head = slowed_run(1.7, 2);  // all arms slower: the machine, not the build
   head["environment"]["cpu"]["model"] = "Another CPU";
   CompareOptions options;
   options.by = CompareBy::machine;
@@ -248,7 +237,7 @@ TEST(Compare, ASmallerLeadIsARegression) {
   analyse(head);
   CompareOptions options;
   options.by = CompareBy::arm;
-  const Json comparison = compare_runs(run_of(), head, options);
+  const Json comparison = compare_runs(slowed_run(), head, options);
   EXPECT_EQ(row(comparison, "graph", "speedup")["verdict"], "REGRESSED");
   EXPECT_LT(row(comparison, "graph", "speedup")["ratio"]["high"].get<double>(), 1);
   EXPECT_EQ(row(comparison, "replay", "speedup")["verdict"], "EQUIVALENT");
@@ -268,7 +257,7 @@ TEST(Compare, NamesNewAndVanishedCells) {
 }
 
 TEST(Compare, NothingInCommonIsInvalid) {
-  Json base = run_of();
+  Json base = slowed_run();
   Json empty = base;
   empty["cells"] = Json::array();
   for (const Json& comparison : {compare_runs(base, empty), compare_runs(empty, base), compare_runs(empty, empty)}) {
@@ -278,9 +267,9 @@ TEST(Compare, NothingInCommonIsInvalid) {
 }
 
 TEST(Compare, StateComesBeforeTheEffect) {
-  const Json base = run_of();
+  const Json base = slowed_run();
   const auto reason = [&](const std::function<void(Json&)>& change) {
-    Json head = run_of(1.2, 2);
+    Json head = slowed_run(1.2, 2);
     change(head);
     return row(compare_runs(base, head), "graph", "time")["reason"].get<std::string>();
   };
@@ -298,7 +287,7 @@ TEST(Compare, StateComesBeforeTheEffect) {
 }
 
 TEST(Compare, RefusesTimesThatCannotBe) {
-  const Json base = run_of();
+  const Json base = slowed_run();
   for (const Json& bad : {Json(0), Json(-1e-5), Json(nullptr), Json("fast")}) {
     Json head = base;
     head["cells"][0]["processes"][0]["rounds"][0]["seconds"]["graph"] = bad;
@@ -429,7 +418,7 @@ TEST(GoogleBenchmark, BareNaNBecomesAName) {
 }
 
 TEST(GoogleBenchmark, AnExportedRunComparesWithItself) {
-  const Json run = run_of();
+  const Json run = slowed_run();
   const Json exported = to_google_benchmark(run);
   EXPECT_EQ(exported["benchmarks"].size(), 3u * 8u);
   const Json& first = exported["benchmarks"][0];
@@ -445,7 +434,7 @@ TEST(GoogleBenchmark, AnExportedRunComparesWithItself) {
 }
 
 TEST(CompareViews, HostileNamesStayWords) {
-  Json base = run_of();
+  Json base = slowed_run();
   const std::string evil = "a|b\n::error::x<script>\x1b[2J";
   base["cells"][0]["workload"] = evil;
   Json head = base;
@@ -462,9 +451,9 @@ TEST(CompareViews, HostileNamesStayWords) {
 }
 
 TEST(CompareViews, TheVerdictComesFirstAndTheWorstRowOnTop) {
-  Json head = run_of();
+  Json head = slowed_run();
   head["cells"][0]["arms"][2]["exact"]["nodes"] = 9999;
-  const Json comparison = compare_runs(run_of(), head);
+  const Json comparison = compare_runs(slowed_run(), head);
   const std::string table = render_comparison(comparison, {"A.json", "B.json"});
   EXPECT_TRUE(table.starts_with("REGRESSED: 16 compared: 1 REGRESSED, 15 EQUIVALENT\n")) << table;
   EXPECT_THAT(table, HasSubstr("9,999"));

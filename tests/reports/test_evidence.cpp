@@ -9,6 +9,8 @@
 #include "framework/core/error.h"
 #include "reports/distributions.h"
 #include "reports/statistics.h"
+#include "reports/verdict.h"
+#include "reports/welch.h"
 
 namespace diptych::reports {
 namespace {
@@ -17,22 +19,40 @@ using Values = std::vector<double>;
 
 TEST(TTest, AgreesWithClosedFormsAndStudent) {
   // Two values: one degree, p = 1 - 2 atan(|t|) / pi with t = mean / (|difference| / 2).
-  EXPECT_NEAR(t_test_p(Values{1, 3}), 1 - 2 * std::atan(2.0) / std::acos(-1.0), 1e-12);
+  EXPECT_NEAR(mean_p(Values{1, 3}), 1 - 2 * std::atan(2.0) / std::acos(-1.0), 1e-12);
   // Student's sleep data (1908), differences of ten patients: t = 4.0621, p = 0.002833 (R's datasets::sleep).
-  EXPECT_NEAR(t_test_p(Values{1.2, 2.4, 1.3, 1.3, 0.0, 1.0, 1.8, 0.8, 4.6, 1.4}), 0.002833, 5e-7);
+  EXPECT_NEAR(mean_p(Values{1.2, 2.4, 1.3, 1.3, 0.0, 1.0, 1.8, 0.8, 4.6, 1.4}), 0.002833, 5e-7);
 }
 
 TEST(TTest, LimitsAndNonsense) {
-  EXPECT_EQ(t_test_p(Values{}), 1);
-  EXPECT_EQ(t_test_p(Values{5}), 1);
-  EXPECT_EQ(t_test_p(Values{0, 0, 0}), 1);
-  EXPECT_EQ(t_test_p(Values{0.1, 0.1}), 0);
-  EXPECT_EQ(t_test_p(Values{-1, 1}), 1);
-  EXPECT_THROW(t_test_p(Values{1, std::numeric_limits<double>::quiet_NaN()}), Error);
-  EXPECT_THROW(t_test_p(Values{1, std::numeric_limits<double>::infinity()}), Error);
+  EXPECT_EQ(mean_p(Values{}), 1);
+  EXPECT_EQ(mean_p(Values{5}), 1);
+  EXPECT_EQ(mean_p(Values{0, 0, 0}), 1);
+  EXPECT_EQ(mean_p(Values{0.1, 0.1}), 0);
+  EXPECT_EQ(mean_p(Values{-1, 1}), 1);
+  EXPECT_THROW(mean_p(Values{1, std::numeric_limits<double>::quiet_NaN()}), Error);
+  EXPECT_THROW(mean_p(Values{1, std::numeric_limits<double>::infinity()}), Error);
 }
 
-TEST(OutsideP, CrossesAlphaWhereTheIntervalLeavesTheBound) {
+TEST(MeanP, CrossesAlphaWhereTheIntervalLeavesZero) {
+  std::mt19937_64 random(2);
+  std::exponential_distribution<double> exponential;
+  int excluded = 0;
+  for (int i = 0; i < 400; ++i) {
+    Values effects(12);
+    for (double& e : effects) {
+      e = (i % 2 == 0 ? 1 : -1) * (exponential(random) - 0.4);
+    }
+    for (const double level : {0.90, 0.95, 0.99}) {
+      EXPECT_EQ(mean_p(effects) <= 1 - level, mean_interval(effects, level).excludes(0)) << i;
+    }
+    excluded += mean_interval(effects).excludes(0) ? 1 : 0;
+  }
+  EXPECT_GT(excluded, 50);
+  EXPECT_LT(excluded, 350);
+}
+
+TEST(ChangeP, CrossesAlphaWhereStudentsIntervalLeavesTheBand) {
   std::mt19937_64 random(2);
   std::normal_distribution<double> normal(0.03, 0.02);
   for (int i = 0; i < 300; ++i) {
@@ -40,9 +60,9 @@ TEST(OutsideP, CrossesAlphaWhereTheIntervalLeavesTheBound) {
     for (double& e : effects) {
       e = i % 2 == 0 ? normal(random) : -normal(random);
     }
-    const Estimate e = mean_interval(effects, 0.99);
-    EXPECT_EQ(outside_p(effects, 0.015) < 0.01, *e.low > 0.015 || *e.high < -0.015);
-    EXPECT_DOUBLE_EQ(outside_p(effects, 0), t_test_p(effects));
+    const Estimate e = effect_interval(*paired_effect(effects), 0.99);
+    const double bound = std::log1p(0.015);
+    EXPECT_EQ(change_p(effects, 0.015) < 0.01, *e.low > bound || *e.high < -bound);
   }
 }
 
@@ -95,7 +115,7 @@ TEST(BootstrapInterval, DependsOnTheSeedAloneAndSurroundsTheMean) {
     effects.push_back(median(process));
   }
   // Its width is near that of a normal interval with the variance of the sample: 2 * 1.96 * s / sqrt(P).
-  const Estimate t = mean_interval(effects);
+  const Estimate t = effect_interval(*paired_effect(effects), 0.95);
   EXPECT_LT(a->low, t.value);
   EXPECT_GT(a->high, t.value);
   EXPECT_NEAR((a->high - a->low) / (*t.high - *t.low), 1.96 / 2.201, 0.12);

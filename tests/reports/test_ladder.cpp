@@ -148,6 +148,41 @@ TEST(LadderOf, SavingsByPlace) {
   EXPECT_THAT(render_ladder(run), HasSubstr("12 % to 23 %"));
 }
 
+// Four rungs a, b, c, d that save 8, 4, 2 and 1 us; d saves 3 more wherever b is on. Measured: the ladder, and the
+// orders d c b a and b d a c.
+TEST(LadderOf, SavingsByPlaceOfFourRungs) {
+  const std::vector<std::string> rungs = {"+a", "+b", "+c", "+d"};
+  const std::vector<std::string> sets = {"", "a", "ab", "abc", "abcd", "d", "cd", "bcd", "b", "bd", "abd"};
+  SampleCell cell{"a", {"eager"}, {4e-5}, {0}};
+  for (const std::string& set : sets) {
+    const auto has = [&](char rung) { return set.find(rung) != std::string::npos; };
+    cell.arms.push_back("replay" + set);
+    cell.seconds.push_back(1e-6 * (30 - 8 * has('a') - 4 * has('b') - 2 * has('c') - (has('b') ? 4 : 1) * has('d')));
+    cell.compile.push_back(0);
+  }
+  Json run = sample_run({cell}, kSilent);
+  for (std::size_t i = 0; i < sets.size(); ++i) {
+    Json& arm = run["cells"][0]["arms"][i + 1];
+    arm["groups"] = Json::array();
+    for (const char rung : sets[i]) {
+      arm["groups"].push_back(std::string("+") + rung);
+    }
+    arm["in_ladder"] = i < 5;
+  }
+  analyse(run);
+  EXPECT_THAT(validate(run), IsEmpty());
+  const Json& ladder = run["cells"][0]["ladder"]["rungs"];
+  ASSERT_THAT(ladder, SizeIs(5)) << "capture and four rungs";
+  // a: on {}, b, bd, bcd. b: on a and {}; on d and cd. c: on ab, abd, d, bd. d: on {}; on b, ab, abc.
+  const struct { double low, high; } expected[] = {{8, 8}, {4, 7}, {2, 2}, {1, 4}};
+  for (std::size_t i = 0; i < 4; ++i) {
+    const Json& place = ladder[i + 1]["by_place"];
+    EXPECT_EQ(place["places"], 4) << rungs[i];
+    EXPECT_NEAR(place["low_seconds"].get<double>(), expected[i].low * 1e-6, 1e-13) << rungs[i];
+    EXPECT_NEAR(place["high_seconds"].get<double>(), expected[i].high * 1e-6, 1e-13) << rungs[i];
+  }
+}
+
 /// Eager 100: list 80 of kernel 40, inference 10, allocation 20; tape 30 - 25 + 10; replay 45. In nanoseconds.
 Json with_split(Json run) {
   for (Json& process : run["cells"][0]["processes"]) {
@@ -205,6 +240,24 @@ TEST(LadderSplit, PartsByHand) {
   EXPECT_EQ(split["rung_seconds"], run["cells"][0]["ladder"]["rungs"][0]["saved_seconds"]);
   EXPECT_THAT(render_ladder(run), HasSubstr("explains 50.0 us of the 30.0 us"));
   EXPECT_THAT(render_ladder(run), HasSubstr("outside its interval; residual -20.0 us"));
+  EXPECT_EQ(testing::markup_problem(render_html(run)), "");
+}
+
+// Between its ops the program spends 18 ns where the list spends 6; 5 of the 12 are recording, which is tape.
+TEST(LadderSplit, TheProgramsOwnCodeIsWhatTheListAndTheTapeDoNotSpend) {
+  Json run = with_split(sample_run({four_arms()}, kSilent));
+  EXPECT_EQ(value(run["cells"][0]["ladder"]["split"]["program_seconds"]), 0) << "not measured";
+  for (Json& process : run["cells"][0]["processes"]) {
+    process["op_split"]["between_seconds"] = 18e-9;
+    process["op_split"]["list_between_seconds"] = 6e-9;
+  }
+  run = with_groups(run);
+  EXPECT_THAT(validate(run), IsEmpty());
+  const Json& split = run["cells"][0]["ladder"]["split"];
+  EXPECT_NEAR(value(split["program_seconds"]), 7e-6, 1e-12);
+  EXPECT_NEAR(value(split["explained_seconds"]), 57e-6, 1e-12);
+  EXPECT_NEAR(value(split["tape_seconds"]), 15e-6, 1e-12);
+  EXPECT_THAT(render_ladder(run), HasSubstr("program"));
   EXPECT_EQ(testing::markup_problem(render_html(run)), "");
 }
 

@@ -31,12 +31,6 @@ using testing::sample_run;
 using testing::SampleCell;
 using Json = nlohmann::json;
 
-Json analysed(const std::vector<SampleCell>& cells, const testing::SampleSize& size = {}) {
-  Json run = sample_run(cells, size);
-  analyse(run);
-  return run;
-}
-
 SampleCell pair(const std::string& name, double eager, double graph) {
   return {name, {"eager", "graph"}, {eager, graph}, {0, 1e-2}};
 }
@@ -60,17 +54,17 @@ std::vector<std::string> after_each(const std::string& text, const std::string& 
 }
 
 TEST(Headline, SaysWhatHappened) {
-  EXPECT_THAT(headline(analysed({SampleCell{}})),
+  EXPECT_THAT(headline(testing::analysed_run({SampleCell{}})),
               ::testing::MatchesRegex("mlp/digits: graph is 1\\.4.x faster than eager"));
-  EXPECT_THAT(headline(analysed({pair("a", 1e-3, 2e-3)})),
+  EXPECT_THAT(headline(testing::analysed_run({pair("a", 1e-3, 2e-3)})),
               ::testing::MatchesRegex("a: graph is [12]\\...x slower than eager"));
-  EXPECT_THAT(headline(analysed({pair("a", 1e-3, 5e-4), pair("b", 1e-3, 2e-3)})),
+  EXPECT_THAT(headline(testing::analysed_run({pair("a", 1e-3, 5e-4), pair("b", 1e-3, 2e-3)})),
               AllOf(HasSubstr("Of 2 workloads: 1 faster"), HasSubstr("1 slower")));
   EXPECT_THAT(headline(Json{{"cells", Json::array()}}), HasSubstr("Nothing was measured"));
 }
 
 TEST(Why, NamesCausesSharesAndCounts) {
-  const std::string reason = why(analysed({SampleCell{}})["cells"][0]);
+  const std::string reason = why(testing::analysed_run({SampleCell{}})["cells"][0]);
   EXPECT_THAT(reason, ::testing::MatchesRegex("dispatch, tape, allocation save 2[01]\\.. us .6. %.; passes save "
                                               "1[01]\\.. us .3. %.; 120 -> 98 nodes; 120 -> 94 dispatches; .*"));
 }
@@ -84,7 +78,7 @@ TEST(Why, OfAnInvalidCellIsTheReason) {
 }
 
 TEST(Metrics, AreToldOnceWhenTheyAgree) {
-  Json cell = analysed({SampleCell{}})["cells"][0];
+  Json cell = testing::analysed_run({SampleCell{}})["cells"][0];
   EXPECT_THAT(metric_lines(cell), ::testing::ElementsAre("held-out accuracy 96.9 % in every arm"));
   cell["metrics"][1]["value"] = nullptr;
   EXPECT_THAT(metric_lines(cell),
@@ -92,7 +86,7 @@ TEST(Metrics, AreToldOnceWhenTheyAgree) {
 }
 
 TEST(Table, FitsItsWidth) {
-  const Json run = analysed({SampleCell{}, pair("日本語/模型", 1e-3, 2e-3)});
+  const Json run = testing::analysed_run({SampleCell{}, pair("日本語/模型", 1e-3, 2e-3)});
   for (const int width : {40, 70, 100, 140, 200}) {
     for (const std::string& line : lines(render_table(run, {false, width}))) {
       EXPECT_LE(display_width(line), width) << line;
@@ -102,7 +96,7 @@ TEST(Table, FitsItsWidth) {
 
 TEST(Table, AlignsItsColumns) {
   const std::vector<std::string> all =
-      lines(render_table(analysed({pair("日本語/模型", 1e-3, 5e-4), pair("a", 1, 2)})));
+      lines(render_table(testing::analysed_run({pair("日本語/模型", 1e-3, 5e-4), pair("a", 1, 2)})));
   std::vector<int> starts;
   for (const std::string& line : all) {
     for (const char* word : {"verdict", "FASTER", "SLOWER"}) {
@@ -116,14 +110,14 @@ TEST(Table, AlignsItsColumns) {
 }
 
 TEST(Table, ColoursOnlyWhenAsked) {
-  const Json run = analysed({SampleCell{}});
+  const Json run = testing::analysed_run({SampleCell{}});
   EXPECT_THAT(render_table(run), Not(HasSubstr("\x1b")));
   EXPECT_THAT(render_table(run, {true, 140}), HasSubstr("\x1b["));
   EXPECT_THAT(render_table(run), AllOf(HasSubstr("FASTER"), HasSubstr("why:"), HasSubstr("held-out accuracy 96.9 %")));
 }
 
 TEST(Markdown, HasEqualCellsInEveryRow) {
-  const std::string text = render_markdown(analysed({SampleCell{}, pair("a|b", 1e-3, 2e-3)}));
+  const std::string text = render_markdown(testing::analysed_run({SampleCell{}, pair("a|b", 1e-3, 2e-3)}));
   int rows = 0;
   for (const std::string& line : lines(text)) {
     if (line.starts_with("| ") && line.find("<details>") == std::string::npos && rows < 6) {
@@ -137,7 +131,7 @@ TEST(Markdown, HasEqualCellsInEveryRow) {
 }
 
 TEST(Html, IsWellFormedAndSelfContained) {
-  const std::string page = render_html(analysed({SampleCell{}, pair("a", 1e-3, 2e-3)}));
+  const std::string page = render_html(testing::analysed_run({SampleCell{}, pair("a", 1e-3, 2e-3)}));
   EXPECT_EQ(markup_problem(page), "");
   EXPECT_THAT(page, Not(HasSubstr("http:")));
   EXPECT_THAT(page, Not(HasSubstr("https:")));
@@ -146,7 +140,7 @@ TEST(Html, IsWellFormedAndSelfContained) {
 }
 
 TEST(Html, PolicyAllowsExactlyItsOwnStyleAndScript) {
-  const std::string page = render_html(analysed({SampleCell{}}));
+  const std::string page = render_html(testing::analysed_run({SampleCell{}}));
   EXPECT_THAT(page, HasSubstr("default-src 'none'"));
   std::size_t checked = 0;
   for (const std::string tag : {"style", "script"}) {
@@ -159,7 +153,7 @@ TEST(Html, PolicyAllowsExactlyItsOwnStyleAndScript) {
 }
 
 TEST(Html, CarriesTheRunAsData) {
-  Json run = analysed({pair("</script><b>", 1e-3, 5e-4)});
+  Json run = testing::analysed_run({pair("</script><b>", 1e-3, 5e-4)});
   const std::string page = render_html(run);
   const std::string opening = "<script type=\"application/json\" id=\"run\">";
   const std::size_t start = page.find(opening) + opening.size();
@@ -168,7 +162,7 @@ TEST(Html, CarriesTheRunAsData) {
 }
 
 TEST(Html, RefusesPicturesThatAct) {
-  const Json run = analysed({SampleCell{}});
+  const Json run = testing::analysed_run({SampleCell{}});
   for (const char* bad :
        {"<svg onload=\"x()\"></svg>", "<svg><script>x</script></svg>", "<svg><a href=\"javascript:x\">b</a></svg>",
         "<img src=x>", "<svg></svg><b></b>", "<svg><foreignObject></foreignObject></svg>"}) {
@@ -188,7 +182,8 @@ TEST(Charts, AreEmptyWithoutData) {
 }
 
 TEST(Charts, BarsAreInProportionToTheTimes) {
-  const std::string svg = bars_chart(analysed({pair("a", 4e-3, 1e-3)}, {"standard", 8, 12, 1e-6, 1e-6})["cells"][0]);
+  const std::string svg =
+      bars_chart(testing::analysed_run({pair("a", 4e-3, 1e-3)}, {"standard", 8, 12, 1e-6, 1e-6})["cells"][0]);
   std::vector<double> widths;
   for (const std::string& value : after_each(svg, " width=\"")) {
     widths.push_back(std::stod(value));
@@ -198,7 +193,7 @@ TEST(Charts, BarsAreInProportionToTheTimes) {
 }
 
 TEST(Charts, EveryRoundIsADot) {
-  const std::string svg = rounds_chart(analysed({SampleCell{}}, {"standard", 5, 7})["cells"][0]);
+  const std::string svg = rounds_chart(testing::analysed_run({SampleCell{}}, {"standard", 5, 7})["cells"][0]);
   std::size_t dots = 0;
   for (std::size_t at = svg.find("h0"); at != std::string::npos; at = svg.find("h0", at + 1)) {
     ++dots;
@@ -265,7 +260,7 @@ TEST(Evidence, StandsInThePage) {
 }
 
 TEST(Evidence, DisagreementIsSaidAndNothingElse) {
-  Json run = analysed({SampleCell{}});
+  Json run = testing::analysed_run({SampleCell{}});
   EXPECT_THAT(render_markdown(run), Not(HasSubstr("about 1")));
   Json& comparison = run["cells"][0]["comparisons"][1];
   comparison["evidence"]["sign_interval"] = {{"low", 0.9}, {"high", 1.5}, {"level", 0.95}};

@@ -10,8 +10,10 @@
 
 #include "framework/diptych.h"
 #include "reports/analyse.h"
+#include "reports/ladder_table.h"
 #include "reports/schema.h"
 #include "reports/table.h"
+#include "workloads/harness/ulp.h"
 
 namespace diptych::workloads {
 namespace {
@@ -106,6 +108,59 @@ json run_of(json cell) {
               {"cells", {std::move(cell)}}};
   reports::analyse(run);
   return run;
+}
+
+/// A rung that need not keep every bit, for want of one in the ladder: its program's inputs differ.
+json measure_inexact(const Workload& workload) {
+  Arm fast = *find_arm("graph");
+  fast.name = "+fast";
+  fast.rung = "";
+  fast.exact = false;
+  const CellPlan plan{&workload, {find_arm("eager"), find_arm("graph"), &fast}, 1, 5, 4, 0.0005, true};
+  return measure_cell(plan, [](const std::string&) {});
+}
+
+// 1 + 3 * 2^-22 + 1 is three numbers above 2 in f32, whose neighbours are 2^-22 apart there. Later steps are far off.
+TEST(Cell, AnInexactArmShowsItsDistanceInTheLastPlace) {
+  const json cell = measure_inexact(adding({.output = [](int instance, std::int64_t step) {
+    return instance < 2 ? 0 : step == 0 ? 3 * std::ldexp(1, -22) : 0.25;
+  }}));
+  EXPECT_EQ(cell["validity"]["agree"], true) << cell["validity"];
+  EXPECT_FALSE(cell["arms"][1].contains("ulp"));
+  EXPECT_EQ(cell["arms"][2]["ulp"], 3);
+  EXPECT_THAT(cell["validity"]["checks"].dump(),
+              AllOf(HasSubstr("bitwise equal between 2 arms"), HasSubstr("+fast within 3 ULP of eager")));
+  const json run = run_of(cell);
+  EXPECT_EQ(run["cells"][0]["ladder"]["rungs"][0]["ulp"], 0);
+  EXPECT_EQ(run["cells"][0]["ladder"]["rungs"][1]["ulp"], 3);
+  EXPECT_THAT(reports::render_ladder(run), HasSubstr("3 ULP"));
+}
+
+TEST(Cell, AnInexactArmMayNotGiveNaN) {
+  const json cell = measure_inexact(adding({.output = [](int instance, std::int64_t) {
+    return instance < 2 ? 0 : std::numeric_limits<double>::quiet_NaN();
+  }}));
+  EXPECT_EQ(cell["validity"]["agree"], false);
+  EXPECT_THAT(cell["validity"]["reason"].get<std::string>(), HasSubstr("eager and +fast are no numbers to compare"));
+}
+
+TEST(UlpDistance, CountsTheNumbersBetween) {
+  const auto f32 = [](double value) { return full({1}, value, DType::float32); };
+  EXPECT_EQ(ulp_distance(f32(1), f32(1 + std::ldexp(1, -23))), 1);
+  EXPECT_EQ(ulp_distance(f32(1), f32(1 - std::ldexp(1, -24))), 1);
+  EXPECT_EQ(ulp_distance(f32(0.0), f32(-0.0)), 0);
+  EXPECT_EQ(ulp_distance(f32(std::ldexp(1, -149)), f32(-std::ldexp(1, -149))), 2)
+      << "the smallest on both sides of zero";
+  EXPECT_EQ(ulp_distance(f32(-1), f32(1)), 2.0 * 0x3f800000);
+  const auto f64 = [](double value) { return full({1}, value, DType::float64); };
+  EXPECT_EQ(ulp_distance(f64(1), f64(1 + std::ldexp(1, -52))), 1);
+  const auto bf16 = [](double value) { return full({1}, value, DType::bfloat16); };
+  EXPECT_EQ(ulp_distance(bf16(1), bf16(1 + std::ldexp(1, -6))), 2);
+  EXPECT_EQ(ulp_distance(f32(1), f64(1)), std::nullopt);
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(ulp_distance(f32(nan), f32(nan)), 0);
+  EXPECT_EQ(ulp_distance(f32(nan), f32(1)), std::nullopt);
+  EXPECT_EQ(ulp_distance(full({1}, 3, DType::int32), full({1}, 4, DType::int32)), std::nullopt);
 }
 
 TEST(Cell, ThatAgreesIsTimed) {

@@ -1,5 +1,7 @@
 // The table of arms: each rung adds one cause, everything is in the last one, and names mean what they say.
 
+#include <algorithm>
+#include <map>
 #include <set>
 
 #include <gmock/gmock.h>
@@ -71,6 +73,51 @@ TEST(Ladder, OtherOrdersNeedTheArmsBetween) {
   EXPECT_THAT(shuffled_arms(pass_rungs().size(), 1), ElementsAre("replay+simplify"));
   EXPECT_THAT(shuffled_arms(1, 1), IsEmpty());
   EXPECT_THAT(shuffled_arms(0, 1), IsEmpty());
+}
+
+// Of three rungs: all sets but those of the ladder itself, {}, {1}, {1, 2} and {1, 2, 3}.
+TEST(Ladder, ThreeRungsJoinInAllOrders) {
+  EXPECT_THAT(shuffled_groups(3, 1), ::testing::UnorderedElementsAre(
+                                         std::vector<bool>{false, true, false}, std::vector<bool>{false, false, true},
+                                         std::vector<bool>{true, false, true}, std::vector<bool>{false, true, true}));
+  EXPECT_EQ(shuffled_groups(3, 1), shuffled_groups(3, 2));
+}
+
+TEST(Ladder, MoreRungsJoinInSixRandomOrders) {
+  using Group = std::vector<bool>;
+  for (const std::size_t rungs : {4U, 5U, 7U}) {
+    std::set<std::vector<Group>> by_seed;
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+      const std::vector<Group> groups = shuffled_groups(rungs, seed);
+      EXPECT_EQ(groups, shuffled_groups(rungs, seed)) << "the seed decides";
+      by_seed.insert(groups);
+      EXPECT_THAT(groups, ::testing::Not(IsEmpty()));
+      EXPECT_LE(groups.size(), 6 * (rungs - 1));
+      std::set<Group> measured(groups.begin(), groups.end());
+      EXPECT_EQ(measured.size(), groups.size()) << "nothing is measured twice";
+      for (const Group& group : groups) {
+        EXPECT_EQ(group.size(), rungs);
+        EXPECT_FALSE(std::is_sorted(group.rbegin(), group.rend())) << "a step of the ladder is measured already";
+      }
+      Group step(rungs);  // the ladder's own
+      measured.insert(step);
+      for (std::size_t i = 0; i < rungs; ++i) {
+        step[i] = true;
+        measured.insert(step);
+      }
+      // Each set is one rung away from another that is measured: the rung has a saving there.
+      for (const Group& group : groups) {
+        bool has_neighbour = false;
+        for (std::size_t i = 0; i < rungs; ++i) {
+          Group without = group;
+          without[i] = false;
+          has_neighbour = has_neighbour || (group[i] && measured.contains(without));
+        }
+        EXPECT_TRUE(has_neighbour);
+      }
+    }
+    EXPECT_GT(by_seed.size(), 15U) << rungs;
+  }
 }
 
 // A plan changes neither launches nor nodes, simplification does.

@@ -5,8 +5,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "framework/core/trace_points.h"
 #include "framework/diptych.h"
+#include "workloads/harness/op_clock.h"
 #include "workloads/harness/op_list.h"
+#include "workloads/harness/timing.h"
 
 namespace diptych::workloads {
 namespace {
@@ -81,6 +84,65 @@ TEST(OpSplit, PartsExplainAProgramOfNothingButOps) {
   EXPECT_LT(sum, 1.15 * part("list_seconds")) << "no part is counted twice";
   EXPECT_GT(sum, 0.5 * part("list_seconds"));
   EXPECT_LT(part("inference_seconds"), part("allocation_seconds"));
+}
+
+/// Spins between its ops, before its backward pass and after it.
+class Spinning final : public Program {
+ public:
+  std::span<const Tensor> inputs(std::int64_t /*step*/) override { return inputs_; }
+  std::vector<Tensor> body(std::span<const Tensor> inputs) override {
+    auto gradient = grad([](const Tensor& x) {
+      Tensor y = tanh(x);
+      spin();
+      return sum(tanh(y));
+    })(inputs[0]);
+    spin();
+    return {neg(gradient)};
+  }
+  static constexpr double kSpin = 50e-6;
+
+ private:
+  static void spin() {
+    for (const double start = steady_seconds(); steady_seconds() < start + kSpin;) {
+    }
+  }
+  std::array<Tensor, 1> inputs_{full({4}, 0.5)};
+};
+
+TEST(OpSplit, WhatTheProgramDoesBetweenItsOpsIsItsOwn) {
+  const Workload workload = {
+      .name = "test/spinning", .suite = "test", .title = "spins", .unit = "call", .make = [](std::uint64_t) {
+        return std::make_unique<Spinning>();
+      }};
+  const json parts = split(workload);
+  ASSERT_FALSE(parts.contains("reason")) << parts;
+  const double between = parts["between_seconds"].get<double>() - parts["list_between_seconds"].get<double>();
+  EXPECT_NEAR(between, 2 * Spinning::kSpin, 0.2 * Spinning::kSpin);
+  EXPECT_LT(parts["backward_seconds"].get<double>(), 0.2 * Spinning::kSpin) << "it spins outside of the pass";
+}
+
+TEST(OpClock, FindsThePassesAndWhatLiesBetween) {
+  const Tensor x = full({4}, 0.5);
+  const auto call = [&] {
+    const Tensor first = grad([](const Tensor& v) { return sum(tanh(v)); })(x);  // 2 ops, then the pass
+    grad([](const Tensor& v) { return sum(exp(v)); })(neg(first));
+  };
+  call();
+  const std::uint64_t before = thread_context.dispatches;
+  const PassTimes passes = time_passes(call);
+  const std::size_t ops = thread_context.dispatches - before;
+  ASSERT_THAT(passes.ops, SizeIs(2));
+  EXPECT_EQ(passes.ops[0].begin, 2);
+  EXPECT_EQ(passes.ops[1].begin, passes.ops[0].end + 3) << "neg, exp, sum";
+  EXPECT_EQ(passes.ops[1].end, ops);
+  EXPECT_LT(passes.seconds, passes.call_seconds);
+  EXPECT_LT(passes.trace_points_in, passes.trace_points);
+  EXPECT_LT(seconds_between_ops(call), 10 * passes.call_seconds);
+  // All ops in one pass: what is left are its two ends.
+  const std::vector<OpRange> all = {{0, ops}};
+  const auto untaped = [&] { neg(neg(neg(x))); };
+  EXPECT_LE(seconds_between_ops(untaped, all), 20e-6);
+  EXPECT_EQ(trace::hooks(), nullptr);
 }
 
 TEST(OpSplit, LargeTensorsAreAllKernel) {

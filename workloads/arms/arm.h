@@ -19,6 +19,7 @@ struct Arm {
   bool in_ladder = true;                 ///< false: no rung, and measured only where it is asked for
   std::string rung = {};  ///< its name in the ladder where it isn't `name`: "graph" is the last exact rung
   std::vector<std::string> groups = {};  ///< the pass rungs whose passes are on, in the ladder's order
+  bool exact = true;  ///< keeps every bit; false: its results are compared in units in the last place
 };
 
 /// One cause: passes, and steps of the lowering, that are switched on together. The table in arm.cpp is the ladder; an
@@ -44,8 +45,12 @@ const Arm* find_arm(std::string_view name);
 /// The names of the arms in the ladder, from the first rung to the last.
 std::vector<std::string> ladder_arms();
 
+/// Sets of rungs, by rung, that lie on the way when `rungs` of them join in other orders than the ladder's, each once:
+/// all orders of up to three, else six random ones.
+std::vector<std::vector<bool>> shuffled_groups(std::size_t rungs, std::uint64_t seed);
+
 /// What else to measure to see how far a cause's saving depends on its place: the arms on the way when the first
-/// `count` pass rungs join in other orders. All orders up to six, else six random ones.
+/// `count` pass rungs join in the orders of `shuffled_groups`.
 std::vector<std::string> shuffled_arms(std::size_t count, std::uint64_t seed);
 
 /// Exact costs of one steady call.

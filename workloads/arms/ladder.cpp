@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <set>
 
 #include <fmt/format.h>
@@ -54,6 +55,15 @@ std::vector<std::string> names_of(const Group& group) {
   return names;
 }
 
+bool is_exact(const Group& group) {
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    if (group[i] && !pass_rungs()[i].exact) {
+      return false;
+    }
+  }
+  return true;
+}
+
 /// How many rungs it has from the bottom, if these are all that it has.
 std::optional<std::size_t> height_of(const Group& group) {
   const auto end = std::find(group.begin(), group.end(), false);
@@ -80,6 +90,7 @@ std::vector<Arm> make_arms() {
       arm.description = "the captured graph after all passes, with planned memory";
     }
     arm.groups = names_of(group);
+    arm.exact = is_exact(group);
     arms.push_back(std::move(arm));
   }
   return arms;
@@ -128,6 +139,7 @@ const Arm& arm_of(const Group& group) {
                                     "another set of passes", pipeline_of(group), Dispatch::direct,
                                     /*in_ladder=*/false});
     arm->groups = names_of(group);
+    arm->exact = is_exact(group);
   }
   return *arm;
 }
@@ -161,31 +173,27 @@ std::vector<std::string> ladder_arms() {
   return names;
 }
 
-std::vector<std::string> shuffled_arms(std::size_t count, std::uint64_t seed) {
+std::vector<std::vector<bool>> shuffled_groups(std::size_t rungs, std::uint64_t seed) {
   constexpr std::size_t kAllOrdersUpTo = 3;  // rungs: 3! = 6 orders
   constexpr int kRandomOrders = 6;
-  count = std::min(count, pass_rungs().size());
-  std::set<std::string> known;
-  std::vector<std::string> names;
-  std::vector<std::size_t> order(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    order[i] = i;
-  }
+  std::set<Group> known;
+  std::vector<Group> groups;
+  std::vector<std::size_t> order(rungs);
+  std::iota(order.begin(), order.end(), std::size_t{0});
   const auto add_order = [&] {
-    Group group(pass_rungs().size());
+    Group group(rungs);
     for (const std::size_t rung : order) {
       group[rung] = true;
-      const Arm& arm = arm_of(group);
-      if (!height_of(group) && known.insert(arm.name).second) {
-        names.push_back(arm.name);
+      if (!height_of(group) && known.insert(group).second) {
+        groups.push_back(group);
       }
     }
   };
-  if (count <= kAllOrdersUpTo) {
+  if (rungs <= kAllOrdersUpTo) {
     do {
       add_order();
     } while (std::next_permutation(order.begin(), order.end()));
-    return names;
+    return groups;
   }
   Rng rng(seed);
   for (int i = 0; i < kRandomOrders; ++i) {
@@ -193,6 +201,15 @@ std::vector<std::string> shuffled_arms(std::size_t count, std::uint64_t seed) {
       std::swap(order[k - 1], order[rng.below(k)]);
     }
     add_order();
+  }
+  return groups;
+}
+
+std::vector<std::string> shuffled_arms(std::size_t count, std::uint64_t seed) {
+  std::vector<std::string> names;
+  for (Group group : shuffled_groups(std::min(count, pass_rungs().size()), seed)) {
+    group.resize(pass_rungs().size());
+    names.push_back(arm_of(group).name);
   }
   return names;
 }

@@ -11,6 +11,7 @@
 #include "framework/kernels/elementwise.h"
 #include "framework/ops/apply.h"
 #include "framework/runtime/memory_plan.h"
+#include "workloads/harness/timing.h"
 
 namespace diptych::workloads {
 
@@ -209,6 +210,29 @@ void OpList::run_first(std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     live_[ops_[i].output] = Tensor();
   }
+}
+
+double OpList::seconds_within(std::span<const OpRange> ranges) {
+  const NoGrad no_tape;
+  double seconds = 0;
+  std::size_t next = 0;
+  const auto run_until = [&](std::size_t end) {
+    for (; next < std::min(end, ops_.size()); ++next) {
+      live_[ops_[next].output] = apply_op(ops_[next], live_);
+      release(ops_[next], live_);
+    }
+  };
+  for (const OpRange& range : ranges) {
+    run_until(range.begin);
+    const double start = steady_seconds();
+    run_until(range.end);
+    seconds += steady_seconds() - start;
+  }
+  run_until(ops_.size());
+  for (const ListedOp& op : ops_) {
+    live_[op.output] = Tensor();
+  }
+  return seconds;
 }
 
 void OpList::run_eager() { run_first(ops_.size()); }

@@ -11,6 +11,11 @@
 /// The ops of a program's call, in order, so that each part of what eager does for an op can be run alone.
 namespace diptych::workloads {
 
+/// Ops of a call by number, the first included, the last not.
+struct OpRange {
+  std::size_t begin, end;
+};
+
 /// One op of the list. Values are numbered as in the graph.
 struct ListedOp {
   const OpDef* op;
@@ -38,9 +43,11 @@ class OpList {
   /// Returns how many ops that took.
   std::size_t run_recorded(std::size_t nodes);
   void run_first(std::size_t count);  ///< that many ops without a tape
-  void run_kernels();                 ///< on planned memory
-  void run_inference();               ///< shapes and dtypes
-  void run_allocation();              ///< tensors and their elements
+  /// `run_eager`; seconds that it spent in these ranges, which ascend and don't overlap.
+  double seconds_within(std::span<const OpRange> ranges);
+  void run_kernels();     ///< on planned memory
+  void run_inference();   ///< shapes and dtypes
+  void run_allocation();  ///< tensors and their elements
 
   /// The ops of one kind alone, on values that are all alive.
   struct Kind {

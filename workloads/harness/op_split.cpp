@@ -6,8 +6,7 @@
 #include <fmt/format.h>
 
 #include "framework/autograd/tape.h"
-#include "profiler/op_table.h"
-#include "profiler/tracer.h"
+#include "workloads/harness/op_clock.h"
 #include "workloads/harness/op_list.h"
 #include "workloads/harness/timing.h"
 
@@ -23,8 +22,29 @@ double median_of(std::vector<double> values) {
 
 struct Part {
   const char* name;
-  std::function<void()> run;
+  std::function<double(int)> seconds;  ///< of one run, the mean of so many
 };
+
+Part timed(const char* name, std::function<void()> run) {
+  return {name, [run = std::move(run)](int times) {
+            const double start = steady_seconds();
+            for (int k = 0; k < times; ++k) {
+              run();
+            }
+            return (steady_seconds() - start) / times;
+          }};
+}
+
+/// A part of a run that times itself.
+Part self_timed(const char* name, std::function<double()> run) {
+  return {name, [run = std::move(run)](int times) {
+            double sum = 0;
+            for (int k = 0; k < times; ++k) {
+              sum += run();
+            }
+            return sum / times;
+          }};
+}
 
 /// Seconds of each part: repetitions go through all parts, so that a slow moment hits them alike. A short part runs
 /// several times in one measurement, so that it lasts long against the clock's cost. Parts that are longer than the
@@ -36,18 +56,12 @@ json time_parts(const std::vector<Part>& parts, double budget_seconds) {
   std::vector<int> inner;
   std::vector<std::vector<double>> seconds(parts.size());
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    const double start = steady_seconds();
-    parts[i].run();
-    seconds[i].push_back(std::max(steady_seconds() - start, 1e-9));
-    inner.push_back(static_cast<int>(std::clamp(kLeast / seconds[i][0], 1.0, 1e3)));
+    seconds[i].push_back(parts[i].seconds(1));
+    inner.push_back(static_cast<int>(std::clamp(kLeast / std::max(seconds[i][0], 1e-9), 1.0, 1e3)));
   }
   while (seconds[0].size() < kMost && steady_seconds() < end) {
     for (std::size_t i = 0; i < parts.size(); ++i) {
-      const double start = steady_seconds();
-      for (int k = 0; k < inner[i]; ++k) {
-        parts[i].run();
-      }
-      seconds[i].push_back((steady_seconds() - start) / inner[i]);
+      seconds[i].push_back(parts[i].seconds(inner[i]));
     }
   }
   json result;
@@ -57,64 +71,23 @@ json time_parts(const std::vector<Part>& parts, double budget_seconds) {
   return result;
 }
 
-/// Seconds of one counter sample while a tracer runs.
-double sample_seconds() {
-  static constexpr trace::Label kProbe{"probe", trace::Category::user};  // outlives the trace
-  constexpr int kSamples = 2000;
-  const double start = steady_seconds();
-  for (int i = 0; i < kSamples; ++i) {
-    trace::counter(&kProbe, i);
-  }
-  return (steady_seconds() - start) / kSamples;
-}
-
-/// Samples of counters that were taken in zones of category autograd, outside of the ops in them.
-std::size_t samples_between_ops(const profiler::Trace& trace) {
-  std::vector<std::pair<std::int64_t, std::int64_t>> passes;
-  std::vector<std::pair<std::int64_t, std::int64_t>> ops;
-  for (const profiler::Trace::Zone& zone : trace.zones) {
-    const bool is_pass = trace.label_of(zone).category == trace::Category::autograd;
-    (is_pass ? passes : ops).emplace_back(zone.begin_ns, zone.end_ns);
-  }
-  const auto covered = [](const auto& zones, std::int64_t time) {  // sorted, apart from each other or nested
-    const auto after = std::upper_bound(zones.begin(), zones.end(), std::pair(time, INT64_MAX));
-    return after != zones.begin() && std::prev(after)->second >= time;
-  };
-  std::sort(ops.begin(), ops.end());
-  std::sort(passes.begin(), passes.end());
-  return static_cast<std::size_t>(
-      std::count_if(trace.counters.begin(), trace.counters.end(), [&](const profiler::Trace::Counter& counter) {
-        return covered(passes, counter.time_ns) && !covered(ops, counter.time_ns);
-      }));
-}
-
-/// The backward pass without the ops that it applies, by the trace points: walking the tape and the gradient rules.
-/// What tracing adds is taken off: zones by the op table, samples of the allocator's counter here.
-double backward_seconds(ArmInstance& eager, int calls) {
-  static const profiler::TracerOverhead overhead = profiler::measure_overhead();
-  profiler::Tracer tracer;
-  tracer.start();
-  const double sample = sample_seconds();
-  for (int i = 0; i < calls; ++i) {
-    eager.call(i);
-  }
-  const profiler::Trace trace = tracer.stop();
-  double self = 0;
-  for (const profiler::OpRow& row : profiler::op_table(trace, overhead).rows) {
-    self += row.category == trace::Category::autograd ? row.corrected_self_ns * 1e-9 : 0;
-  }
-  self -= sample * static_cast<double>(samples_between_ops(trace));
-  return std::max(0.0, self / calls);
+/// The backward passes without the ops that they apply: walking the tape and the gradient rules. Timed where they
+/// happen; what the trace points add (the whole call's, in proportion) and what the ops take in the list come off.
+double backward_seconds(const json& split, const PassTimes& passes) {
+  const auto seconds = [&](const char* name) { return split[name].get<double>(); };
+  const double added = std::max(0.0, seconds("clocked_seconds") - seconds("eager_seconds"));
+  return std::max(0.0, seconds("passes_seconds") - added * passes.trace_points_in / passes.trace_points -
+                           seconds("passes_ops_seconds"));
 }
 
 json split_kinds(const OpList& list, double budget_seconds) {
   json kinds = json::array();
   const std::vector<OpList::Kind> all = list.kinds();
   for (const OpList::Kind& kind : all) {
-    json entry = time_parts({{"apply_seconds", [&] { list.apply_kind(kind); }},
-                             {"kernel_seconds", [&] { list.run_kernels_of(kind); }},
-                             {"inference_seconds", [&] { list.infer_kind(kind); }},
-                             {"allocation_seconds", [&] { list.allocate_kind(kind); }}},
+    json entry = time_parts({timed("apply_seconds", [&] { list.apply_kind(kind); }),
+                             timed("kernel_seconds", [&] { list.run_kernels_of(kind); }),
+                             timed("inference_seconds", [&] { list.infer_kind(kind); }),
+                             timed("allocation_seconds", [&] { list.allocate_kind(kind); })},
                             budget_seconds / static_cast<double>(all.size()));
     entry["op"] = kind.name;
     entry["calls"] = kind.ops.size();
@@ -148,17 +121,33 @@ nlohmann::json split_ops(ArmInstance& eager, ArmInstance& replay, double budget_
     OpList list(graph, replay.program().inputs(0));
     const std::size_t taped = list.run_recorded(recorded);
     std::int64_t step = 0;
-    json split = time_parts({{"eager_seconds", [&] { eager.call(step++); }},
-                             {"list_seconds", [&] { list.run_eager(); }},
-                             {"kernel_seconds", [&] { list.run_kernels(); }},
-                             {"inference_seconds", [&] { list.run_inference(); }},
-                             {"allocation_seconds", [&] { list.run_allocation(); }},
-                             {"replay_seconds", [&] { replay.call(step++); }},
-                             {"taped_seconds", [&] { list.run_recorded(recorded); }},
-                             {"untaped_seconds", [&] { list.run_first(taped); }}},
-                            0.6 * budget_seconds);
-    const double seconds = split["eager_seconds"];
-    split["backward_seconds"] = recorded == 0 ? 0.0 : backward_seconds(eager, seconds < 0.1 * budget_seconds ? 3 : 1);
+    const auto call = [&] { eager.call(step++); };
+    const PassTimes passes = time_passes(call);
+    if (applied > 0 && passes.trace_points == 0) {
+      return {{"reason", "this build has no trace points; build with DIPTYCH_TRACE_POINTS"}};
+    }
+    const auto run_list = [&] { list.run_eager(); };
+    std::vector<Part> parts = {
+        timed("eager_seconds", call),
+        timed("list_seconds", run_list),
+        timed("kernel_seconds", [&] { list.run_kernels(); }),
+        timed("inference_seconds", [&] { list.run_inference(); }),
+        timed("allocation_seconds", [&] { list.run_allocation(); }),
+        timed("replay_seconds", [&] { replay.call(step++); }),
+        timed("taped_seconds", [&] { list.run_recorded(recorded); }),
+        timed("untaped_seconds", [&] { list.run_first(taped); }),
+        self_timed("between_seconds", [&] { return seconds_between_ops(call); }),
+        self_timed("list_between_seconds", [&] { return seconds_between_ops(run_list, passes.ops); })};
+    if (!passes.ops.empty()) {
+      parts.push_back(self_timed("passes_seconds", [&] { return time_passes(call).seconds; }));
+      parts.push_back(self_timed("clocked_seconds", [&] { return time_passes(call).call_seconds; }));
+      parts.push_back(self_timed("passes_ops_seconds", [&] { return list.seconds_within(passes.ops); }));
+    }
+    json split = time_parts(parts, 0.6 * budget_seconds);
+    split["backward_seconds"] = passes.ops.empty() ? 0.0 : backward_seconds(split, passes);
+    for (const char* probe : {"passes_seconds", "clocked_seconds", "passes_ops_seconds"}) {
+      split.erase(probe);
+    }
     split["ops"] = applied;
     split["recorded"] = recorded;
     split["kinds"] = split_kinds(list, 0.4 * budget_seconds);
