@@ -177,18 +177,22 @@ void check_saved(TapeNode& node, const char* pass) {
     throw Error(fmt::format("{}: what {} had saved was freed by an earlier backward", pass, name), node.where,
                 "compute the forward pass again, or ask the first backward to retain the graph");
   }
-  const auto check = [&](const Tensor& saved, std::uint32_t version, const std::string& what) {
-    if (saved.defined() && version_of(saved) != version) {
-      throw Error(fmt::format("{}: {} {}, which {} had saved, was changed in place at {}", pass, what,
-                              to_string(saved.type()), name, to_string(updates_of(saved).last)),
-                  node.where, "update a copy() of it, or update it after the backward pass");
-    }
+  const auto is_changed = [](const Tensor& saved, std::uint32_t version) {
+    return saved.defined() && version_of(saved) != version;
   };
-  std::size_t position = 0;
+  const auto fail = [&](const Tensor& saved, const std::string& what) {
+    throw Error(fmt::format("{}: {} {}, which {} had saved, was changed in place at {}", pass, what,
+                            to_string(saved.type()), name, to_string(updates_of(saved).last)),
+                node.where, "update a copy() of it, or update it after the backward pass");
+  };
   for (const TapeInput& input : node.inputs()) {
-    check(input.saved, input.version, fmt::format("input {}", position++));
+    if (is_changed(input.saved, input.version)) {
+      fail(input.saved, fmt::format("input {}", &input - node.inputs().data()));
+    }
   }
-  check(node.saved_output, node.output_version, "the result");
+  if (is_changed(node.saved_output, node.output_version)) {
+    fail(node.saved_output, "the result");
+  }
 }
 
 }  // namespace diptych::autograd

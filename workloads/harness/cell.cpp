@@ -12,8 +12,8 @@
 #include "workloads/harness/load.h"
 #include "workloads/harness/op_split.h"
 #include "workloads/harness/rounds.h"
-#include "workloads/harness/usage.h"
 #include "workloads/harness/ulp.h"
+#include "workloads/harness/usage.h"
 
 namespace diptych::workloads {
 namespace {
