@@ -11,30 +11,10 @@
 #include <gtest/gtest.h>
 
 #include "profiler/binary_identity.h"
+#include "tests/profiler/fake_machine.h"
 
 namespace diptych::profiler {
 namespace {
-
-/// A machine of files below a temporary folder.
-class FakeMachine : public testing::Test {
- protected:
-  FakeMachine() : root_(std::filesystem::temp_directory_path() / ("diptych-machine-" + std::to_string(getpid()))) {
-    std::filesystem::remove_all(root_);
-    std::filesystem::create_directories(root_);
-  }
-  ~FakeMachine() override {
-    std::error_code ignored;
-    std::filesystem::remove_all(root_, ignored);
-  }
-  void write(const std::string& path, const std::string& text) {
-    std::filesystem::create_directories((root_ / path).parent_path());
-    std::ofstream(root_ / path) << text << '\n';
-  }
-  [[nodiscard]] SystemFiles files() const { return SystemFiles(root_); }
-
- private:
-  std::filesystem::path root_;
-};
 
 TEST_F(FakeMachine, ReadsTheProcessor) {
   write("proc/cpuinfo",
