@@ -8,8 +8,8 @@
 namespace diptych::profiler {
 
 /// {"cpu": ..., "os": ..., "process": ..., "build": ..., "clock": ...}. What isn't known is null, with the reason in
-/// the section's "reasons". Takes about 0.1 s: it looks for the packages of the loaded libraries, and hashes the program
-/// the first time. Never throws for what a machine lacks.
+/// the section's "reasons". Takes about 0.1 s: it looks for the packages of the loaded libraries, and hashes the
+/// program the first time. Never throws for what a machine lacks.
 nlohmann::json environment_fingerprint(const SystemFiles& files = SystemFiles());
 
 /// The sections. Clocks in MHz, sizes in bytes, times in seconds unless the field's name says otherwise.
