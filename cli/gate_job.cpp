@@ -13,6 +13,7 @@
 #include "framework/core/error.h"
 #include "reports/analyse.h"
 #include "reports/compare_views.h"
+#include "reports/fingerprint.h"
 #include "reports/json_access.h"
 #include "reports/suggest.h"
 #include "reports/text.h"
@@ -143,11 +144,8 @@ class Gate {
     }
     const json& a = reports::member(job_.base.environment(), "build");
     const json& b = reports::member(job_.head.environment(), "build");
-    const auto same = [&](const char* key) {
-      const json& value = reports::member(a, key);
-      return !value.is_null() && value == reports::member(b, key);
-    };
-    return same("sha256") && same("shared_libraries");
+    const json& libraries = reports::member(a, "shared_libraries");
+    return reports::same_program(a, b) && !libraries.is_null() && libraries == reports::member(b, "shared_libraries");
   }
 
   /// Beside a file: what the file has, and what is in the program's default set without being in the file, so that a

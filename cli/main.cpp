@@ -209,7 +209,8 @@ class Program {
     verb->add_flag("--run", reproduce_.execute, "Run it, and show both figures")->disable_flag_override();
     verb->add_option("--out", reproduce_.out, "Where the run folder is made")->capture_default_str();
     verb->footer(
-        "Also says in what this build and this machine differ from those of the run.\n"
+        "Also says in what this build and this machine differ from those of the run. scripts/reproduce builds the\n"
+        "run's own program again, from the revision that it names.\n"
         "Example:\n"
         "  diptych reproduce diptych-out/<run> mlp/digits --arm graph --run");
   }

@@ -208,7 +208,8 @@ workloads::RunPlan plan_to_resume(const RunOptions& options, const json& run, co
 
   const json now = present_environment();
   const json& then = reports::member(run, "environment");
-  if (!program_of(then).empty() && !program_of(now).empty() && program_of(then) != program_of(now)) {
+  const bool same = reports::same_program(reports::member(then, "build"), reports::member(now, "build"));
+  if (!program_of(then).empty() && !program_of(now).empty() && !same) {
     throw Error(
         fmt::format("{} was measured by another build (SHA-256 {:.12}, this one is {:.12}): its processes would "
                     "not be of one kind; measure it again",

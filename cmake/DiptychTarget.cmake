@@ -15,12 +15,20 @@ endif()
 set(CMAKE_CXX_FLAGS_RELEASE "-O3 -DNDEBUG")
 set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g1 -fno-omit-frame-pointer")
 
+set(DIPTYCH_NUMERICS_FLAGS -ffp-contract=off -fno-math-errno -fno-trapping-math)
+
+# What a run file names: all flags that the machine code depends on, no folders.
+string(TOUPPER "${CMAKE_BUILD_TYPE}" DIPTYCH_CONFIGURATION)
+string(JOIN " " DIPTYCH_BUILD_FLAGS ${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${DIPTYCH_CONFIGURATION}} -std=c++${CMAKE_CXX_STANDARD}
+       ${DIPTYCH_NUMERICS_FLAGS})
+string(REPLACE "${CMAKE_SOURCE_DIR}/" "" DIPTYCH_BUILD_FLAGS "${DIPTYCH_BUILD_FLAGS}")
+
 function(diptych_flags target)
   target_include_directories(${target} PUBLIC ${CMAKE_SOURCE_DIR})
   target_compile_options(${target} PRIVATE
     -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wold-style-cast -Wcast-qual -Woverloaded-virtual
     -Wno-missing-field-initializers
-    -ffp-contract=off -fno-math-errno -fno-trapping-math
+    ${DIPTYCH_NUMERICS_FLAGS}
     -ffile-prefix-map=${CMAKE_SOURCE_DIR}/=)
   if(DIPTYCH_WERROR)
     target_compile_options(${target} PRIVATE -Werror)

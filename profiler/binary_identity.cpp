@@ -1,5 +1,6 @@
 #include "profiler/binary_identity.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -10,6 +11,8 @@
 #include <span>
 
 #include <fmt/format.h>
+
+#include "profiler/build_record.h"
 
 #ifdef DIPTYCH_WITH_OPENSSL
 #include <openssl/evp.h>
@@ -49,7 +52,10 @@ std::optional<std::string> find_build_id(std::span<const unsigned char> notes) {
 
 int add_object(dl_phdr_info* info, std::size_t, void* context) {
   auto& objects = *static_cast<std::vector<LoadedObject>*>(context);
-  LoadedObject object{std::filesystem::path(info->dlpi_name).filename().string(), std::nullopt};
+  const std::filesystem::path path = info->dlpi_name;
+  std::error_code error;
+  const std::filesystem::path resolved = path.empty() ? path : std::filesystem::canonical(path, error);
+  LoadedObject object{path.filename().string(), error ? "" : resolved.string(), std::nullopt};
   for (std::size_t i = 0; i < info->dlpi_phnum && !object.build_id; ++i) {
     const ElfW(Phdr)& segment = info->dlpi_phdr[i];
     if (segment.p_type == PT_NOTE) {
@@ -74,15 +80,23 @@ std::vector<LoadedObject> loaded_objects() {
 
 bool has_sha256() noexcept { return true; }
 
-std::optional<std::string> sha256_of_file(const std::filesystem::path& path) {
+std::optional<std::string> sha256_of_file(const std::filesystem::path& path, const std::vector<ByteRange>& without) {
   std::ifstream file(path, std::ios::binary);
   const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(), EVP_MD_CTX_free);
   if (!file || context == nullptr || EVP_DigestInit_ex(context.get(), EVP_sha256(), nullptr) != 1) {
     return std::nullopt;
   }
   std::vector<char> buffer(std::size_t{1} << 20U);
+  std::uint64_t offset = 0;
+  auto gap = without.begin();
   while (file) {
-    file.read(buffer.data(), static_cast<std::streamsize>(buffer.size()));
+    for (; gap != without.end() && gap->offset == offset; ++gap) {
+      offset += gap->size;
+      file.seekg(static_cast<std::streamoff>(offset));
+    }
+    const std::uint64_t most = gap == without.end() ? buffer.size() : gap->offset - offset;
+    file.read(buffer.data(), static_cast<std::streamsize>(std::min<std::uint64_t>(buffer.size(), most)));
+    offset += static_cast<std::uint64_t>(file.gcount());
     if (EVP_DigestUpdate(context.get(), buffer.data(), static_cast<std::size_t>(file.gcount())) != 1) {
       return std::nullopt;
     }
@@ -98,8 +112,23 @@ std::optional<std::string> sha256_of_file(const std::filesystem::path& path) {
 #else
 
 bool has_sha256() noexcept { return false; }
-std::optional<std::string> sha256_of_file(const std::filesystem::path&) { return std::nullopt; }
+std::optional<std::string> sha256_of_file(const std::filesystem::path&, const std::vector<ByteRange>&) {
+  return std::nullopt;
+}
 
 #endif
+
+std::optional<std::string> sha256_of_code(const std::filesystem::path& program) {
+  std::vector<ByteRange> without;
+  bool has_record = false;
+  for (const ElfSection& section : elf_sections(program)) {
+    has_record = has_record || section.name == build_record_section;
+    if (section.name == build_record_section || section.name == ".note.gnu.build-id") {
+      without.push_back(section.bytes);
+    }
+  }
+  std::sort(without.begin(), without.end(), [](const ByteRange& a, const ByteRange& b) { return a.offset < b.offset; });
+  return has_record ? sha256_of_file(program, without) : std::nullopt;
+}
 
 }  // namespace diptych::profiler

@@ -10,7 +10,7 @@ nlohmann::json environment_fingerprint(const SystemFiles& files) {
   return {{"cpu", cpu_fingerprint(files)},
           {"os", os_fingerprint(files)},
           {"process", process_fingerprint()},
-          {"build", build_fingerprint()},
+          {"build", build_fingerprint(files)},
           {"clock",
            {{"kind", to_string(clock.kind)},
             {"resolution_ns", clock.resolution_ns},

@@ -8,15 +8,15 @@
 namespace diptych::profiler {
 
 /// {"cpu": ..., "os": ..., "process": ..., "build": ..., "clock": ...}. What isn't known is null, with the reason in
-/// the section's "reasons". Takes about 20 ms the first time (it hashes the binary), 5 ms afterwards. Never throws for
-/// what a machine lacks.
+/// the section's "reasons". Takes about 0.1 s: it looks for the packages of the loaded libraries, and hashes the
+/// program the first time. Never throws for what a machine lacks.
 nlohmann::json environment_fingerprint(const SystemFiles& files = SystemFiles());
 
 /// The sections. Clocks in MHz, sizes in bytes, times in seconds unless the field's name says otherwise.
 nlohmann::json cpu_fingerprint(const SystemFiles& files);
 nlohmann::json os_fingerprint(const SystemFiles& files);
 nlohmann::json process_fingerprint();
-nlohmann::json build_fingerprint();
+nlohmann::json build_fingerprint(const SystemFiles& files);
 
 /// CPUs' worth of time that the control group may use; nullopt: no limit. cgroup v2 and v1.
 std::optional<double> cgroup_cpu_quota(const SystemFiles& files);

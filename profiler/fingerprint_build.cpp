@@ -1,11 +1,15 @@
+#include <filesystem>
+#include <map>
 #include <string>
 #include <system_error>
 
 #include <fmt/format.h>
 
 #include "profiler/binary_identity.h"
+#include "profiler/build_record.h"
 #include "profiler/fingerprint.h"
 #include "profiler/json_section.h"
+#include "profiler/packages.h"
 
 namespace diptych::profiler {
 
@@ -24,14 +28,6 @@ std::string compiler() {
 }
 
 /// What the build system passed on; nullopt where it didn't.
-std::optional<std::string> git_sha() {
-#ifdef DIPTYCH_GIT_SHA
-  return DIPTYCH_GIT_SHA;
-#else
-  return std::nullopt;
-#endif
-}
-
 std::optional<std::string> build_flags() {
 #ifdef DIPTYCH_BUILD_FLAGS
   return DIPTYCH_BUILD_FLAGS;
@@ -81,20 +77,74 @@ std::string sanitizers() {
   return names.empty() ? "none" : names.substr(0, names.size() - 1);
 }
 
-/// Once per process: the binary doesn't change under us.
-const std::optional<std::string>& own_sha256() {
-  static const std::optional<std::string> hash = []() -> std::optional<std::string> {
+/// What takes a while to find out, once per process: neither the program nor the packages change under us.
+struct Identity {
+  std::optional<std::string> file_sha256, code_sha256;
+  BuildRecord record;
+};
+
+const Identity& own_identity() {
+  static const Identity identity = [] {
     const char* self = "/proc/self/exe";
     std::error_code error;
     const std::uintmax_t size = std::filesystem::file_size(self, error);
-    return error || size > largest_hashed_bytes ? std::nullopt : sha256_of_file(self);
+    Identity own;
+    if (!error && size <= largest_hashed_bytes) {
+      own.file_sha256 = sha256_of_file(self);
+      own.code_sha256 = sha256_of_code(self);
+    }
+    own.record = read_build_record(self);
+    return own;
   }();
-  return hash;
+  return identity;
+}
+
+std::string no_hash_reason() {
+  return has_sha256() ? "the binary is unreadable or over 256 MiB" : "not built with OpenSSL";
+}
+
+nlohmann::json entry(const Package& package, const char* use) {
+  return {{"name", package.name}, {"version", package.version}, {"use", use}};
+}
+
+/// The shared libraries in "shared_libraries", and what packages they and the compiled-in libraries are of, by name.
+void set_libraries(JsonSection& section, const SystemFiles& files, const std::vector<LoadedObject>& objects,
+                   const BuildRecord& record) {
+  std::vector<std::string> paths;
+  paths.reserve(objects.size());
+  for (const LoadedObject& object : objects) {
+    paths.push_back(object.path);
+  }
+  const std::vector<std::optional<Package>> owners = packages_of(files, paths);
+  nlohmann::json libraries = nlohmann::json::array();
+  std::map<std::string, nlohmann::json> packages;
+  for (const Package& tool : record.tools) {
+    packages[tool.name] = entry(tool, "tool");
+  }
+  for (const Package& package : record.compiled_in) {
+    packages[package.name] = entry(package, "compiled-in");
+  }
+  for (std::size_t i = 1; i < objects.size(); ++i) {  // behind the program
+    const auto or_null = [](const auto& value) { return value ? nlohmann::json(*value) : nlohmann::json(nullptr); };
+    const std::optional<std::string> owner = owners[i] ? std::optional(owners[i]->name) : std::nullopt;
+    libraries.push_back(
+        {{"name", objects[i].name}, {"build_id", or_null(objects[i].build_id)}, {"package", or_null(owner)}});
+    if (owner) {
+      packages[*owner] = entry(*owners[i], "linked");
+    }
+  }
+  section.set("shared_libraries", std::move(libraries));
+  nlohmann::json list = nlohmann::json::array();
+  for (auto& [name, package] : packages) {
+    list.push_back(std::move(package));
+  }
+  section.set_or_null("packages", has_package_database(files) ? std::optional(std::move(list)) : std::nullopt,
+                      "no dpkg database on this machine: packages and their versions are unknown");
 }
 
 }  // namespace
 
-nlohmann::json build_fingerprint() {
+nlohmann::json build_fingerprint(const SystemFiles& files) {
   JsonSection section;
   section.set("compiler", compiler());
   section.set("cplusplus", __cplusplus);
@@ -113,27 +163,16 @@ nlohmann::json build_fingerprint() {
 #endif
   section.set("baseline_isa", baseline_isa());
   section.set("sanitizers", sanitizers());
-  const std::optional<std::string> sha = git_sha();
-  section.set_or_null("git_sha", sha, "not passed by the build system");
-  section.set_or_null("git_dirty", sha ? std::optional(sha->ends_with("-dirty")) : std::nullopt,
-                      "not passed by the build system");
-
-  nlohmann::json libraries = nlohmann::json::array();
-  bool program = true;  // comes first
-  for (const LoadedObject& object : loaded_objects()) {
-    if (std::exchange(program, false)) {
-      section.set_or_null("build_id", object.build_id, "the linker wrote none (-Wl,--build-id)");
-      continue;
-    }
-    nlohmann::json entry = {{"name", object.name}, {"build_id", nullptr}};
-    if (object.build_id) {
-      entry["build_id"] = *object.build_id;
-    }
-    libraries.push_back(std::move(entry));
-  }
-  section.set("shared_libraries", std::move(libraries));
-  section.set_or_null("sha256", own_sha256(),
-                      has_sha256() ? "the binary is unreadable or over 256 MiB" : "not built with OpenSSL");
+  const Identity& own = own_identity();
+  section.set_or_null("git_sha", own.record.git_sha, own.record.git_reason);
+  section.set_or_null("git_dirty", own.record.git_dirty, own.record.git_reason);
+  const std::vector<LoadedObject> objects = loaded_objects();
+  section.set_or_null("build_id", objects.empty() ? std::nullopt : objects.front().build_id,
+                      "the linker wrote none (-Wl,--build-id)");
+  section.set_or_null("sha256", own.file_sha256, no_hash_reason());
+  section.set_or_null("code_sha256", own.code_sha256,
+                      own.file_sha256 ? "the program carries no build record" : no_hash_reason());
+  set_libraries(section, files, objects, own.record);
   return std::move(section).take();
 }
 

@@ -124,4 +124,12 @@ MachineComparison compare_machines(const Json& base, const Json& head) {
   return result;
 }
 
+bool same_program(const Json& base_build, const Json& head_build) {
+  const auto both_have = [&](const char* key) {
+    return !text(base_build, key).empty() && !text(head_build, key).empty();
+  };
+  const char* key = both_have("code_sha256") ? "code_sha256" : "sha256";
+  return both_have(key) && text(base_build, key) == text(head_build, key);
+}
+
 }  // namespace diptych::reports

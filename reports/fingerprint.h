@@ -29,4 +29,8 @@ struct MachineComparison {
 /// side doesn't know says nothing; unknown: the two sides share none that identifies a machine.
 MachineComparison compare_machines(const nlohmann::json& base, const nlohmann::json& head);
 
+/// Whether two builds (the fingerprints' "build") execute the same code: by the hash of the code, which leaves out the
+/// revision, where both have it, or else by that of the file. False if it isn't known.
+bool same_program(const nlohmann::json& base_build, const nlohmann::json& head_build);
+
 }  // namespace diptych::reports

@@ -53,12 +53,29 @@ std::string figures(const Json& cell, const std::string& chosen) {
   return out;
 }
 
-std::string build_text(const Json& environment) {
-  const Json& build = member(environment, "build");
+std::string revision_text(const Json& build) {
   const std::string revision = text(build, "git_sha");
+  if (revision.empty()) {
+    const std::string reason = text(member(build, "reasons"), "git_sha");
+    return "revision not recorded" + (reason.empty() ? "" : fmt::format(" ({})", reason));
+  }
+  return fmt::format("revision {}{}", revision,
+                     member(build, "git_dirty") == true ? " with changes that were not committed" : "");
+}
+
+std::string build_text(const Json& build) {
   const std::string hash = text(build, "sha256");
-  return fmt::format("{}, SHA-256 {}", revision.empty() ? "revision not recorded" : "revision " + revision,
-                     hash.empty() ? "not recorded" : hash);
+  return fmt::format("{}, SHA-256 {}", revision_text(build), hash.empty() ? "not recorded" : hash);
+}
+
+/// How to get the recorded program, where this is another one.
+std::string rebuild(const Json& then, const Json& now) {
+  if (same_program(then, now) || text(then, "git_sha").empty()) {
+    return "";
+  }
+  return line("rebuild", member(then, "git_dirty") == true
+                             ? "not possible: what was changed on top of the revision isn't known"
+                             : "scripts/reproduce RUN.json [CELL] builds that revision, and lists what differs");
 }
 
 std::string differences(const Json& then, const Json& now) {
@@ -125,8 +142,9 @@ std::string describe_number(const Json& run, const Json& cell, const std::string
   if (!seeds.empty()) {
     out += line("processes", fmt::format("seeds {}", fmt::join(seeds, ", ")));
   }
-  out += line("build", build_text(then));
-  out += line("here", build_text(environment));
+  out += line("build", build_text(member(then, "build")));
+  out += line("here", build_text(member(environment, "build")));
+  out += rebuild(member(then, "build"), member(environment, "build"));
   return out + differences(then, environment);
 }
 

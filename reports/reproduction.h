@@ -11,7 +11,8 @@ namespace diptych::reports {
 const nlohmann::json& cell_of(const nlohmann::json& run, const std::string& workload);
 
 /// Lines for people: the figures of the cell (of `arm` alone unless empty), the command, the seed and those of the
-/// processes, the build (git revision, SHA-256 of the program), and in what `environment`, the present one, differs.
+/// processes, the build (git revision, SHA-256 of the program; how to get it where this is another one), and in what
+/// `environment`, the present one, differs.
 std::string describe_number(const nlohmann::json& run, const nlohmann::json& cell, const std::string& arm,
                             const std::string& command, const nlohmann::json& environment);
 

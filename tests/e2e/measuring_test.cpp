@@ -330,6 +330,7 @@ TEST(Resume, MakesUpForAProcessThatDied) {
   Json run = dispatch_run();
   run["cells"][0]["processes"].erase(1);
   run["status"] = "partial";
+  run["environment"]["build"]["sha256"] = std::string(64, '0');  // of another revision, but with the same code
   write_text(folder.path() / "run.json", run.dump());
   const Outcome outcome = diptych({"run", "--resume", "run.json"}, folder.path());
   EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
@@ -364,7 +365,9 @@ TEST(Resume, RefusesWhatContradictsTheRun) {
   expect_refused({"--", "--benchmark_filter=x"}, {"behind --"});
   EXPECT_EQ(read_text(folder.path() / "run.json"), text);
 
+  // The code decides: a file hash alone differs too where only the revision in it does.
   run["environment"]["build"]["sha256"] = std::string(64, '0');
+  run["environment"]["build"]["code_sha256"] = std::string(64, '0');
   write_text(folder.path() / "run.json", run.dump());
   expect_refused({}, {"another build", "000000000000"});
   run = dispatch_run();

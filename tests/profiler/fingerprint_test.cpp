@@ -10,24 +10,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "framework/core/temporary_folder.h"
 #include "profiler/binary_identity.h"
+#include "tests/profiler/fake_machine.h"
 
 namespace diptych::profiler {
 namespace {
-
-/// A machine of files below a temporary folder.
-class FakeMachine : public testing::Test {
- protected:
-  void write(const std::string& path, const std::string& text) {
-    std::filesystem::create_directories((root_.path() / path).parent_path());
-    std::ofstream(root_.path() / path) << text << '\n';
-  }
-  [[nodiscard]] SystemFiles files() const { return SystemFiles(root_.path()); }
-
- private:
-  TemporaryFolder root_{"diptych-machine"};
-};
 
 TEST_F(FakeMachine, ReadsTheProcessor) {
   write("proc/cpuinfo",

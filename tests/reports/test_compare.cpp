@@ -355,6 +355,16 @@ Json benchmarks(double factor = 1, const std::string& host = "here") {
   return {{"context", {{"host_name", host}, {"num_cpus", 2}}}, {"benchmarks", list}};
 }
 
+TEST(Fingerprint, SameProgramsHaveTheSameCode) {
+  const Json one = {{"sha256", "a"}, {"code_sha256", "c"}};
+  EXPECT_TRUE(same_program(one, {{"sha256", "b"}, {"code_sha256", "c"}})) << "only the revision differs";
+  EXPECT_FALSE(same_program(one, {{"sha256", "b"}, {"code_sha256", "d"}}));
+  EXPECT_TRUE(same_program(one, {{"sha256", "a"}})) << "written before the code was hashed";
+  EXPECT_FALSE(same_program(one, {{"sha256", "b"}, {"code_sha256", nullptr}}));
+  EXPECT_FALSE(same_program(Json::object(), Json::object())) << "nothing is known";
+  EXPECT_FALSE(same_program(nullptr, {{"sha256", 3}}));
+}
+
 TEST(GoogleBenchmark, RepetitionsAreSamplesAndAggregatesAreNone) {
   const Json comparison = compare_runs(benchmarks(), benchmarks(1.2));
   ASSERT_EQ(comparison["rows"].size(), 1u);

@@ -111,6 +111,23 @@ TEST(Reproduction, SaysBuildSeedsAndDifferences) {
   EXPECT_THAT(describe_number(run, cell, "", "x", here), HasSubstr("revision not recorded"));
 }
 
+TEST(Reproduction, SaysHowToGetTheRecordedProgram) {
+  json run = sample_run();
+  analyse(run);
+  const json here = {{"build", {{"git_sha", "abd"}, {"sha256", "00fe"}}}};
+  const auto said = [&](const json& build) {
+    run["environment"] = {{"build", build}};
+    return describe_number(run, run["cells"][0], "", "x", here);
+  };
+  EXPECT_THAT(said({{"git_sha", "abc"}, {"git_dirty", false}, {"sha256", "00ff"}}),
+              AllOf(HasSubstr("revision abc, SHA"), HasSubstr("rebuild    scripts/reproduce RUN.json")));
+  EXPECT_THAT(said({{"git_sha", "abc"}, {"git_dirty", true}, {"sha256", "00ff"}}),
+              AllOf(HasSubstr("revision abc with changes that were not committed"), HasSubstr("not possible")));
+  EXPECT_THAT(said({{"git_sha", "abd"}, {"sha256", "00fe"}}), Not(HasSubstr("rebuild  "))) << "it is this one";
+  EXPECT_THAT(said({{"git_sha", nullptr}, {"reasons", {{"git_sha", "an archive \x1b"}}}}),
+              AllOf(HasSubstr("revision not recorded (an archive \\x1b)"), Not(HasSubstr("rebuild  "))));
+}
+
 /// A cell with one arm, timed so.
 json timed_cell(const json& seconds, int nodes = 5) {
   return {{"arms", {{{"name", "graph"}, {"seconds", seconds}, {"exact", {{"nodes", nodes}}}}}}};
