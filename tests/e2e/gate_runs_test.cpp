@@ -26,7 +26,7 @@ using ::testing::SizeIs;
 /// itself, so that a gate measures it.
 std::string script(const std::string& special, char digit = 'b') {
   return "#!/bin/sh\nreal=" DIPTYCH_PROGRAM "\n" + special +
-         "\nif [ \"$1\" = doctor ]; then exec 3>&1; \"$real\" \"$@\" | sed 's/\"sha256\": \"[0-9a-f]*\"/\"sha256\": "
+         "\nif [ \"$1\" = doctor ]; then exec 3>&1; \"$real\" \"$@\" | sed 's/sha256\": \"[0-9a-f]*\"/sha256\": "
          "\"" +
          std::string(64, digit) + "\"/'; exit 0; fi\nexec \"$real\" \"$@\"\n";
 }
