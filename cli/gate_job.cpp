@@ -209,6 +209,7 @@ class Gate {
     reports::CompareOptions options;
     options.interleaved = interleaved();
     options.alpha = job_.config.alpha;
+    options.power = reports::gate_power;
     options.tiers = job_.tiers;
     options.delta = [this](const std::string& workload, const std::string& arm, const std::string& metric,
                            reports::Tier tier) { return job_.config.delta_of(workload, arm, metric, tier); };

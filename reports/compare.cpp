@@ -262,6 +262,7 @@ class Comparison {
     ChangeRule rule;
     rule.delta = candidate.delta;
     rule.alpha = options_.alpha;
+    rule.power = options_.power;
     rule.p_holm = p_holm;
     rule.family = static_cast<int>(candidates_.size());
     if (candidate.effect) {

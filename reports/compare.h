@@ -32,6 +32,7 @@ struct CompareOptions {
   /// Process i of both sides ran side by side: effects are paired. Otherwise the sides are independent samples.
   bool interleaved = false;
   double alpha = 0.01;  ///< over all statistical rows together [Holm 1979]
+  double power = 0.9;   ///< with which the detectable change would have been found
   std::set<Tier> tiers = {Tier::exact, Tier::instructions, Tier::time};
   /// The relative change that a row may have and still be the same; empty: default_delta. Arguments: workload, arm,
   /// metric, tier.

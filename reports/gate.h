@@ -16,6 +16,9 @@ inline constexpr int gate_pass = 0;
 inline constexpr int gate_regressed = 2;
 inline constexpr int gate_cannot_tell = 3;
 
+/// Of the detectable change of each of the two looks: both together find it with 95 %.
+inline constexpr double gate_power = 0.975;
+
 struct GateSetup {
   std::string base, head;  ///< as people know them: file, binary, ref
   std::string today;

@@ -73,7 +73,8 @@ TEST(BenchmarkJson, GoesOutAndComesBackIn) {
   EXPECT_EQ(document["benchmarks"][0]["name"], "micro/dispatch/eager");
   const Outcome itself = diptych({"compare", json.string(), json.string(), "--json", "same.json"}, folder.path());
   EXPECT_EQ(itself.exit_code, 0) << itself.error;
-  for (const Json& row : read_json(folder.path() / "same.json")["rows"]) {
+  const Json rows = read_json(folder.path() / "same.json")["rows"];
+  for (const Json& row : rows) {
     EXPECT_EQ(row["ratio"]["estimate"], 1.0);
   }
   // Against the run that it was made from: the same names, and the same times.

@@ -456,7 +456,8 @@ TEST(DeadWorker, LeavesTheOtherCellsOfItsProcess) {
   EXPECT_LE(processes, 5U);
   const Outcome outcome = diptych({"run", "--resume", written.string()}, folder.path());
   EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
-  for (const Json& cell : read_json(written / "run.json")["cells"]) {
+  const Json cells = read_json(written / "run.json")["cells"];
+  for (const Json& cell : cells) {
     EXPECT_THAT(cell["processes"], SizeIs(3));
   }
 }

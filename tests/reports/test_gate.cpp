@@ -1,5 +1,7 @@
 // The gate's configuration, verdicts and views. Each way to pass has a twin that must not.
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -195,6 +197,20 @@ TEST(Gate, ARegressionNeedsBothStages) {
   EXPECT_EQ(row(once, "graph", "time")["reason"], "not-confirmed");
   // Where nothing can be measured again the first look counts.
   EXPECT_EQ(judged(slower(1.1))["exit_code"], 2);
+}
+
+TEST(Gate, TheBlunterOfTwoLooksSaysWhatIsDetected) {
+  const Json screen = compared(base_run(), slower(1.1));
+  const double first = row(screen, "graph", "time")["detectable"].get<double>();
+  for (const double second : {first / 2, first * 2}) {
+    Json again = screen;
+    for (Json& candidate : again["rows"]) {
+      candidate["detectable"] = second;
+    }
+    const Json gate = judge_gate(screen, again, config_of(""), setup_of());
+    EXPECT_EQ(row(gate, "graph", "time")["detectable"], std::max(first, second));
+    EXPECT_EQ(row(gate, "eager", "time")["detectable"], row(screen, "eager", "time")["detectable"]) << "one look";
+  }
 }
 
 TEST(Gate, ASecondLookThatFailsIsNoPass) {

@@ -140,7 +140,8 @@ TEST(Advisory, CountersOfAnotherMachineDoNotCompare) {
   Json head = run_of();
   base["environment"]["cpu"]["model"] = "One";
   head["environment"]["cpu"]["model"] = "Other";
-  for (const Json& row : compared(base, head)["advisory"]) {
+  const Json comparison = compared(base, head);
+  for (const Json& row : comparison["advisory"]) {
     EXPECT_THAT(row["metric"].get<std::string>(), ::testing::AnyOf("peak_rss_bytes", "page_faults"));
   }
 }
@@ -152,7 +153,8 @@ TEST(Advisory, FromNothingHasNoRatio) {
       arm["memory"]["page_faults"] = 0;
     }
   }
-  for (const Json& row : compared(base, run_of())["advisory"]) {
+  const Json comparison = compared(base, run_of());
+  for (const Json& row : comparison["advisory"]) {
     EXPECT_EQ(row["ratio"].is_null(), row["metric"] == "page_faults");
   }
 }

@@ -19,7 +19,7 @@ inline const std::vector<RunSize>& run_sizes() {
   static const std::vector<RunSize> sizes = {
       {"quick", 3, 6, 0.015},
       {"standard", 8, 12, 0.1},
-      {"gate", 12, 10, 0.02},
+      {"gate", 12, 10, 0.01},
       {"certify", 30, 20, 0.1},
   };
   return sizes;
