@@ -1,6 +1,7 @@
 #include "cli/interleaved.h"
 
 #include <algorithm>
+#include <future>
 
 #include <fmt/format.h>
 
@@ -9,6 +10,7 @@
 #include "framework/core/error.h"
 #include "reports/json_access.h"
 #include "reports/text.h"
+#include "workloads/harness/pinning.h"
 #include "workloads/harness/worker.h"
 
 namespace diptych::cli {
@@ -48,10 +50,11 @@ Measurable describe_program(const std::string& program) {
   const json names = ask(program, {"list", "--json"});
   // Programs from before the number was said speak the first protocol.
   const double protocol = reports::number(names, "worker_protocol").value_or(1);
-  if (protocol != workloads::kWorkerProtocol) {
-    throw Error(fmt::format("'{}' speaks protocol {} with its measuring processes, this gate {}: {}",
+  if (!(protocol >= 1 && protocol <= workloads::kWorkerProtocol)) {
+    throw Error(fmt::format("'{}' speaks protocol {} with its measuring processes, this gate 1 to {}: {}",
                             reports::printable(program), protocol, workloads::kWorkerProtocol, kOtherAge));
   }
+  result.protocol = static_cast<int>(protocol);
   for (const json& workload : reports::list(names, "workloads")) {
     result.workloads.push_back(reports::text(workload, "name"));
     if (reports::member(workload, "default") == true) {
@@ -89,9 +92,7 @@ class Job {
       for (int process = 0; process < processes_ && goes_on(); ++process) {
         hooks_.progress(
             fmt::format("{} ({}/{})  process {}/{}", names_[w], w + 1, names_.size(), process + 1, processes_));
-        for (std::size_t turn = 0; turn < sides_.size() && goes_on(); ++turn) {
-          measure(process % 2 == 0 ? turn : sides_.size() - 1 - turn, names_[w], process);
-        }
+        measure_process(names_[w], process);
       }
       if (goes_on() && hooks_.measured) {
         fill("partial");
@@ -105,27 +106,65 @@ class Job {
  private:
   bool goes_on() const { return !result_.interrupted && result_.problem.empty(); }
 
-  void measure(std::size_t index, const std::string& name, int process) {
-    const InterleavedSide& side = sides_[index];
-    if (!has(side.plan.workloads, name)) {
+  bool can_take_turns(const std::string& name) const {
+    return sides_.size() == 2 && std::all_of(sides_.begin(), sides_.end(), [&](const InterleavedSide& side) {
+             return side.program->protocol >= workloads::kTurnsProtocol && has(side.plan.workloads, name) &&
+                    side.plan.measures("time");
+           });
+  }
+
+  /// The first of the two sides changes from process to process.
+  void measure_process(const std::string& name, int process) {
+    const std::size_t first = process % 2 == 0 ? 0 : sides_.size() - 1;
+    std::vector<std::size_t> order;
+    for (std::size_t turn = 0; turn < sides_.size(); ++turn) {
+      order.push_back(first == 0 ? turn : first - turn);
+    }
+    if (!can_take_turns(name)) {
+      for (const std::size_t index : order) {
+        if (goes_on() && has(sides_[index].plan.workloads, name)) {
+          keep(index, measure(index, name, process, {}));
+        }
+      }
       return;
     }
+    auto [one, other] = workloads::connected_sockets();
+    const auto start = [&](std::size_t index, workloads::TurnSocket socket, bool is_first) {
+      workloads::RunHooks hooks;
+      hooks.turns = &socket;
+      hooks.is_first = is_first;
+      return measure(index, name, process, hooks);  // a socket that no process got is closed here
+    };
+    auto second = std::async(std::launch::async, start, order[1], std::move(other), false);
+    workloads::RunResult result = start(order[0], std::move(one), true);
+    keep(order[0], std::move(result));
+    keep(order[1], second.get());
+  }
+
+  workloads::RunResult measure(std::size_t index, const std::string& name, int process, workloads::RunHooks hooks) {
+    const InterleavedSide& side = sides_[index];
     workloads::RunPlan plan = side.plan;
+    if (hooks.turns != nullptr && plan.pinned.empty()) {
+      // CPUs of a shared machine differ for seconds. Those that take turns share one; each pair has the next.
+      const std::vector<int> cpus = workloads::allowed_cpus();
+      plan.pinned = {cpus[static_cast<std::size_t>(process) / 2 % cpus.size()]};
+    }
     plan.workloads = {name};
     plan.first_launch = first_launch_;
     plan.size.processes = process + 1;  // those before are in `cells_` and are not measured again
-    workloads::RunHooks hooks;
     hooks.stop = hooks_.stop;
-    workloads::RunResult result =
-        workloads::run_processes(plan, {side.program->program, "worker"}, hooks, std::move(cells_[index]));
+    return workloads::run_processes(plan, {side.program->program, "worker"}, hooks, std::move(cells_[index]));
+  }
+
+  void keep(std::size_t index, workloads::RunResult result) {
     cells_[index] = std::move(result.cells);
-    result_.interrupted = result.interrupted;
+    result_.interrupted = result_.interrupted || result.interrupted;
     if (!result.context.is_null()) {
       result_.runs[index]["environment"]["benchmark"] = std::move(result.context);
     }
-    if (!result.problems.empty()) {
-      result_.problem =
-          fmt::format("{}: {}", reports::printable(side.program->program), reports::printable(result.problems.front()));
+    if (!result.problems.empty() && result_.problem.empty()) {
+      result_.problem = fmt::format("{}: {}", reports::printable(sides_[index].program->program),
+                                    reports::printable(result.problems.front()));
       if (cells_[index].empty()) {
         result_.problem += "; nothing of it could be measured: is it of another age than this gate?";
       }

@@ -8,13 +8,15 @@
 
 #include "workloads/harness/runner.h"
 
-/// Measures one or two programs in one job: process i of each cell runs side by side, ABBA over the processes.
+/// Measures one or two programs in one job: process i of each cell runs side by side, ABBA over the processes. Where
+/// both programs can, the two processes take turns round by round (workloads/harness/turns.h).
 namespace diptych::cli {
 
 /// A program that can measure, and how it says that it was built.
 struct Measurable {
   std::string program;
   nlohmann::json environment;          ///< its fingerprint
+  int protocol = 1;                    ///< of its measuring processes (workloads/harness/worker.h)
   std::vector<std::string> workloads;  ///< that it has
   std::vector<std::string> default_workloads;
   std::vector<std::string> arms;
@@ -22,7 +24,7 @@ struct Measurable {
 };
 
 /// Asks the program (`doctor --json`, `list --json`). Throws Error if it isn't a diptych that can answer, or its
-/// measuring processes speak another protocol.
+/// measuring processes speak a newer protocol.
 Measurable describe_program(const std::string& program);
 
 struct InterleavedSide {

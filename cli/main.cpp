@@ -311,6 +311,7 @@ class Program {
     verb->add_option("--pin", worker_.pinned)->delimiter(',');
     verb->add_option("--inject-time", worker_.inject_time);
     verb->add_option("--inject-arm", worker_.inject_arms)->delimiter(',');
+    verb->add_option("--turns", worker_.turns)->check(CLI::IsMember({"first", "second"}));
     verb->add_flag("--count-instructions", worker_.count_instructions);
     verb->add_option("--extra-instructions", worker_.extra_instructions)->allow_extra_args(false);
   }

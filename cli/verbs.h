@@ -58,6 +58,7 @@ struct WorkerOptions {
   std::vector<int> pinned;
   double inject_time = 0;
   std::vector<std::string> inject_arms;
+  std::string turns;  ///< "first" or "second" of two that take turns
   bool count_instructions = false;
   std::vector<std::string> extra_instructions;  ///< "ARM=N"
 };

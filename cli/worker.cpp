@@ -48,6 +48,8 @@ int worker(const WorkerOptions& options) {
   plan.first_call_check = options.first_call_check;
   plan.pinned = options.pinned;
   plan.injection = {options.inject_time, 0, options.inject_arms};
+  plan.takes_turns = !options.turns.empty();
+  plan.is_first = options.turns == "first";
   plan.benchmark_options = options.benchmark_options;
   return workloads::run_worker(plan);
 }

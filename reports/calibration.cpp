@@ -37,10 +37,7 @@ Json effects_of(const Json& base, const Json& head) {
     if (other == b.subjects.end()) {
       continue;
     }
-    Json& values = effects[subject.key()] = Json::array();
-    for (std::size_t i = 0; i < std::min(subject.log_seconds.size(), other->log_seconds.size()); ++i) {
-      values.push_back(other->log_seconds[i] - subject.log_seconds[i]);
-    }
+    effects[subject.key()] = paired_log_ratios(subject, *other);
   }
   return effects;
 }

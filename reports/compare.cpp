@@ -198,7 +198,12 @@ class Comparison {
                   unknown ? "the files don't say whether they come from one machine; --force-time compares anyway"
                           : "times of different machines don't compare; --force-time compares anyway");
     } else {
-      fill_effect(candidate, a, b, is_time ? 1 : -1);
+      if (is_time && options_.interleaved) {
+        candidate.effects = paired_log_ratios(base, head);
+        candidate.effect = paired_effect(candidate.effects);
+      } else {
+        fill_effect(candidate, a, b, is_time ? 1 : -1);
+      }
       if (!a.empty() && !b.empty()) {
         row["ratio"] = ratio(candidate, mean(b) - mean(a), is_time ? 1 : -1);
       }

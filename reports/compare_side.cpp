@@ -66,6 +66,7 @@ Subject read_arm(const Json& cell, const Json& arm, const CellState& state) {
       continue;  // a child that died early
     }
     subject.log_seconds.push_back(std::log(median(seconds)));
+    subject.turns.push_back(member(process, "turns") == true ? seconds : std::vector<double>());
     const Json& first = process.at("rounds").front();
     if (subject.arm != "eager" && member(member(first, "seconds"), "eager").is_number()) {
       subject.log_speedups.push_back(process_effect(rounds_of(process, "eager", subject.workload), seconds));
@@ -161,6 +162,17 @@ Side read_benchmarks(const Json& document) {
 }
 
 }  // namespace
+
+std::vector<double> paired_log_ratios(const Subject& base, const Subject& head) {
+  std::vector<double> effects;
+  for (std::size_t i = 0; i < std::min(base.log_seconds.size(), head.log_seconds.size()); ++i) {
+    const bool in_turns = i < base.turns.size() && i < head.turns.size() && !base.turns[i].empty() &&
+                          base.turns[i].size() == head.turns[i].size();
+    effects.push_back(in_turns ? process_effect(head.turns[i], base.turns[i])
+                               : head.log_seconds[i] - base.log_seconds[i]);
+  }
+  return effects;
+}
 
 Side read_side(const Json& document) {
   if (is_google_benchmark(document)) {

@@ -15,7 +15,9 @@ namespace diptych::reports {
 /// A workload under an arm; of Google Benchmark's files, a benchmark, whose arm is empty.
 struct Subject {
   std::string workload, arm;
-  std::vector<double> log_seconds;   ///< of the median round, one value per process (or repetition)
+  std::vector<double> log_seconds;  ///< of the median round, one value per process (or repetition)
+  /// Seconds of each round of those processes; empty for those that took no turns with one of the other side.
+  std::vector<std::vector<double>> turns;
   std::vector<double> log_speedups;  ///< over eager in the same process; empty for eager itself
   std::map<std::string, std::optional<double>> exact;
   bool counted = false;                                ///< instructions were asked for
@@ -36,6 +38,10 @@ struct Side {
   nlohmann::json about;  ///< name, created, status, size: what there is
   std::vector<Subject> subjects;
 };
+
+/// ln(head / base) of each pair of processes: of those that took turns, the median over the rounds of the ratio of the
+/// two rounds that stand beside each other; else the ratio of their median rounds.
+std::vector<double> paired_log_ratios(const Subject& base, const Subject& head);
 
 /// Throws Error, naming benchmark or cell, for times that are zero, negative or not finite, a unit that is unknown, a
 /// document that is neither format.

@@ -103,6 +103,43 @@ TEST_F(GateRuns, AProcessThatDiesCostsNothingThatWasMeasured) {
   EXPECT_THAT(unfinished_files(folder_.path()), IsEmpty());
 }
 
+TEST_F(GateRuns, ProcessesTakeTurnsWhereBothProgramsCan) {
+  const std::vector<std::string> gate = {"--workloads", "micro/dispatch", "--arms", "graph", "--metrics", "time"};
+  const auto gated = [&](const std::string& base) {
+    std::vector<std::string> arguments = {"gate", "--base", base, "--out", base + "-out"};
+    arguments.insert(arguments.end(), gate.begin(), gate.end());
+    const Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.exit_code, 3) << outcome.output << outcome.error;  // no calibration: times only inform
+    const fs::path out = fs::directory_iterator(folder_.path() / (base + "-out"))->path();
+    return std::pair(read_json(out / "base.json"), read_json(out / "head.json"));
+  };
+  const auto [base, head] = gated(put_program("same", script("")));
+  for (std::size_t i = 0; i < 12; ++i) {
+    const json& one = base["cells"][0]["processes"][i];
+    const json& other = head["cells"][0]["processes"][i];
+    EXPECT_EQ(one["turns"], true);
+    EXPECT_EQ(other["turns"], true);
+    EXPECT_EQ(one["iterations"], other["iterations"]);
+    EXPECT_LT(one["load"]["others_cpu"].get<double>() + other["load"]["others_cpu"].get<double>(), 1.0)
+        << "the other one is no load";
+  }
+  const auto [older, newer] = gated(put_program(
+      "older",
+      script("if [ \"$1\" = list ]; then \"$real\" \"$@\" | sed 's/\"worker_protocol\": 2/\"worker_protocol\": 1/'; "
+             "exit; fi")));
+  EXPECT_FALSE(older["cells"][0]["processes"][0].contains("turns"));
+  EXPECT_FALSE(newer["cells"][0]["processes"][0].contains("turns"));
+}
+
+TEST_F(GateRuns, WhoseTurnItIsMayDie) {
+  const std::string broken = put_program("broken", script("if [ \"$1\" = worker ]; then kill -9 $$; fi"));
+  const Outcome outcome =
+      run({"gate", "--base", DIPTYCH_PROGRAM, "--head", broken, "--workloads", "micro/dispatch", "--metrics", "time"});
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.error, AllOf(HasSubstr("broken"), HasSubstr("signal 9 (Killed)")));
+  EXPECT_EQ(read_json(written() / "base.json")["cells"][0]["processes"][0]["turns"], false);
+}
+
 TEST_F(GateRuns, CtrlCKeepsWhatWasMeasured) {
   const std::string other = put_program("other", script(""));
   Process process(diptych_command({"gate", "--base", other, "--workloads", "micro/dispatch,mlp/digits", "--metrics",

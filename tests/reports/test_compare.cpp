@@ -125,6 +125,39 @@ TEST(Compare, FalseAlarmsStayBelowTheLevel) {
   EXPECT_LE(alarms, 2);
 }
 
+// The machine's speed wanders between rounds; the head is 3 % slower in each. Rounds that stand beside each other see
+// the same machine, medians of each side's rounds don't.
+TEST(Compare, RoundsOfProcessesThatTookTurnsArePaired) {
+  Json base = slowed_run(1, 1);
+  Json head = base;
+  for (auto& process : base["cells"][0]["processes"]) {
+    const auto i = static_cast<std::size_t>(&process - &base["cells"][0]["processes"][0]);
+    Json& other = head["cells"][0]["processes"][i];
+    for (std::size_t r = 0; r < process["rounds"].size(); ++r) {
+      for (const char* arm : {"eager", "replay", "graph"}) {
+        const double seconds = 1e-4 * (1 + 0.1 * static_cast<double>((r * 5 + i) % 12));
+        process["rounds"][r]["seconds"][arm] = seconds;
+        other["rounds"][r]["seconds"][arm] = seconds * (r % 3 == 0 ? 1.02 : r % 3 == 1 ? 1.03 : 1.04);
+      }
+    }
+    process["turns"] = other["turns"] = true;
+  }
+  CompareOptions options;
+  options.interleaved = true;
+  const Json paired = row(compare_runs(base, head, options), "graph", "time");
+  EXPECT_NEAR(paired["ratio"]["estimate"].get<double>(), 1.03, 1e-9);
+  EXPECT_EQ(paired["verdict"], "REGRESSED");
+  // One that ended early, or other numbers of rounds: by the medians.
+  const auto medians = [&](const Json& b, const Json& h) {
+    return row(compare_runs(b, h, options), "graph", "time")["ratio"]["estimate"].get<double>();
+  };
+  Json alone = base;
+  for (Json& process : alone["cells"][0]["processes"]) {
+    process["turns"] = false;
+  }
+  EXPECT_GT(std::abs(medians(alone, head) - 1.03), 1e-6);
+}
+
 TEST(Compare, InterleavedEffectsArePaired) {
   Json base = slowed_run(1, 1);
   Json head = base;

@@ -12,6 +12,7 @@
 #include "workloads/harness/load.h"
 #include "workloads/harness/op_split.h"
 #include "workloads/harness/rounds.h"
+#include "workloads/harness/turns.h"
 #include "workloads/harness/ulp.h"
 #include "workloads/harness/usage.h"
 
@@ -29,8 +30,13 @@ class Cell {
              {"metrics", json::array()},
              {"arms", json::array()},
              {"processes", json::array()}};
+    if (plan_.turns != nullptr) {
+      plan_.turns->take();
+    }
     const double steal_before = profiler::steal_seconds(plan_.files);
-    const LoadWatch watch(plan_.files, plan_.clock, own_cpu_seconds);
+    const LoadWatch watch(plan_.files, plan_.clock, [this] {
+      return own_cpu_seconds() + (plan_.turns != nullptr ? plan_.turns->partner_cpu_seconds() : 0);
+    });
     check();
     describe_arms();
     if (is_valid() && plan_.rounds > 0) {
@@ -38,6 +44,10 @@ class Cell {
       const std::vector<MemoryLevel> levels = memory_levels(plan_.files);
       json limits = {{"before", measure_limits(levels)}};
       json process = time_rounds(plan_, arms_, progress_);
+      if (plan_.turns != nullptr) {
+        plan_.turns->take();
+        process["turns"] = plan_.turns->has_partner();
+      }
       limits["after"] = measure_limits(levels);
       process["after"] = plan_.after;
       process["limits"] = std::move(limits);

@@ -13,6 +13,8 @@
 /// One cell (a workload under several arms) in one process: check, then rounds.
 namespace diptych::workloads {
 
+class Turns;
+
 struct CellPlan {
   const Workload* workload;
   std::vector<const Arm*> arms;
@@ -24,6 +26,7 @@ struct CellPlan {
   bool full_check;
   Injection injection = {};
   std::vector<std::string> after = {};  ///< workloads that this process has measured before
+  Turns* turns = nullptr;               ///< with another process; null: this one is alone
   Clock clock = steady_seconds;
   profiler::SystemFiles files = profiler::SystemFiles();         ///< where /proc stands
   profiler::SystemCalls system = profiler::SystemCalls::real();  ///< of the hardware counters

@@ -17,7 +17,8 @@ extern char** environ;  // NOLINT(readability-redundant-declaration): POSIX asks
 
 namespace diptych::workloads {
 
-Child::Child(const std::vector<std::string>& command, const std::vector<std::string>& environment) {
+Child::Child(const std::vector<std::string>& command, const std::vector<std::string>& environment, int handed_over,
+             int as) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) {
     throw Error(fmt::format("can't make a pipe for a measuring process: {}", std::strerror(errno)));
@@ -25,6 +26,9 @@ Child::Child(const std::vector<std::string>& command, const std::vector<std::str
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+  if (handed_over >= 0) {
+    posix_spawn_file_actions_adddup2(&actions, handed_over, as);  // also of itself: without close-on-exec then
+  }
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   // A group of its own: Ctrl-C reaches the parent alone, which then decides.

@@ -10,7 +10,9 @@ namespace diptych::workloads {
 class Child {
  public:
   /// command[0] is the path of the program. Throws Error if it can't be started.
-  Child(const std::vector<std::string>& command, const std::vector<std::string>& environment);
+  /// `handed_over`: a descriptor that the child gets as number `as`; -1: none.
+  Child(const std::vector<std::string>& command, const std::vector<std::string>& environment, int handed_over = -1,
+        int as = -1);
   ~Child();
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;

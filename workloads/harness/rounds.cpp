@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "framework/core/rng.h"
+#include "workloads/harness/turns.h"
 
 namespace diptych::workloads {
 namespace {
@@ -37,7 +38,8 @@ class Rounds {
 
   json run() {
     warm_up();
-    const std::int64_t iterations = shared_iterations();
+    const std::int64_t own = shared_iterations();
+    const std::int64_t iterations = plan_.turns != nullptr ? plan_.turns->agree(own) : own;
     json rounds = time_all(iterations);
     json process = {{"seed", plan_.process_seed},
                     {"iterations", iterations},
@@ -110,6 +112,9 @@ class Rounds {
       } else {
         std::reverse(order.begin(), order.end());
       }
+      if (plan_.turns != nullptr) {
+        plan_.turns->begin_round();
+      }
       controls_.push_back(control_seconds(plan_.clock));
       json entry = {{"order", json::array()}, {"seconds", json::object()}};
       for (const std::size_t i : order) {
@@ -118,6 +123,9 @@ class Rounds {
         shortest_block_ = std::min(shortest_block_, block);
         entry["order"].push_back(name);
         entry["seconds"][name] = block / static_cast<double>(iterations);
+      }
+      if (plan_.turns != nullptr) {
+        plan_.turns->end_round(round);
       }
       next_step_ += iterations;
       rounds.push_back(std::move(entry));

@@ -8,6 +8,7 @@
 
 #include "workloads/harness/child.h"
 #include "workloads/harness/instructions.h"
+#include "workloads/harness/worker.h"
 #include "workloads/workload.h"
 
 namespace diptych::workloads {
@@ -88,6 +89,9 @@ class Runner {
         option("--inject-arm", fmt::format("{}", fmt::join(plan_.injection.arms, ",")));
       }
     }
+    if (hooks_.turns != nullptr) {
+      option("--turns", hooks_.is_first ? "first" : "second");
+    }
     if (!plan_.benchmark_options.empty()) {
       command.emplace_back("--");
       command.insert(command.end(), plan_.benchmark_options.begin(), plan_.benchmark_options.end());
@@ -105,7 +109,11 @@ class Runner {
     std::vector<std::string> environment = own_environment();
     environment.push_back("DIPTYCH_PADDING=" + std::string(launch.padding, 'x'));
     const int process = static_cast<int>(index);
-    Child child(worker_arguments(launch, missing), environment);
+    Child child(worker_arguments(launch, missing), environment,
+                hooks_.turns != nullptr ? hooks_.turns->descriptor() : -1, kTurnsDescriptor);
+    if (hooks_.turns != nullptr) {
+      hooks_.turns->close();  // the child's alone: when it ends, the other one sees it
+    }
     RunProgress progress{process + 1, plan_.size.processes, 0, missing.size(), "", ""};
     std::string line;
     bool done = false;

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "workloads/harness/plan.h"
+#include "workloads/harness/turns.h"
 
 /// The parent of a run: starts the measuring processes one after the other, each with an environment of random size
 /// (the layout of a process shifts its timings), and gathers their cells into one raw run.
@@ -28,6 +29,9 @@ struct RunHooks {
   std::function<void(const nlohmann::json& cells)> cell_done;
   /// Set (by a signal handler) to stop: the run ends with what was measured.
   const std::atomic<bool>* stop = nullptr;
+  /// The measuring process takes turns with one of another run. For runs that need a single one.
+  TurnSocket* turns = nullptr;
+  bool is_first = false;
 };
 
 struct RunResult {

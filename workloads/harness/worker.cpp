@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
 #include "workloads/harness/pinning.h"
+#include "workloads/harness/turns.h"
 
 namespace diptych::workloads {
 namespace {
@@ -43,11 +45,12 @@ class ContextReporter : public benchmark::BenchmarkReporter {
 
 /// `measured`: the workloads before; this one is added.
 void run_cell(benchmark::State& state, const WorkerPlan& plan, const Workload& workload,
-              std::vector<std::string>& measured) {
+              std::vector<std::string>& measured, Turns* turns) {
   const bool checked = std::find(plan.first_call_check.begin(), plan.first_call_check.end(), workload.name) !=
                        plan.first_call_check.end();
   CellPlan cell{&workload, {}, plan.seed, plan.process_seed, plan.rounds, plan.block_seconds, !checked, plan.injection};
   cell.after = measured;
+  cell.turns = turns;
   measured.push_back(workload.name);
   for (const std::string& name : plan.arms) {
     cell.arms.push_back(find_arm(name));
@@ -81,11 +84,17 @@ int run_worker(const WorkerPlan& plan) {
   if (!plan.pinned.empty()) {
     pin_this_process(plan.pinned);
   }
+  std::optional<Turns> turns;
+  if (plan.takes_turns) {
+    turns.emplace(TurnSocket(kTurnsDescriptor), plan.is_first);
+  }
   std::vector<std::string> measured;
   for (const std::string& name : plan.workloads) {
     const Workload* workload = find_workload(name);
     benchmark::RegisterBenchmark(name.c_str(),
-                                 [&, workload](benchmark::State& state) { run_cell(state, plan, *workload, measured); })
+                                 [&, workload](benchmark::State& state) {
+                                   run_cell(state, plan, *workload, measured, turns ? &*turns : nullptr);
+                                 })
         ->Iterations(1)
         ->Repetitions(1)  // replication is by processes and rounds
         ->UseManualTime();

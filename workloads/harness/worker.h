@@ -14,7 +14,11 @@ namespace diptych::workloads {
 
 /// Of the flags and events above. One more whenever a worker of before would not understand, or not be understood; a
 /// gate measures only programs that speak its own. `list --json` says it.
-inline constexpr int kWorkerProtocol = 1;
+inline constexpr int kWorkerProtocol = 2;
+/// From this one on, two processes can take turns (turns.h).
+inline constexpr int kTurnsProtocol = 2;
+/// Where a process that takes turns finds its socket.
+inline constexpr int kTurnsDescriptor = 3;
 
 struct WorkerPlan {
   std::vector<std::string> workloads;
@@ -26,6 +30,8 @@ struct WorkerPlan {
   std::vector<std::string> first_call_check;  ///< workloads that an earlier process has checked in full
   std::vector<int> pinned;                    ///< CPUs; empty: all
   Injection injection;
+  bool takes_turns = false;
+  bool is_first = false;                       ///< of the two
   std::vector<std::string> benchmark_options;  ///< passed on to Google Benchmark, "--benchmark_..."
 };
 

@@ -1,0 +1,81 @@
+#include "workloads/harness/turns.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "framework/core/error.h"
+#include "workloads/harness/load.h"
+
+namespace diptych::workloads {
+namespace {
+
+/// What goes with a turn. Both processes are on one machine, and of one protocol (worker.h).
+struct Message {
+  std::int64_t iterations;
+  double cpu_seconds;
+};
+
+}  // namespace
+
+TurnSocket& TurnSocket::operator=(TurnSocket&& other) noexcept {
+  std::swap(descriptor_, other.descriptor_);
+  return *this;
+}
+
+void TurnSocket::close() {
+  if (descriptor_ >= 0) {
+    ::close(std::exchange(descriptor_, -1));
+  }
+}
+
+std::pair<TurnSocket, TurnSocket> connected_sockets() {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+    throw Error(fmt::format("can't connect two measuring processes: {}", std::strerror(errno)));
+  }
+  return {TurnSocket(ends[0]), TurnSocket(ends[1])};
+}
+
+Turns::Turns(TurnSocket socket, bool first) : socket_(std::move(socket)), first_(first), ours_(first) {}
+
+void Turns::take() {
+  if (ours_ || !has_partner_) {
+    return;
+  }
+  Message message{};
+  ssize_t got = 0;
+  do {
+    got = recv(socket_.descriptor(), &message, sizeof message, 0);
+  } while (got < 0 && errno == EINTR);
+  if (got == sizeof message) {
+    iterations_ = std::max(iterations_, message.iterations);
+    partner_cpu_seconds_ = message.cpu_seconds;
+    ours_ = true;
+  } else {
+    has_partner_ = false;
+  }
+}
+
+void Turns::pass() {
+  if (!ours_ || !has_partner_) {
+    return;
+  }
+  const Message message{iterations_, own_cpu_seconds()};
+  // Without a signal: that the other one has ended is no reason to end.
+  has_partner_ = send(socket_.descriptor(), &message, sizeof message, MSG_NOSIGNAL) == sizeof message;
+  ours_ = false;
+}
+
+std::int64_t Turns::agree(std::int64_t iterations) {
+  iterations_ = std::max(iterations_, iterations);
+  pass();
+  take();
+  return iterations_;
+}
+
+}  // namespace diptych::workloads
