@@ -83,7 +83,10 @@ class Job {
           names_.push_back(name);
         }
       }
-      result_.runs.push_back(new_run(side.plan, "gate", {side.program->program}, side.program->environment));
+      workloads::RunPlan plan = side.plan;
+      plan.layout = static_cast<int>(plans_.size());
+      plans_.push_back(std::move(plan));
+      result_.runs.push_back(new_run(plans_.back(), "gate", {side.program->program}, side.program->environment));
     }
   }
 
@@ -143,7 +146,7 @@ class Job {
 
   workloads::RunResult measure(std::size_t index, const std::string& name, int process, workloads::RunHooks hooks) {
     const InterleavedSide& side = sides_[index];
-    workloads::RunPlan plan = side.plan;
+    workloads::RunPlan plan = plans_[index];
     if (hooks.turns != nullptr && plan.pinned.empty()) {
       // CPUs of a shared machine differ for seconds. Those that take turns share one; each pair has the next.
       const std::vector<int> cpus = workloads::allowed_cpus();
@@ -179,11 +182,12 @@ class Job {
     for (std::size_t i = 0; i < sides_.size(); ++i) {
       std::stable_sort(cells_[i].begin(), cells_[i].end(),
                        [&](const json& a, const json& b) { return place(a) < place(b); });
-      set_cells(result_.runs[i], sides_[i].plan, cells_[i], status);
+      set_cells(result_.runs[i], plans_[i], cells_[i], status);
     }
   }
 
   const std::vector<InterleavedSide>& sides_;
+  std::vector<workloads::RunPlan> plans_;  ///< theirs, each with memory layouts of its own
   int first_launch_;
   const InterleavedHooks& hooks_;
   std::vector<std::string> names_;

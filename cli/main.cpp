@@ -111,6 +111,13 @@ class Program {
       return good ? std::string() : fmt::format("'{}' is no whole number from 0 to {}", text, kMost);
     });
   }
+
+  static void add_layout(CLI::App* verb, int& layout) {
+    verb->add_option("--layout", layout, "Of the memory layouts that the seed gives, this one")
+        ->capture_default_str()
+        ->check(CLI::Range(0, 1000000));
+  }
+
   void add_doctor() {
     CLI::App* verb = add_verb("doctor", "What this machine can measure, and what makes it noisy",
                               [this] { return doctor(doctor_); });
@@ -138,6 +145,7 @@ class Program {
         ->delimiter(',')
         ->allow_extra_args(false);
     add_seed(verb, run_.seed, "Of inputs, models and schedule");
+    add_layout(verb, run_.layout);
     verb->add_option("--filter", run_.filter,
                      "Only workloads that match this regular expression (without names: of all)");
     verb->add_option("--out", run_.out, "Where run folders are made")->capture_default_str();
@@ -159,6 +167,7 @@ class Program {
                    "Add the passes in other orders too: how far a share depends on its place")
         ->disable_flag_override();
     add_seed(verb, ladder_.run.seed, "Of inputs, models and schedule");
+    add_layout(verb, ladder_.run.layout);
     verb->add_option("--json", ladder_.run.json, "Also write run.json to this file");
     verb->add_option("--out", ladder_.run.out, "Where run folders are made")->capture_default_str();
     verb->footer(

@@ -25,6 +25,7 @@ RunOptions options_of(const workloads::RunPlan& plan, const ReproduceOptions& as
   options.arms = plan.arms;
   options.size = plan.size.name;
   options.seed = plan.seed;
+  options.layout = plan.layout;
   options.out = asked.out;
   options.metrics = plan.metrics;
   options.pin = fmt::format("{}", fmt::join(plan.pinned, ","));

@@ -148,6 +148,7 @@ workloads::RunPlan plan_from(const RunOptions& options) {
   plan.verb = options.ladder ? "ladder" : "run";
   plan.shuffle_order = options.shuffle_order;
   plan.seed = options.seed;
+  plan.layout = options.layout;
   plan.benchmark_options = checked(options.benchmark_options);
   plan.metrics = chosen_metrics(options);
   plan.instructions_timeout = options.instructions_timeout;
@@ -191,6 +192,7 @@ workloads::RunPlan plan_to_resume(const RunOptions& options, const json& run, co
   plan.instructions_timeout = typed.instructions_timeout;  // no part of what is measured
   refuse("size", typed.size.name, plan.size.name);
   refuse("seed", typed.seed, plan.seed);
+  refuse("layout", typed.layout, plan.layout);
   refuse("arms", typed.arms, plan.arms);
   refuse("workload", typed.workloads, plan.workloads);
   refuse("filter", typed.workloads, plan.workloads);

@@ -23,6 +23,7 @@ struct RunOptions {
   std::vector<std::string> arms;       ///< empty: eager, replay, graph
   std::string size = "quick";
   std::uint64_t seed = 1;
+  int layout = 0;  ///< which of the memory layouts of this seed
   std::string filter;
   std::string out = "diptych-out";
   bool ladder = false;         ///< show the ladder, not the table of workloads

@@ -1,6 +1,8 @@
 #include "workloads/harness/worker.h"
 
 #include <charconv>
+#include <cstdlib>
+#include <cstring>
 #include <map>
 
 #include <fmt/format.h>
@@ -30,6 +32,15 @@ std::map<std::string, std::int64_t> per_arm(const std::vector<std::string>& argu
   return result;
 }
 
+/// 1 if nobody says one.
+std::uint64_t layout_seed() {
+  std::uint64_t seed = 1;
+  if (const char* const text = std::getenv(workloads::kLayoutSeedVariable)) {
+    std::from_chars(text, text + std::strlen(text), seed);
+  }
+  return seed;
+}
+
 }  // namespace
 
 int worker(const WorkerOptions& options) {
@@ -43,6 +54,7 @@ int worker(const WorkerOptions& options) {
   plan.arms = arms;
   plan.seed = options.seed;
   plan.process_seed = options.process_seed;
+  plan.layout_seed = layout_seed();
   plan.rounds = options.rounds;
   plan.block_seconds = options.block_seconds;
   plan.first_call_check = options.first_call_check;

@@ -67,7 +67,8 @@ TEST_F(GateRuns, AreRunFilesLikeAnyOther) {
     EXPECT_EQ(run["environment"]["engine"], plain["environment"]["engine"]);
     EXPECT_EQ(run["status"], "complete");
     EXPECT_EQ(run["plan"]["workloads"], json({"micro/dispatch", "micro/fusion"}));
-    EXPECT_EQ(run["cells"][0]["reproduce"], "diptych run micro/dispatch --gate --seed 7 --metric exact");
+    EXPECT_EQ(run["cells"][0]["reproduce"], "diptych run micro/dispatch --gate --seed 7 --metric exact" +
+                                                std::string(name == std::string("head.json") ? " --layout 1" : ""));
     for (std::size_t arm = 0; arm < 3; ++arm) {
       EXPECT_EQ(run["cells"][0]["arms"][arm]["exact"], plain["cells"][0]["arms"][arm]["exact"]);
     }
@@ -120,6 +121,9 @@ TEST_F(GateRuns, ProcessesTakeTurnsWhereBothProgramsCan) {
     EXPECT_EQ(one["turns"], true);
     EXPECT_EQ(other["turns"], true);
     EXPECT_EQ(one["iterations"], other["iterations"]);
+    EXPECT_EQ(one["seed"], other["seed"]);
+    EXPECT_NE(one["layout_seed"], other["layout_seed"]);
+    EXPECT_GE(one["layouts"], 2);  // a round of micro/dispatch takes 10 ms, to make it anew 1 ms
     EXPECT_LT(one["load"]["others_cpu"].get<double>() + other["load"]["others_cpu"].get<double>(), 1.0)
         << "the other one is no load";
   }

@@ -72,7 +72,7 @@ Workload adding(Adding::Behaviour behaviour, std::vector<Workload::Target> targe
 
 /// Under the arms that `run` takes.
 json measure(const Workload& workload, bool full_check = true, std::uint64_t process_seed = 5) {
-  CellPlan plan{&workload, {}, 1, process_seed, 4, 0.0005, full_check};
+  CellPlan plan{&workload, {}, 1, process_seed, 9, 4, 0.0005, full_check};
   for (const char* arm : {"eager", "replay", "graph"}) {
     plan.arms.push_back(find_arm(arm));
   }
@@ -116,7 +116,7 @@ json measure_inexact(const Workload& workload) {
   fast.name = "+fast";
   fast.rung = "";
   fast.exact = false;
-  const CellPlan plan{&workload, {find_arm("eager"), find_arm("graph"), &fast}, 1, 5, 4, 0.0005, true};
+  const CellPlan plan{&workload, {find_arm("eager"), find_arm("graph"), &fast}, 1, 5, 9, 4, 0.0005, true};
   return measure_cell(plan, [](const std::string&) {});
 }
 
@@ -186,7 +186,7 @@ TEST(Cell, ThatAgreesIsTimed) {
 // It stands between eager and replay in the list, but takes no part in what separates those two.
 TEST(Cell, ArmBesideTheLadderIsMeasuredWithoutARung) {
   const Workload workload = adding({});
-  CellPlan plan{&workload, {}, 1, 5, 4, 0.0005, true};
+  CellPlan plan{&workload, {}, 1, 5, 9, 4, 0.0005, true};
   for (const char* arm : {"eager", "eager-pipelined", "replay"}) {
     plan.arms.push_back(find_arm(arm));
   }
@@ -318,7 +318,7 @@ TEST(Cell, ThatThrowsSaysWhy) {
 }
 
 CellPlan plan_of(const Workload& workload) {
-  return {&workload, {find_arm("eager"), find_arm("graph")}, 1, 5, 4, 0.0005, true};
+  return {&workload, {find_arm("eager"), find_arm("graph")}, 1, 5, 9, 4, 0.0005, true};
 }
 
 const auto kSilent = [](const std::string&) {};
@@ -335,6 +335,37 @@ TEST(Cell, WarmupSeriesAreThoseOfTheCallsAfterTheFirst) {
       EXPECT_LE(seconds, arm["worst_call_seconds"].get<double>());
     }
     EXPECT_GE(arm["worst_call_seconds"], arm["first_call_seconds"]);
+  }
+}
+
+/// A program that takes `build_seconds` to make; counts how often it was made.
+Workload slow_to_make(double build_seconds, int& made) {
+  return {.name = "test/slow",
+          .suite = "test",
+          .title = "adds",
+          .unit = "call",
+          .check_steps = 1,
+          .make = [build_seconds, &made](std::uint64_t) {
+            ++made;
+            for (const double start = steady_seconds(); steady_seconds() - start < build_seconds;) {
+            }
+            return std::make_unique<Adding>(Adding::Behaviour{}, 0);
+          }};
+}
+
+// Rounds of 2 x 20 ms, of which a quarter may go into making the arms again.
+TEST(Cell, ProgramsAreMadeAnewBetweenRoundsWhereThatCostsLittle) {
+  for (const auto& [build_seconds, least, most] : {std::tuple{0.0, 2, 4}, std::tuple{0.2, 1, 1}}) {
+    int made = 0;
+    const Workload workload = slow_to_make(build_seconds, made);
+    CellPlan plan = plan_of(workload);
+    plan.block_seconds = 0.02;
+    const json process = measure_cell(plan, kSilent)["processes"][0];
+    EXPECT_EQ(process["layout_seed"], 9);
+    EXPECT_GE(process["layouts"], least) << build_seconds;
+    EXPECT_LE(process["layouts"], most) << build_seconds;
+    EXPECT_EQ(made, 2 * process["layouts"].get<int>());
+    EXPECT_THAT(process["rounds"], SizeIs(4));
   }
 }
 
@@ -443,7 +474,7 @@ TEST(Cell, InjectedTimeMakesTheOtherArmsSlower) {
 
 TEST(Cell, ProgressNamesCheckAndRounds) {
   const Workload workload = adding({});
-  CellPlan plan{&workload, {&all_arms()[0]}, 1, 1, 2, 0.0005, true};
+  CellPlan plan{&workload, {&all_arms()[0]}, 1, 1, 9, 2, 0.0005, true};
   std::vector<std::string> said;
   measure_cell(plan, [&](const std::string& what) { said.push_back(what); });
   EXPECT_THAT(said, ::testing::ElementsAre("check 0/3", "warm-up", "round 1/2", "round 2/2", "memory and counters"));

@@ -196,5 +196,12 @@ TEST(OpList, PartsLeaveTheProgramAlone) {
   }
 }
 
+// Each of the dozen probes takes about as long as the call: a quick run would spend its time here.
+TEST(OpSplit, ACallThatIsLongerThanTheBudgetIsNotTakenApart) {
+  const json result = split(chain(4, 256, false), 1e-6);
+  EXPECT_THAT(result["reason"].get<std::string>(), HasSubstr("--standard"));
+  EXPECT_THAT(result, SizeIs(1));
+}
+
 }  // namespace
 }  // namespace diptych::workloads

@@ -10,6 +10,7 @@
 #include <thread>
 #include <unistd.h>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -125,6 +126,37 @@ TEST(Runner, PadsTheEnvironmentByTheSeed) {
   ASSERT_THAT(padding, SizeIs(3));
   EXPECT_GE(std::set<std::string>(padding.begin(), padding.end()).size(), 2U);
   EXPECT_EQ(padding, echoed("${#DIPTYCH_PADDING}", 7));
+}
+
+// Two programs that are compared should not share one accident of layout: their processes differ in it, and in no
+// other number.
+TEST(Runner, LayoutsComeFromTheSeedAndTheSide) {
+  const auto layouts = [](std::uint64_t seed, int layout) {
+    RunPlan plan;
+    plan.size = {"quick", 20, 6, 0.015};
+    plan.seed = seed;
+    plan.layout = layout;
+    return launches(plan);
+  };
+  const std::vector<Launch> base = layouts(7, 0);
+  const std::vector<Launch> head = layouts(7, 1);
+  const std::vector<Launch> other = layouts(8, 0);
+  std::set<std::uint64_t> seeds;
+  std::set<std::size_t> paddings;
+  for (std::size_t i = 0; i < base.size(); ++i) {
+    EXPECT_EQ(base[i].seed, head[i].seed);
+    EXPECT_NE(base[i].seed, other[i].seed);
+    for (const Launch* launch : {&base[i], &head[i], &other[i]}) {
+      seeds.insert(launch->layout_seed);
+      paddings.insert(launch->padding);
+      EXPECT_LT(launch->padding, 4096U);
+    }
+  }
+  EXPECT_THAT(seeds, SizeIs(60));
+  EXPECT_GT(paddings.size(), 50U);
+  EXPECT_EQ(echoed("$DIPTYCH_LAYOUT_SEED", 7), (std::vector<std::string>{fmt::format("w: {}", base[0].layout_seed),
+                                                                         fmt::format("w: {}", base[1].layout_seed),
+                                                                         fmt::format("w: {}", base[2].layout_seed)}));
 }
 
 /// A worker that measures what it is told to, with its process seed.

@@ -175,7 +175,7 @@ TEST(Usage, EveryArmOfACellHasIt) {
                           .make = [](std::uint64_t) { return std::make_unique<Adding>(); }};
   const FakeProc proc;
   FakeKernel kernel = counting_kernel();
-  CellPlan plan{&workload, {find_arm("eager"), find_arm("graph")}, 1, 1, 2, 0.0005, true};
+  CellPlan plan{&workload, {find_arm("eager"), find_arm("graph")}, 1, 1, 9, 2, 0.0005, true};
   plan.files = proc.files();
   plan.system = kernel.calls();
   const json process = measure_cell(plan, [](const std::string&) {})["processes"][0];

@@ -23,7 +23,7 @@ using nlohmann::json;
 
 class Cell {
  public:
-  Cell(const CellPlan& plan, const Progress& progress) : plan_(plan), progress_(progress) {}
+  Cell(const CellPlan& plan, const Progress& progress) : plan_(plan), progress_(progress), layout_(plan.layout_seed) {}
 
   json run() {
     cell_ = {{"validity", {{"agree", true}, {"checks", json::array()}, {"reason", nullptr}}},
@@ -43,7 +43,7 @@ class Cell {
       describe_work();
       const std::vector<MemoryLevel> levels = memory_levels(plan_.files);
       json limits = {{"before", measure_limits(levels)}};
-      json process = time_rounds(plan_, arms_, progress_);
+      json process = time_rounds(plan_, arms_, layout_, progress_);
       if (plan_.turns != nullptr) {
         plan_.turns->take();
         process["turns"] = plan_.turns->has_partner();
@@ -73,18 +73,20 @@ class Cell {
   /// the one that compiles.
   void check() {
     const std::int64_t steps = plan_.full_check ? plan_.workload->check_steps : 1;
+    layout_.change();
     for (const Arm* arm : plan_.arms) {
-      instances_.push_back(std::make_unique<ArmInstance>(*plan_.workload, *arm, plan_.seed));
-      arms_.push_back({instances_.back().get()});
+      const double start = plan_.clock();
+      auto instance = std::make_unique<ArmInstance>(*plan_.workload, *arm, plan_.seed);
+      arms_.push_back({std::move(instance), elapsed_since(plan_.clock, start)});
     }
-    distances_.assign(instances_.size(), 0);
+    distances_.assign(arms_.size(), 0);
     std::int64_t outputs_compared = 0;
     for (std::int64_t step = 0; step < steps; ++step) {
       if (step % 64 == 0) {
         progress_(fmt::format("check {}/{}", step, steps));
       }
       std::vector<Tensor> reference;
-      for (std::size_t i = 0; i < instances_.size(); ++i) {
+      for (std::size_t i = 0; i < arms_.size(); ++i) {
         std::vector<Tensor> outputs = timed_call(arms_[i], step);
         if (i == 0) {
           reference = std::move(outputs);
@@ -146,9 +148,9 @@ class Cell {
   }
 
   void compare_states(std::int64_t steps) {
-    const Variables reference = instances_[0]->program().state();
-    for (std::size_t i = 1; i < instances_.size(); ++i) {
-      const Variables state = instances_[i]->program().state();
+    const Variables reference = arms_[0].instance->program().state();
+    for (std::size_t i = 1; i < arms_.size(); ++i) {
+      const Variables state = arms_[i].instance->program().state();
       if (state.size() != reference.size()) {
         return fail(fmt::format("{} has {} state variables, {} has {}", plan_.arms[0]->name, reference.size(),
                                 plan_.arms[i]->name, state.size()));
@@ -166,7 +168,8 @@ class Cell {
   }
 
   void take_metrics() {
-    for (const auto& instance : instances_) {
+    for (const WarmArm& warm : arms_) {
+      const auto& instance = warm.instance;
       const std::vector<Metric> metrics = instance->program().metrics();
       for (const Metric& metric : metrics) {
         cell_["metrics"].push_back(
@@ -209,7 +212,7 @@ class Cell {
     const auto optional = [](const std::optional<std::int64_t>& value) { return value ? json(*value) : json(nullptr); };
     const Arm* before = nullptr;
     for (WarmArm& warm : arms_) {
-      ArmInstance* const instance = warm.instance;
+      ArmInstance* const instance = warm.instance.get();
       json arm = {{"name", instance->arm().name},
                   {"description", instance->arm().description},
                   {"exact",
@@ -264,9 +267,9 @@ class Cell {
 
   /// By the graph with the fewest passes.
   void describe_work() {
-    for (const auto& instance : instances_) {
-      if (instance->compiled() != nullptr) {
-        cell_["work"] = analytic_work(*instance->compiled()->graph());
+    for (const WarmArm& arm : arms_) {
+      if (arm.instance->compiled() != nullptr) {
+        cell_["work"] = analytic_work(*arm.instance->compiled()->graph());
         return;
       }
     }
@@ -277,8 +280,8 @@ class Cell {
     progress_("memory and counters");
     const UsageMeter meter(plan_.files, plan_.system);
     const std::int64_t calls = (process["iterations"].get<std::int64_t>() + 3) / 4;
-    for (std::size_t i = 0; i < instances_.size(); ++i) {
-      ArmInstance& instance = *instances_[i];
+    for (std::size_t i = 0; i < arms_.size(); ++i) {
+      ArmInstance& instance = *arms_[i].instance;
       meter.measure(process["arms"][i], calls, [&] {
         for (std::int64_t step = 0; step < calls; ++step) {
           instance.call(step);
@@ -291,9 +294,9 @@ class Cell {
   /// What eager does besides its kernels, which is what replay saves.
   void split(json& process) {
     const auto find = [&](const char* name) {
-      const auto found = std::find_if(instances_.begin(), instances_.end(),
-                                      [&](const auto& instance) { return instance->arm().name == name; });
-      return found != instances_.end() ? found->get() : nullptr;
+      const auto found = std::find_if(arms_.begin(), arms_.end(),
+                                      [&](const WarmArm& arm) { return arm.instance->arm().name == name; });
+      return found != arms_.end() ? found->instance.get() : nullptr;
     };
     ArmInstance* eager = find("eager");
     ArmInstance* replay = find("replay");
@@ -307,8 +310,8 @@ class Cell {
   const CellPlan& plan_;
   const Progress& progress_;
   json cell_;
-  std::vector<std::unique_ptr<ArmInstance>> instances_;
-  std::vector<WarmArm> arms_;      ///< the same, with their times
+  HeapLayout layout_;
+  std::vector<WarmArm> arms_;
   std::vector<double> distances_;  ///< of the same from the first, in units in the last place
 };
 

@@ -20,6 +20,7 @@ struct CellPlan {
   std::vector<const Arm*> arms;
   std::uint64_t seed;          ///< of the inputs and the model: the same in every process
   std::uint64_t process_seed;  ///< of the order of the arms in each round
+  std::uint64_t layout_seed;   ///< of where things lie on the heap
   int rounds;                  ///< 0: check and count, time nothing
   double block_seconds;
   /// Compare all steps of the check and take the metrics, or only the first call of each arm (later processes).

@@ -101,7 +101,13 @@ json split_kinds(const OpList& list, double budget_seconds) {
 nlohmann::json split_ops(ArmInstance& eager, ArmInstance& replay, double budget_seconds) {
   const std::uint64_t dispatches = thread_context.dispatches;
   const std::uint64_t serial = autograd::next_serial();
+  const double start = steady_seconds();
   eager.call(0);
+  const double one_call = steady_seconds() - start;
+  if (one_call > budget_seconds) {
+    return {{"reason", fmt::format("a call takes {:.0f} ms, the probes have {:.0f} ms: measure with --standard",
+                                   one_call * 1e3, budget_seconds * 1e3)}};
+  }
   const std::size_t applied = thread_context.dispatches - dispatches;
   const std::size_t recorded = autograd::next_serial() - serial;
   const graph::Graph& graph = *replay.compiled()->graph();

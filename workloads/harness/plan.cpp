@@ -27,10 +27,13 @@ const std::vector<std::string>& metric_names() {
 
 std::vector<Launch> launches(const RunPlan& plan) {
   std::vector<Launch> result;
-  Rng rng(plan.seed);
+  Rng orders(plan.seed);
+  Rng layouts(plan.seed ^ 0x9E3779B97F4A7C15ULL * static_cast<std::uint64_t>(plan.layout + 1));
+  const auto draw = [](Rng& rng) { return rng.next_u64() >> 11U; };  // under 2^53: JSON readers keep it exact
   for (int process = 0; process < plan.first_launch + plan.size.processes; ++process) {
-    const std::uint64_t seed = rng.next_u64() >> 11U;  // under 2^53: JSON readers keep it exact
-    const Launch launch{seed, static_cast<std::size_t>(rng.below(4096))};
+    const std::uint64_t seed = draw(orders);
+    const std::uint64_t layout_seed = draw(layouts);
+    const Launch launch{seed, layout_seed, static_cast<std::size_t>(layouts.below(4096))};
     if (process >= plan.first_launch) {
       result.push_back(launch);
     }
@@ -44,6 +47,7 @@ json to_json(const RunPlan& plan) {
           {"arms", plan.arms},
           {"default_arms", plan.default_arms},
           {"shuffle_order", plan.shuffle_order},
+          {"layout", plan.layout},
           {"metrics", plan.metrics},
           {"block_seconds", plan.size.block_seconds},
           {"benchmark_options", plan.benchmark_options}};
@@ -64,6 +68,7 @@ RunPlan plan_of(const json& run) {
   plan.metrics = (*stored)["metrics"].get<std::vector<std::string>>();
   plan.benchmark_options = (*stored)["benchmark_options"].get<std::vector<std::string>>();
   plan.seed = run["seed"];
+  plan.layout = stored->value("layout", 0);
   if (const auto pinned = run.find("pinned"); pinned != run.end() && pinned->is_array()) {
     plan.pinned = pinned->get<std::vector<int>>();
   }
@@ -89,6 +94,9 @@ std::string reproduce_command(const RunPlan& plan, const std::string& workload) 
   }
   if (plan.metrics != RunPlan().metrics) {
     flag("--metric", plan.metrics);
+  }
+  if (plan.layout != 0) {
+    command += fmt::format(" --layout {}", plan.layout);
   }
   flag("--pin", plan.pinned);
   if (plan.injection.time > 0) {

@@ -33,6 +33,9 @@ struct RunPlan {
   std::string verb = "run";    ///< or "ladder"
   bool shuffle_order = false;  ///< of the ladder
   std::uint64_t seed = 1;
+  /// Which of the memory layouts that `seed` gives the processes. What is compared has different ones: one and the same
+  /// would be an unlikely accident between two programs.
+  int layout = 0;
   std::vector<std::string> benchmark_options;
   std::vector<std::string> metrics = {"time"};  ///< of metric_names()
   std::vector<int> pinned;                      ///< CPUs of the measuring processes; empty: all
@@ -46,11 +49,12 @@ struct RunPlan {
 /// time, exact, instructions. Exact metrics are counted in every run; naming them alone leaves the others out.
 const std::vector<std::string>& metric_names();
 
-/// The seeds of the measuring processes, and the bytes by which each one's environment is padded: from the run's seed
-/// alone, so that a run that is continued has those of one that wasn't stopped.
+/// The seeds of the measuring processes, and the bytes by which each one's environment is padded: from the plan alone,
+/// so that a run that is continued has those of one that wasn't stopped.
 struct Launch {
-  std::uint64_t seed;
-  std::size_t padding;
+  std::uint64_t seed;         ///< of what is measured in which order
+  std::uint64_t layout_seed;  ///< of its heap (heap_layout.h)
+  std::size_t padding;        ///< moves its stack
 };
 std::vector<Launch> launches(const RunPlan& plan);
 

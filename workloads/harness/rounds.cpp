@@ -15,10 +15,12 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kWarmupCalls = 64;  ///< that are written down
-constexpr double kWarmupSeconds = 0.2;    ///< of an arm, at most, for the sake of those
-constexpr double kMostIterations = 1e7;   ///< of a block
-constexpr double kWarmupBlocks = 2;       ///< that may go into it, for a long enough series
+constexpr std::size_t kWarmupCalls = 64;        ///< that are written down
+constexpr double kWarmupSeconds = 0.2;          ///< of an arm, at most, for the sake of those
+constexpr double kMostIterations = 1e7;         ///< of a block
+constexpr double kWarmupBlocks = 2;             ///< that may go into it, for a long enough series
+constexpr double kRenewalShare = 0.25;          ///< of the timed seconds, that go into other layouts of the heap
+constexpr std::int64_t kCallsAfterRenewal = 2;  ///< that are not timed: the first compiles
 
 /// How much the control workload typically moves from one round to the next. Slower drift is no matter: every arm of
 /// a round sees it, and the ratio cancels it.
@@ -33,8 +35,8 @@ double typical_move(const std::vector<double>& controls) {
 
 class Rounds {
  public:
-  Rounds(const CellPlan& plan, std::vector<WarmArm>& arms, const Progress& progress)
-      : plan_(plan), arms_(arms), progress_(progress) {}
+  Rounds(const CellPlan& plan, std::vector<WarmArm>& arms, HeapLayout& layout, const Progress& progress)
+      : plan_(plan), arms_(arms), layout_(layout), progress_(progress) {}
 
   json run() {
     warm_up();
@@ -42,6 +44,8 @@ class Rounds {
     const std::int64_t iterations = plan_.turns != nullptr ? plan_.turns->agree(own) : own;
     json rounds = time_all(iterations);
     json process = {{"seed", plan_.process_seed},
+                    {"layout_seed", plan_.layout_seed},
+                    {"layouts", layouts_},
                     {"iterations", iterations},
                     {"control_drift", typical_move(controls_)},
                     {"harness_overhead", harness_seconds(plan_.clock, iterations) / shortest_block_},
@@ -88,7 +92,29 @@ class Rounds {
         fastest_ = std::min(fastest_, seconds);
       }
       fastest_ = std::min(fastest_, arm.steady_call);
+      one_renewal_ += arm.build + arm.first_call + arm.steady_call;
     }
+  }
+
+  /// Makes all instances anew, elsewhere on the heap, where that costs little beside what was timed until now.
+  void renew() {
+    if (renewal_seconds_ + one_renewal_ > kRenewalShare * timed_seconds_) {
+      return;
+    }
+    const double start = plan_.clock();
+    for (WarmArm& arm : arms_) {
+      arm.instance.reset();
+    }
+    layout_.change();
+    for (std::size_t i = 0; i < arms_.size(); ++i) {
+      arms_[i].instance = std::make_unique<ArmInstance>(*plan_.workload, *plan_.arms[i], plan_.seed);
+    }
+    for (const WarmArm& arm : arms_) {
+      time_block(arm, kCallsAfterRenewal, 0);
+    }
+    one_renewal_ = elapsed_since(plan_.clock, start);
+    renewal_seconds_ += one_renewal_;
+    ++layouts_;
   }
 
   /// One count for all arms: separate ones would bias the ratio. From the fastest arm, so that every block is long
@@ -115,12 +141,16 @@ class Rounds {
       if (plan_.turns != nullptr) {
         plan_.turns->begin_round();
       }
+      if (round > 0) {
+        renew();
+      }
       controls_.push_back(control_seconds(plan_.clock));
       json entry = {{"order", json::array()}, {"seconds", json::object()}};
       for (const std::size_t i : order) {
         const std::string& name = arms_[i].instance->arm().name;
         const double block = time_block(arms_[i], iterations, stretch_of(arms_[i]));
         shortest_block_ = std::min(shortest_block_, block);
+        timed_seconds_ += block;
         entry["order"].push_back(name);
         entry["seconds"][name] = block / static_cast<double>(iterations);
       }
@@ -135,8 +165,13 @@ class Rounds {
 
   const CellPlan& plan_;
   std::vector<WarmArm>& arms_;
+  HeapLayout& layout_;
   const Progress& progress_;
   std::vector<double> controls_;
+  int layouts_ = 1;
+  double one_renewal_ = 0;  ///< seconds of the latest one; before, what it may be
+  double renewal_seconds_ = 0;
+  double timed_seconds_ = 0;
   double fastest_ = std::numeric_limits<double>::infinity();
   double shortest_block_ = std::numeric_limits<double>::infinity();
   std::int64_t next_step_ = 0;
@@ -144,8 +179,8 @@ class Rounds {
 
 }  // namespace
 
-json time_rounds(const CellPlan& plan, std::vector<WarmArm>& arms, const Progress& progress) {
-  return Rounds(plan, arms, progress).run();
+json time_rounds(const CellPlan& plan, std::vector<WarmArm>& arms, HeapLayout& layout, const Progress& progress) {
+  return Rounds(plan, arms, layout, progress).run();
 }
 
 }  // namespace diptych::workloads

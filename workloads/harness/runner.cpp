@@ -108,6 +108,7 @@ class Runner {
     const Launch& launch = launches_[index];
     std::vector<std::string> environment = own_environment();
     environment.push_back("DIPTYCH_PADDING=" + std::string(launch.padding, 'x'));
+    environment.push_back(fmt::format("{}={}", kLayoutSeedVariable, launch.layout_seed));
     const int process = static_cast<int>(index);
     Child child(worker_arguments(launch, missing), environment,
                 hooks_.turns != nullptr ? hooks_.turns->descriptor() : -1, kTurnsDescriptor);

@@ -48,7 +48,8 @@ void run_cell(benchmark::State& state, const WorkerPlan& plan, const Workload& w
               std::vector<std::string>& measured, Turns* turns) {
   const bool checked = std::find(plan.first_call_check.begin(), plan.first_call_check.end(), workload.name) !=
                        plan.first_call_check.end();
-  CellPlan cell{&workload, {}, plan.seed, plan.process_seed, plan.rounds, plan.block_seconds, !checked, plan.injection};
+  CellPlan cell{&workload,          {},       plan.seed,     plan.process_seed, plan.layout_seed, plan.rounds,
+                plan.block_seconds, !checked, plan.injection};
   cell.after = measured;
   cell.turns = turns;
   measured.push_back(workload.name);

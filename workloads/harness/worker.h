@@ -19,12 +19,15 @@ inline constexpr int kWorkerProtocol = 2;
 inline constexpr int kTurnsProtocol = 2;
 /// Where a process that takes turns finds its socket.
 inline constexpr int kTurnsDescriptor = 3;
+/// Where it finds its layout seed: in the environment, which a worker of before doesn't mind.
+inline constexpr const char* kLayoutSeedVariable = "DIPTYCH_LAYOUT_SEED";
 
 struct WorkerPlan {
   std::vector<std::string> workloads;
   std::vector<std::string> arms;
   std::uint64_t seed = 1;
   std::uint64_t process_seed = 1;
+  std::uint64_t layout_seed = 1;
   int rounds = 1;
   double block_seconds = 0.02;
   std::vector<std::string> first_call_check;  ///< workloads that an earlier process has checked in full
