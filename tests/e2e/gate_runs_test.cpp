@@ -129,7 +129,7 @@ TEST_F(GateRuns, ProcessesTakeTurnsWhereBothProgramsCan) {
   }
   const auto [older, newer] = gated(put_program(
       "older",
-      script("if [ \"$1\" = list ]; then \"$real\" \"$@\" | sed 's/\"worker_protocol\": 2/\"worker_protocol\": 1/'; "
+      script("if [ \"$1\" = list ]; then \"$real\" \"$@\" | sed 's/\"worker_protocol\": 3/\"worker_protocol\": 1/'; "
              "exit; fi")));
   EXPECT_FALSE(older["cells"][0]["processes"][0].contains("turns"));
   EXPECT_FALSE(newer["cells"][0]["processes"][0].contains("turns"));

@@ -369,6 +369,37 @@ TEST(Cell, ProgramsAreMadeAnewBetweenRoundsWhereThatCostsLittle) {
   }
 }
 
+/// A program whose calls take `call_seconds`.
+class Slow final : public Program {
+ public:
+  explicit Slow(double call_seconds) : call_seconds_(call_seconds), inputs_{full({1}, 1.0)} {}
+  std::span<const Tensor> inputs(std::int64_t /*step*/) override {
+    for (const double start = steady_seconds(); steady_seconds() - start < call_seconds_;) {
+    }
+    return inputs_;
+  }
+  std::vector<Tensor> body(std::span<const Tensor> inputs) override { return {inputs[0] + 1.0}; }
+
+ private:
+  double call_seconds_;
+  std::array<Tensor, 1> inputs_;
+};
+
+// Blocks of 0.5 ms. Calls of 2 ms: four times as long as planned. Of 7 ms: 14 times, so 8 x 10 / 14 rounds. Of 40 ms:
+// the least. A slow machine makes them fewer.
+TEST(Cell, LongCallsGetFewerRounds) {
+  for (const auto& [call_seconds, least, most] : {std::tuple{0.002, 5, 8}, {0.007, 5, 6}, {0.04, 5, 5}}) {
+    Workload workload = adding({});
+    workload.check_steps = 1;
+    workload.make = [call_seconds = call_seconds](std::uint64_t) { return std::make_unique<Slow>(call_seconds); };
+    CellPlan plan = plan_of(workload);
+    plan.rounds = 8;
+    const std::size_t rounds = measure_cell(plan, kSilent)["processes"][0]["rounds"].size();
+    EXPECT_GE(rounds, static_cast<std::size_t>(least)) << call_seconds;
+    EXPECT_LE(rounds, static_cast<std::size_t>(most)) << call_seconds;
+  }
+}
+
 TEST(Cell, ProcessesSayWhatElseRanAndWhatTheHarnessCosts) {
   const Workload workload = adding({});
   const json cell = measure_cell(plan_of(workload), kSilent);

@@ -32,10 +32,10 @@ class Log {
 };
 
 /// As a cell does: prepare, agree, rounds, the rest.
-void work(Turns& turns, Log& log, const std::string& name, std::int64_t iterations, int rounds) {
+void work(Turns& turns, Log& log, const std::string& name, const Schedule& own, int rounds) {
   turns.take();
   log.add(name + " prepares");
-  EXPECT_EQ(turns.agree(iterations), 70);
+  EXPECT_EQ(turns.agree(own), (Schedule{70, 8}));
   for (int round = 0; round < rounds; ++round) {
     turns.begin_round();
     log.add(name + std::to_string(round + 1));
@@ -50,11 +50,11 @@ std::vector<std::string> played(int rounds) {
   auto [one, other] = connected_sockets();
   std::thread second([&log, rounds, socket = std::move(other)]() mutable {
     Turns turns(std::move(socket), false);
-    work(turns, log, "B", 70, rounds);
+    work(turns, log, "B", {70, 5}, rounds);
   });
   {
     Turns turns(std::move(one), true);
-    work(turns, log, "A", 50, rounds);
+    work(turns, log, "A", {50, 8}, rounds);
   }
   second.join();
   return log.entries();
@@ -72,7 +72,7 @@ TEST(Turns, NeverBothAtOnce) {
   std::atomic<int> at_work = 0;
   const auto rounds = [&](Turns& turns) {
     turns.take();
-    turns.agree(1);
+    turns.agree({1, 200});
     for (int round = 0; round < 200; ++round) {
       turns.begin_round();
       EXPECT_EQ(at_work.fetch_add(1), 0);
@@ -100,7 +100,7 @@ TEST(Turns, WhoIsLeftGoesOnAlone) {
     { const Turns dies(std::move(other), !first); }
     Turns turns(std::move(one), first);
     turns.take();
-    EXPECT_EQ(turns.agree(30), 30);
+    EXPECT_EQ(turns.agree({30, 5}), (Schedule{30, 5}));
     for (int round = 0; round < 5; ++round) {
       turns.begin_round();
       turns.end_round(round);

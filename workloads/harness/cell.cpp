@@ -55,7 +55,9 @@ class Cell {
       process["steal_seconds"] = std::isfinite(steal) ? json(steal) : json();
       process["load"] = watch.finish();
       take_usage(process);
-      split(process);
+      if (plan_.turns == nullptr) {  // a gate asks for what changed, not for causes
+        split(process);
+      }
       cell_["processes"].push_back(std::move(process));
     }
     return cell_;

@@ -15,10 +15,12 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kWarmupCalls = 64;        ///< that are written down
-constexpr double kWarmupSeconds = 0.2;          ///< of an arm, at most, for the sake of those
-constexpr double kMostIterations = 1e7;         ///< of a block
-constexpr double kWarmupBlocks = 2;             ///< that may go into it, for a long enough series
+constexpr std::size_t kWarmupCalls = 64;  ///< that are written down
+constexpr double kWarmupSeconds = 0.2;    ///< of an arm, at most, for the sake of those
+constexpr double kMostIterations = 1e7;   ///< of a block
+constexpr double kWarmupBlocks = 2;       ///< that may go into it, for a long enough series
+constexpr double kLongRounds = 10;        ///< times as long as those of short calls: then there are fewer
+constexpr int kLeastRounds = 5;
 constexpr double kRenewalShare = 0.25;          ///< of the timed seconds, that go into other layouts of the heap
 constexpr std::int64_t kCallsAfterRenewal = 2;  ///< that are not timed: the first compiles
 
@@ -40,9 +42,9 @@ class Rounds {
 
   json run() {
     warm_up();
-    const std::int64_t own = shared_iterations();
-    const std::int64_t iterations = plan_.turns != nullptr ? plan_.turns->agree(own) : own;
-    json rounds = time_all(iterations);
+    const Schedule own = own_schedule();
+    const auto [iterations, count] = plan_.turns != nullptr ? plan_.turns->agree(own) : own;
+    json rounds = time_all(iterations, count);
     json process = {{"seed", plan_.process_seed},
                     {"layout_seed", plan_.layout_seed},
                     {"layouts", layouts_},
@@ -92,6 +94,7 @@ class Rounds {
         fastest_ = std::min(fastest_, seconds);
       }
       fastest_ = std::min(fastest_, arm.steady_call);
+      latest_calls_ += arm.later_calls.back();
       one_renewal_ += arm.build + arm.first_call + arm.steady_call;
     }
   }
@@ -123,13 +126,23 @@ class Rounds {
     return static_cast<std::int64_t>(std::clamp(std::ceil(plan_.block_seconds / fastest_), 1.0, kMostIterations));
   }
 
-  json time_all(std::int64_t iterations) {
+  /// Cells of long calls have fewer rounds: decided here, by their length alone.
+  Schedule own_schedule() const {
+    const std::int64_t iterations = shared_iterations();
+    const double round = latest_calls_ * static_cast<double>(iterations);
+    const double longest = kLongRounds * plan_.block_seconds * static_cast<double>(arms_.size()) * plan_.rounds;
+    const int least = std::min(plan_.rounds, kLeastRounds);
+    return {iterations, std::clamp(static_cast<std::int64_t>(std::min(longest / round, 1e6)),
+                                   static_cast<std::int64_t>(least), static_cast<std::int64_t>(plan_.rounds))};
+  }
+
+  json time_all(std::int64_t iterations, std::int64_t count) {
     json rounds = json::array();
     Rng rng(plan_.process_seed);
     std::vector<std::size_t> order(arms_.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
-    for (int round = 0; round < plan_.rounds; ++round) {
-      progress_(fmt::format("round {}/{}", round + 1, plan_.rounds));
+    for (std::int64_t round = 0; round < count; ++round) {
+      progress_(fmt::format("round {}/{}", round + 1, count));
       // A random order, and in every second round the one before reversed (ABBA): a trend cancels in the pair.
       if (round % 2 == 0) {
         for (std::size_t i = order.size(); i > 1; --i) {
@@ -173,6 +186,7 @@ class Rounds {
   double renewal_seconds_ = 0;
   double timed_seconds_ = 0;
   double fastest_ = std::numeric_limits<double>::infinity();
+  double latest_calls_ = 0;  ///< seconds of one call of each arm
   double shortest_block_ = std::numeric_limits<double>::infinity();
   std::int64_t next_step_ = 0;
 };

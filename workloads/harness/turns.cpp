@@ -16,9 +16,13 @@ namespace {
 
 /// What goes with a turn. Both processes are on one machine, and of one protocol (worker.h).
 struct Message {
-  std::int64_t iterations;
+  Schedule schedule;
   double cpu_seconds;
 };
+
+Schedule longer(const Schedule& one, const Schedule& other) {
+  return {std::max(one.iterations, other.iterations), std::max(one.rounds, other.rounds)};
+}
 
 }  // namespace
 
@@ -53,7 +57,7 @@ void Turns::take() {
     got = recv(socket_.descriptor(), &message, sizeof message, 0);
   } while (got < 0 && errno == EINTR);
   if (got == sizeof message) {
-    iterations_ = std::max(iterations_, message.iterations);
+    schedule_ = longer(schedule_, message.schedule);
     partner_cpu_seconds_ = message.cpu_seconds;
     ours_ = true;
   } else {
@@ -65,17 +69,17 @@ void Turns::pass() {
   if (!ours_ || !has_partner_) {
     return;
   }
-  const Message message{iterations_, own_cpu_seconds()};
+  const Message message{schedule_, own_cpu_seconds()};
   // Without a signal: that the other one has ended is no reason to end.
   has_partner_ = send(socket_.descriptor(), &message, sizeof message, MSG_NOSIGNAL) == sizeof message;
   ours_ = false;
 }
 
-std::int64_t Turns::agree(std::int64_t iterations) {
-  iterations_ = std::max(iterations_, iterations);
+Schedule Turns::agree(const Schedule& own) {
+  schedule_ = longer(schedule_, own);
   pass();
   take();
-  return iterations_;
+  return schedule_;
 }
 
 }  // namespace diptych::workloads

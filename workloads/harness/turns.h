@@ -29,6 +29,13 @@ class TurnSocket {
 /// Both ends, not inherited by children unless handed over. Throws Error.
 std::pair<TurnSocket, TurnSocket> connected_sockets();
 
+/// What a process times: so many rounds of blocks of so many calls.
+struct Schedule {
+  std::int64_t iterations = 0;
+  std::int64_t rounds = 0;
+  friend bool operator==(const Schedule&, const Schedule&) = default;
+};
+
 /// A process's view. Whoever is first has the turn at the beginning. When the other one has ended, every turn is ours.
 class Turns {
  public:
@@ -42,12 +49,12 @@ class Turns {
   /// Gives it to the other one; nothing if we don't have it.
   void pass();
 
-  /// The larger of both numbers of iterations: one count for all that is compared. Takes and passes turns: returns in
-  /// the first process when the second one has called it too.
-  std::int64_t agree(std::int64_t iterations);
+  /// The larger of both numbers of iterations, and of rounds: the same for all that is compared. Takes and passes
+  /// turns: returns in the first process when the second one has called it too.
+  Schedule agree(const Schedule& own);
   /// Before and after each round.
   void begin_round() { take(); }
-  void end_round(int round) {
+  void end_round(std::int64_t round) {
     if ((round % 2 == 0) == first_) {
       pass();
     }
@@ -62,7 +69,7 @@ class Turns {
   bool first_;
   bool ours_;
   bool has_partner_ = true;
-  std::int64_t iterations_ = 0;
+  Schedule schedule_;
   double partner_cpu_seconds_ = 0;
 };
 

@@ -14,9 +14,9 @@ namespace diptych::workloads {
 
 /// Of the flags and events above. One more whenever a worker of before would not understand, or not be understood; a
 /// gate measures only programs that speak its own. `list --json` says it.
-inline constexpr int kWorkerProtocol = 2;
+inline constexpr int kWorkerProtocol = 3;
 /// From this one on, two processes can take turns (turns.h).
-inline constexpr int kTurnsProtocol = 2;
+inline constexpr int kTurnsProtocol = 3;
 /// Where a process that takes turns finds its socket.
 inline constexpr int kTurnsDescriptor = 3;
 /// Where it finds its layout seed: in the environment, which a worker of before doesn't mind.
