@@ -13,7 +13,7 @@ constexpr std::size_t kGrain = 16;  ///< malloc's alignment
 /// them takes more.
 constexpr std::size_t kSmallSizes = 64;
 constexpr std::uint64_t kMostOfSize = 12;
-constexpr std::uint64_t kGapGrains = 4 * 1024;  ///< of the block that moves the rest of the heap: 64 KiB
+constexpr std::uint64_t kGapGrains = 4096;  ///< of the block that moves the rest of the heap: 64 KiB
 
 }  // namespace
 
