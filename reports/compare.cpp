@@ -100,6 +100,7 @@ class Comparison {
     if (options_.by != CompareBy::arm) {
       compare_exact(base, head);
       compare_instructions(base, head);
+      note_invalid(base, head, before);
     }
     const bool measured = !base.log_seconds.empty() || !head.log_seconds.empty();
     if (wants(Tier::time)) {
@@ -131,6 +132,18 @@ class Comparison {
       if (a || b) {
         compare_numbers(base, head, name, Tier::exact, unit, a, b);
       }
+    }
+  }
+
+  /// A cell that is INVALID may have no counts that say so, on both sides none; and a row of times may be advisory.
+  void note_invalid(const Subject& base, const Subject& head, std::size_t first_row) {
+    const CellState state = worse(base.state, head.state);
+    const bool is_said = std::any_of(rows_.begin() + static_cast<std::ptrdiff_t>(first_row), rows_.end(),
+                                     [](const Json& row) { return row["verdict"] == "INVALID"; });
+    if (!state.agree && !is_said && (wants(Tier::exact) || wants(Tier::instructions))) {
+      Json row = make_row(base, "validity", wants(Tier::exact) ? Tier::exact : Tier::instructions, "count");
+      set_verdict(row, "INVALID", "arms-disagree", state.disagreement);
+      rows_.push_back(std::move(row));
     }
   }
 

@@ -72,11 +72,16 @@ def false_alarms(name):
     summary = study["summary"]
     agree(f"{name}: alarms", alarms, summary["alarms"])
     agree(f"{name}: bound", bound, summary["upper_95"])
+    undecided = [run["reason"] for run in study["runs"] if run["exit_code"] == 3]
+
+    def said(verdict):
+        return sum(reason.startswith(verdict) for reason in undecided)
+
     lines = table(
         ["what", "figure"],
         [
             ["gates", len(codes)],
-            ["that could not tell (CONTAMINATED, exit 3)", codes.count(3)],
+            ["that could not tell (exit 3): CONTAMINATED, INVALID", f"{said('CONTAMINATED')}, {said('INVALID')}"],
             ["false alarms", f"{alarms} of {told}"],
             ["rate of false alarms, 95 % bound", percent(bound)],
             ["flagged by the first look alone", sum(run["flagged"] > 0 for run in study["runs"])],

@@ -265,6 +265,28 @@ TEST(Gate, InvalidAndContaminatedRowsAreNoPass) {
   EXPECT_THAT(judged(noisy)["reason"].get<std::string>(), HasSubstr("CONTAMINATED"));
 }
 
+TEST(Gate, ACellThatIsInvalidOnBothSidesIsNoPass) {
+  Json run = testing::analysed_run({{}, {.workload = "other/cell"}});
+  Json& cell = run["cells"][0];
+  cell["validity"]["agree"] = false;
+  cell["validity"]["reason"] = "held-out accuracy of eager is 0.94";
+  cell["processes"] = Json::array();
+  for (Json& arm : cell["arms"]) {
+    for (auto& [name, value] : arm["exact"].items()) {
+      value = nullptr;
+    }
+  }
+  for (const bool time_decides : {true, false}) {
+    const Json gate = judge_gate(compared(run, run), nullptr, config_of(""), setup_of(time_decides));
+    EXPECT_EQ(gate["exit_code"], 3);
+    EXPECT_THAT(gate["reason"].get<std::string>(), HasSubstr(cell["workload"].get<std::string>()));
+  }
+  // Its counts may be there and equal.
+  Json counted = testing::analysed_run();
+  counted["cells"][0]["validity"]["agree"] = false;
+  EXPECT_EQ(judge_gate(compared(counted, counted), nullptr, config_of(""), setup_of(false))["exit_code"], 3);
+}
+
 TEST(Gate, VanishedCellsAreNamedAndNoPass) {
   Json less = base_run();
   less["cells"][0]["arms"].erase(1);
