@@ -35,6 +35,13 @@ double typical_move(const std::vector<double>& controls) {
   return moves.empty() ? 0 : moves[moves.size() / 2];
 }
 
+/// In the middle of these: one that was interrupted says nothing of the others.
+double typical_call(std::vector<double> seconds) {
+  const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
+  std::nth_element(seconds.begin(), middle, seconds.end());
+  return *middle;
+}
+
 class Rounds {
  public:
   Rounds(const CellPlan& plan, std::vector<WarmArm>& arms, HeapLayout& layout, const Progress& progress)
@@ -94,7 +101,7 @@ class Rounds {
         fastest_ = std::min(fastest_, seconds);
       }
       fastest_ = std::min(fastest_, arm.steady_call);
-      latest_calls_ += arm.later_calls.back();
+      typical_calls_ += typical_call(arm.later_calls);
       one_renewal_ += arm.build + arm.first_call + arm.steady_call;
     }
   }
@@ -129,7 +136,7 @@ class Rounds {
   /// Cells of long calls have fewer rounds: decided here, by their length alone.
   Schedule own_schedule() const {
     const std::int64_t iterations = shared_iterations();
-    const double round = latest_calls_ * static_cast<double>(iterations);
+    const double round = typical_calls_ * static_cast<double>(iterations);
     const double longest = kLongRounds * plan_.block_seconds * static_cast<double>(arms_.size()) * plan_.rounds;
     const int least = std::min(plan_.rounds, kLeastRounds);
     return {iterations, std::clamp(static_cast<std::int64_t>(std::min(longest / round, 1e6)),
@@ -186,7 +193,7 @@ class Rounds {
   double renewal_seconds_ = 0;
   double timed_seconds_ = 0;
   double fastest_ = std::numeric_limits<double>::infinity();
-  double latest_calls_ = 0;  ///< seconds of one call of each arm
+  double typical_calls_ = 0;  ///< seconds of one call of each arm
   double shortest_block_ = std::numeric_limits<double>::infinity();
   std::int64_t next_step_ = 0;
 };
