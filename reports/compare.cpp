@@ -138,9 +138,12 @@ class Comparison {
   /// A cell that is INVALID may have no counts that say so, on both sides none; and a row of times may be advisory.
   void note_invalid(const Subject& base, const Subject& head, std::size_t first_row) {
     const CellState state = worse(base.state, head.state);
+    if (state.agree || !(wants(Tier::exact) || wants(Tier::instructions))) {
+      return;
+    }
     const bool is_said = std::any_of(rows_.begin() + static_cast<std::ptrdiff_t>(first_row), rows_.end(),
                                      [](const Json& row) { return row["verdict"] == "INVALID"; });
-    if (!state.agree && !is_said && (wants(Tier::exact) || wants(Tier::instructions))) {
+    if (!is_said) {
       Json row = make_row(base, "validity", wants(Tier::exact) ? Tier::exact : Tier::instructions, "count");
       set_verdict(row, "INVALID", "arms-disagree", state.disagreement);
       rows_.push_back(std::move(row));

@@ -15,11 +15,6 @@ namespace {
 
 using nlohmann::json;
 
-double median_of(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values.empty() ? 0 : values[values.size() / 2];
-}
-
 struct Part {
   const char* name;
   std::function<double(int)> seconds;  ///< of one run, the mean of so many

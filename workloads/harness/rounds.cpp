@@ -31,15 +31,7 @@ double typical_move(const std::vector<double>& controls) {
   for (std::size_t i = 1; i < controls.size(); ++i) {
     moves.push_back(std::fabs(std::log(controls[i] / controls[i - 1])));
   }
-  std::sort(moves.begin(), moves.end());
-  return moves.empty() ? 0 : moves[moves.size() / 2];
-}
-
-/// In the middle of these: one that was interrupted says nothing of the others.
-double typical_call(std::vector<double> seconds) {
-  const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
-  std::nth_element(seconds.begin(), middle, seconds.end());
-  return *middle;
+  return median_of(std::move(moves));
 }
 
 class Rounds {
@@ -101,7 +93,7 @@ class Rounds {
         fastest_ = std::min(fastest_, seconds);
       }
       fastest_ = std::min(fastest_, arm.steady_call);
-      typical_calls_ += typical_call(arm.later_calls);
+      typical_calls_ += median_of(arm.later_calls);
       one_renewal_ += arm.build + arm.first_call + arm.steady_call;
     }
   }

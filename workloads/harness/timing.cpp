@@ -37,6 +37,11 @@ double harness_seconds(const Clock& clock, std::int64_t count) {
   return best;
 }
 
+double median_of(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values.empty() ? 0 : values[values.size() / 2];
+}
+
 double control_seconds(const Clock& clock) {
   double best = std::numeric_limits<double>::infinity();
   for (int attempt = 0; attempt < 5; ++attempt) {

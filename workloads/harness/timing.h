@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 /// Clock readings. Durations alone come from them, and none that can't be: a clock that stands still or goes back is an
 /// error, not a fast arm.
@@ -12,6 +13,9 @@ using Clock = std::function<double()>;
 
 /// std::chrono::steady_clock.
 double steady_seconds();
+
+/// The value in the middle, the upper of two; 0 of none. One call that was interrupted doesn't move it.
+double median_of(std::vector<double> values);
 
 /// Seconds since `start`. Throws Error ("clock-step: ...") unless they are positive and finite.
 double elapsed_since(const Clock& clock, double start);
