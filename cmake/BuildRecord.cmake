@@ -69,8 +69,9 @@ macro(note_package key path)
   endif()
 endmacro()
 
-# Asking dpkg takes a while: only after packages changed.
-set(cache ${OUTPUT}.packages)
+# Asking dpkg takes a while: only after packages changed, or what is asked for.
+string(MD5 asked "${TOOLS};${HEADERS}")
+set(cache ${OUTPUT}.${asked}.packages)
 set(database /var/lib/dpkg/status)
 if(EXISTS ${database} AND (${database} IS_NEWER_THAN ${cache} OR ${CMAKE_CURRENT_LIST_FILE} IS_NEWER_THAN ${cache}))
   set(packages "")

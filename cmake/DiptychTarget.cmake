@@ -24,7 +24,7 @@ string(JOIN " " DIPTYCH_BUILD_FLAGS ${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${DIPTY
 string(REPLACE "${CMAKE_SOURCE_DIR}/" "" DIPTYCH_BUILD_FLAGS "${DIPTYCH_BUILD_FLAGS}")
 
 function(diptych_flags target)
-  target_include_directories(${target} PUBLIC ${CMAKE_SOURCE_DIR})
+  target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}> $<INSTALL_INTERFACE:include/diptych>)
   target_compile_options(${target} PRIVATE
     -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wold-style-cast -Wcast-qual -Woverloaded-virtual
     -Wno-missing-field-initializers

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <zlib.h>
 
+#include "framework/core/installed_files.h"
 #include "framework/data/dataset.h"
 
 namespace diptych::data {
@@ -74,11 +75,9 @@ std::filesystem::path digits_path() {
   if (const char* chosen = std::getenv("DIPTYCH_DATA")) {
     folders.emplace_back(chosen);
   } else {
-    std::error_code ignored;
-    const fs::path binary = fs::read_symlink("/proc/self/exe", ignored).parent_path();
-    for (fs::path folder = binary; folder.has_relative_path(); folder = folder.parent_path()) {
-      folders.push_back(folder / "framework/data");      // the source tree around a build folder
-      folders.push_back(folder / "share/diptych/data");  // an installed tree
+    for (const fs::path& share : share_folders()) {
+      folders.push_back(share.parent_path().parent_path() / "framework/data");  // the source tree around a build folder
+      folders.push_back(share / "data");                                        // an installed tree
     }
   }
   for (const fs::path& folder : folders) {

@@ -191,6 +191,48 @@ const Op kRemainder{
            return samples;
          }}};
 
+struct Quotient {
+  template <class T>
+  DIPTYCH_INLINE static T apply(T a, T b) {
+    if constexpr (std::is_floating_point_v<T>) {
+      return a / b;  // never run: inference refuses floats
+    } else {
+      if (b == T(0)) [[unlikely]] {
+        throw Error("quotient: an integer is divided by zero; check the divisor, or cast to f32 for an infinity");
+      }
+      if constexpr (std::is_signed_v<T>) {
+        // The least integer / -1 overflows: it wraps around, as mul's results do.
+        return b == T(-1) ? Wrapping<std::minus>::apply(T(0), a) : static_cast<T>(a / b);
+      } else {
+        return static_cast<T>(a / b);
+      }
+    }
+  }
+};
+const Op kQuotient{
+    {.name = "quotient",
+     .doc = "a / b for integers, towards zero; b must not be 0",
+     .inputs = 2,
+     .infer =
+         [](const InferCall& call, TensorType& output) {
+           if (!is_integral(call.input(0).dtype)) {
+             call.fail_dtype("needs integers", "floats are divided by div");
+           }
+           infer_binary<Domain::numeric>(call, output);
+         },
+     .kernel = kernels::elementwise,
+     .loops = loops<Quotient, Domain::numeric, 2>(),
+     .can_fail = true,
+     .flops = flops_per_element<1>,
+     .samples =
+         [] {
+           std::vector<Sample> samples = binary_samples({DType::uint8, DType::int32, DType::int64}, -7, 7);
+           for (Sample& sample : samples) {
+             sample.inputs[1].low = 1;
+           }
+           return samples;
+         }}};
+
 /// The gradient of maximum and minimum goes to the one that was taken; equal ones share it.
 Gradients pick_gradient(const VjpCall& v, const Tensor& first_taken) {
   const Tensor zero = full_like(v.cotangent, 0.0, Shape{});
@@ -314,6 +356,7 @@ DIPTYCH_PUBLIC(add, kAdd)
 DIPTYCH_PUBLIC(sub, kSub)
 DIPTYCH_PUBLIC(mul, kMul)
 DIPTYCH_PUBLIC(remainder, kRemainder)
+DIPTYCH_PUBLIC(quotient, kQuotient)
 DIPTYCH_PUBLIC(maximum, kMaximum)
 DIPTYCH_PUBLIC(minimum, kMinimum)
 DIPTYCH_PUBLIC(equal, kEqual)

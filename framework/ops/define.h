@@ -5,6 +5,7 @@
 #include "framework/kernels/elementwise.h"
 #include "framework/kernels/scalar_math.h"
 #include "framework/ops/apply.h"
+#include "framework/ops/lengths.h"
 
 /// What the files that define ops share.
 namespace diptych::ops {
@@ -84,6 +85,8 @@ inline void infer_broadcast(const InferCall& call, int first, TensorType& output
   } else if (!broadcast(a, b, output.shape)) {
     call.fail_shape("shapes don't broadcast",
                     "align the shapes from the right: lengths must be equal, or one of them 1");
+  } else if (!element_count(output.shape)) {
+    call.fail_shape("the result has too many elements", "");
   }
 }
 

@@ -42,6 +42,8 @@ Tensor div(const Tensor& a, const Tensor& b, Location where = Location::current(
 /// The remainder with the divisor's sign: a - floor(a / b) * b without rounding, as Python's %. Throws Error if an
 /// integer is divided by zero; floats give NaN.
 Tensor remainder(const Tensor& a, const Tensor& b, Location where = Location::current());
+/// Integers, towards zero, as C's /. Throws Error for a division by zero, DTypeError for floats.
+Tensor quotient(const Tensor& a, const Tensor& b, Location where = Location::current());
 Tensor maximum(const Tensor& a, const Tensor& b, Location where = Location::current());
 Tensor minimum(const Tensor& a, const Tensor& b, Location where = Location::current());
 Tensor logical_and(const Tensor& a, const Tensor& b, Location where = Location::current());

@@ -50,6 +50,9 @@ const Op kWhere{
              call.fail_shape("the condition doesn't broadcast with the branches",
                              "align the shapes from the right: lengths must be equal, or one of them 1");
            }
+           if (!element_count(output.shape)) {
+             call.fail_shape("the result has too many elements", "");
+           }
          },
      .kernel = kernels::elementwise,
      .loops = where_loops(),

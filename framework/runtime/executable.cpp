@@ -86,9 +86,6 @@ Executable::Executable(const graph::Graph& graph, std::span<const Strides> argum
       output_buffers_[buffer.index] = id;
     }
   }
-  for (std::uint32_t i = 0; i < inputs_.size(); ++i) {
-    input_buffers_.push_back(i);  // lowering places the inputs first, in order
-  }
   for (const LoweredNode& node : lowered.nodes) {
     build(node);
   }
@@ -234,7 +231,7 @@ void Executable::bind_inputs(std::span<const Tensor> arguments) {
   std::size_t next_argument = 0;
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     const graph::Input& input = inputs_[i];
-    BoundBuffer& buffer = buffers_[input_buffers_[i]];
+    BoundBuffer& buffer = buffers_[i];  // lowering places the inputs first, in order
     if (input.kind == graph::InputKind::argument) {
       const TensorBody& argument = *arguments[next_argument++].body();
       make_ready(argument);

@@ -74,7 +74,6 @@ class Executable {
   std::vector<Tensor> constants_;
   std::vector<bool> state_is_written_;  ///< by input
   std::vector<BoundBuffer> buffers_;
-  std::vector<std::uint32_t> input_buffers_;
   std::vector<std::uint32_t> output_buffers_;
   std::vector<std::vector<std::uint32_t>> starts_;  ///< temporaries to allocate before instruction i, if not planned
   std::vector<std::vector<std::uint32_t>> ends_;

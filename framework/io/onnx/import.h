@@ -1,0 +1,70 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "framework/io/onnx/model.h"
+
+/// ONNX models as programs on the engine's public ops: they run eagerly, are captured, differentiated and profiled like
+/// any other.
+namespace diptych::onnx {
+
+struct ImportOptions {
+  /// Inputs with the values that every call has: constants. shape_inputs() says which need one.
+  std::map<std::string, Tensor> bound;
+  /// Initializers that each call gives anew, behind the inputs: to differentiate by them, or to train them. All others
+  /// are constants, and what follows from constants and shapes alone is computed once, at the first call with these
+  /// shapes.
+  std::vector<std::string> arguments;
+};
+
+class GraphProgram;
+
+/// Not thread-safe: one a thread.
+class ImportedModel {
+ public:
+  /// Throws Unsupported, which names the nodes whose op, version or attributes can't be run and what is missing; Error
+  /// for a graph that is no graph (a value that nobody makes, made twice, or used before).
+  explicit ImportedModel(std::shared_ptr<const Model> model, const ImportOptions& options = {});
+  ~ImportedModel();
+  ImportedModel(ImportedModel&&) noexcept;
+  ImportedModel& operator=(ImportedModel&&) noexcept;
+
+  const Model& model() const { return *model_; }
+  /// What a call takes: the graph's inputs that have no initializer and aren't bound.
+  const std::vector<ValueInfo>& inputs() const { return inputs_; }
+  const std::vector<ValueInfo>& outputs() const { return model_->graph->outputs; }
+  /// What the file says for the arguments of the options, in their order.
+  const std::vector<Tensor>& arguments() const { return arguments_; }
+
+  /// `inputs`: those of inputs(), then the arguments. Throws ShapeError or DTypeError if they don't fit what the model
+  /// says, Unsupported for a node that the engine can't run on these types or whose shape depends on elements: before
+  /// anything runs.
+  std::vector<Tensor> call(std::span<const Tensor> inputs);
+  /// Throws what a call would throw before it runs anything.
+  void prepare(std::span<const Tensor> inputs) { plan_of(inputs); }
+
+ private:
+  struct Plan;
+  std::unique_ptr<Plan> make_plan(const std::vector<TensorType>& types) const;
+  Plan& plan_of(std::span<const Tensor> inputs);
+  void check(std::span<const Tensor> inputs) const;
+
+  std::shared_ptr<const Model> model_;
+  std::vector<ValueInfo> inputs_;
+  std::vector<Tensor> arguments_;
+  std::unique_ptr<GraphProgram> program_;
+  std::vector<std::unique_ptr<Plan>> plans_;
+};
+
+/// The graph's inputs that have no initializer, in their order.
+std::vector<ValueInfo> inputs_of(const Graph& graph);
+
+/// Inputs on whose elements shapes depend, or axes, or what else has to be known before a graph is made: they have to
+/// be bound. Most models have none.
+std::vector<std::string> shape_inputs(const Model& model);
+
+}  // namespace diptych::onnx

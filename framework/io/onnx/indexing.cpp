@@ -1,0 +1,284 @@
+// Reading and writing at indices.
+
+#include "framework/ops/indexing.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "framework/core/attributes.h"
+#include "framework/io/onnx/operators.h"
+#include "framework/ops/creation.h"
+#include "framework/ops/elementwise.h"
+#include "framework/ops/shape.h"
+#include "framework/ops/view.h"
+
+namespace diptych::onnx {
+namespace {
+
+/// ONNX counts negative indices from the end; the engine refuses them. Known ones are moved here, once.
+Tensor from_start(const Value& indices, std::int64_t length, Location location) {
+  if (indices.known) {
+    std::vector<std::int64_t> values = indices.tensor.to_vector<std::int64_t>();
+    for (std::int64_t& value : values) {
+      value += value < 0 ? length : 0;
+    }
+    return Tensor::from(values, indices.tensor.shape());
+  }
+  const Tensor wide = cast(indices.tensor, DType::int64, location);
+  const Tensor end = add(wide, scalar_like(wide, static_cast<double>(length), location), location);
+  return where(less(wide, scalar_like(wide, 0, location), location), end, wide, location);
+}
+
+Translation gather_slices(NodeView& node) {
+  const std::int64_t axis = node.integer("axis", 0);
+  node.check_inputs(2, 2);
+  return {[=](Inputs in, Outputs out, Location where) {
+    const Tensor& x = in[0].tensor;
+    const int place = axis_of(axis, x.rank());
+    out[0].tensor = index_select(x, place, from_start(in[1], x.shape()[place], where), where);
+  }};
+}
+
+Translation gather_elements(NodeView& node) {
+  const std::int64_t axis = node.integer("axis", 0);
+  node.check_inputs(2, 2);
+  return {[=](Inputs in, Outputs out, Location where) {
+    const Tensor& x = in[0].tensor;
+    const int place = axis_of(axis, x.rank());
+    out[0].tensor = gather(x, place, from_start(in[1], x.shape()[place], where), where);
+  }};
+}
+
+/// Whether what is scattered to a place is added to it.
+bool scatter_adds(NodeView& node) {
+  const std::string reduction = node.opset() < 16 ? "none" : node.text("reduction", "none");
+  if (reduction != "none" && reduction != "add") {
+    node.refuse(fmt::format("the engine can't scatter with reduction {}", quote(reduction)));
+  }
+  return reduction == "add";
+}
+
+Translation scatter_elements(NodeView& node) {
+  const std::int64_t axis = node.integer("axis", 0);
+  const bool adds = scatter_adds(node);
+  node.check_inputs(3, 3);
+  return {[=](Inputs in, Outputs out, Location where) {
+    const Tensor& x = in[0].tensor;
+    const int place = axis_of(axis, x.rank());
+    const Tensor index = from_start(in[1], x.shape()[place], where);
+    out[0].tensor =
+        adds ? scatter_add(x, place, index, in[2].tensor, where) : scatter(x, place, index, in[2].tensor, where);
+  }};
+}
+
+/// The last axis of `indices` names places in axes `first`, first + 1, ... of a tensor: as numbers into these axes
+/// taken as one. [..., k] -> [...]
+struct LinearIndex {
+  Tensor numbers;
+  Tensor is_inside;  ///< each place lies in its own axis; undefined: all are known to
+
+  /// Where a place lies outside: `length`, which indexing refuses. Its number alone could be that of another place.
+  Tensor checked(const Tensor& index, std::int64_t length, Location location) const {
+    if (!is_inside.defined()) {
+      return index;
+    }
+    return where(is_inside, index, scalar_like(index, static_cast<double>(length), location), location);
+  }
+};
+
+LinearIndex linear_index(const Value& indices, const Shape& shape, int first, Location where) {
+  const int last = indices.tensor.rank() - 1;
+  const std::int64_t depth = indices.tensor.shape()[last];
+  LinearIndex result;
+  const KnownScope scope(indices.known);
+  for (std::int64_t j = 0; j < depth; ++j) {
+    const std::int64_t length = shape[first + static_cast<int>(j)];
+    const Value part{select(indices.tensor, last, j, where), indices.known};
+    const Tensor place = from_start(part, length, where);
+    if (part.known) {
+      for (const std::int64_t value : place.to_vector<std::int64_t>()) {
+        if (value < 0 || value >= length) {
+          throw ShapeError(fmt::format("index {} into an axis of length {}", value, length));
+        }
+      }
+    } else {
+      const Tensor inside =
+          logical_and(greater_equal(place, scalar_like(place, 0, where), where),
+                      less(place, scalar_like(place, static_cast<double>(length), where), where), where);
+      result.is_inside = result.is_inside.defined() ? logical_and(result.is_inside, inside, where) : inside;
+    }
+    Tensor& total = result.numbers;
+    total = total.defined()
+                ? add(mul(total, scalar_like(total, static_cast<double>(length), where), where), place, where)
+                : place;
+  }
+  return result;
+}
+
+std::int64_t product_of(const Shape& shape, int first, int last) {
+  std::int64_t result = 1;
+  for (int i = first; i < last; ++i) {
+    result *= shape[i];
+  }
+  return result;
+}
+
+void check_depth(const Tensor& x, const Tensor& indices, std::int64_t batch) {
+  const bool fits =
+      indices.rank() > batch && batch >= 0 && indices.shape().back() >= 1 && indices.shape().back() + batch <= x.rank();
+  if (!fits) {
+    throw ShapeError(fmt::format("indices {} into {}", to_string(indices.type()), to_string(x.type())));
+  }
+}
+
+Translation gather_nd(NodeView& node) {
+  const std::int64_t batch = node.opset() < 12 ? 0 : node.integer("batch_dims", 0);
+  node.check_inputs(2, 2);
+  return {[=](Inputs in, Outputs out, Location where) {
+    const Tensor& x = in[0].tensor;
+    const Shape& xs = x.shape();
+    const Shape& is = in[1].tensor.shape();
+    check_depth(x, in[1].tensor, batch);
+    const int b = static_cast<int>(batch);
+    const int depth = static_cast<int>(is.back());
+    const LinearIndex linear = linear_index(in[1], xs, b, where);
+    Tensor index = linear.numbers;  // [batch..., rest...]
+    const std::int64_t batches = product_of(xs, 0, b);
+    const std::int64_t places = product_of(xs, b, b + depth);
+    if (b > 0) {
+      Shape lead = Shape::filled(index.rank(), 1);
+      for (int i = 0; i < b; ++i) {
+        lead[i] = is[i];
+        if (is[i] != xs[i]) {
+          throw ShapeError(fmt::format("batches of {} and {}", to_string(in[1].tensor.type()), to_string(x.type())));
+        }
+      }
+      const Tensor starts =
+          mul(arange(static_cast<double>(batches), DType::int64, where), Tensor::scalar(places), where);
+      index = add(index, reshape(starts, lead, where), where);
+    }
+    Shape rows{batches * places};
+    for (int i = b + depth; i < x.rank(); ++i) {
+      rows.push_back(xs[i]);
+    }
+    out[0].tensor = index_select(reshape(x, rows, where), 0, linear.checked(index, batches * places, where), where);
+  }};
+}
+
+Translation scatter_nd(NodeView& node) {
+  const bool adds = scatter_adds(node);
+  node.check_inputs(3, 3);
+  return {[=](Inputs in, Outputs out, Location where) {
+    const Tensor& x = in[0].tensor;
+    check_depth(x, in[1].tensor, 0);
+    const int depth = static_cast<int>(in[1].tensor.shape().back());
+    const LinearIndex linear = linear_index(in[1], x.shape(), 0, where);
+    const std::int64_t places = product_of(x.shape(), 0, depth);
+    const Tensor index = linear.checked(linear.numbers, places, where);
+    const std::int64_t columns = product_of(x.shape(), depth, x.rank());
+    const Tensor rows = reshape(x, {places, columns}, where);
+    const Tensor updates = reshape(in[2].tensor, {index.numel(), columns}, where);
+    const Tensor flat = reshape(index, {index.numel()}, where);
+    const Tensor result =
+        adds ? index_add(rows, 0, flat, updates, where)
+             : scatter(rows, 0,
+                       contiguous(expand(reshape(flat, {index.numel(), 1}, where), updates.shape(), where), where),
+                       updates, where);
+    out[0].tensor = reshape(result, x.shape(), where);
+  }};
+}
+
+/// Outside of [-depth, depth) a row has no 1.
+Translation one_hot_of(NodeView& node) {
+  const std::int64_t axis = node.integer("axis", -1);
+  node.check_inputs(3, 3);
+  return {[=](Inputs in, Outputs out, Location location) {
+            const Tensor& indices = in[0].tensor;
+            const double wanted = host_real(in[1].tensor);
+            const std::int64_t depth = wanted >= 1 && wanted < 1e15 ? static_cast<std::int64_t>(wanted) : 0;
+            const Tensor& values = in[2].tensor;
+            if (depth < 1 || values.shape() != Shape{2}) {
+              throw ShapeError(fmt::format("a depth of {} and values {}", wanted, to_string(values.type())));
+            }
+            const int place = axis_of(axis, indices.rank() + 1);
+            Shape column;
+            Shape row = Shape::filled(indices.rank() + 1, 1);
+            row[place] = depth;
+            int next = 0;
+            std::vector<std::int64_t> lengths;
+            for (int i = 0; i <= indices.rank(); ++i) {
+              column.push_back(i == place ? 1 : indices.shape()[next++]);
+              lengths.push_back(i == place ? depth : column[i]);
+            }
+            checked_shape(lengths, values.dtype());
+            const Tensor wide = from_start(in[0], depth, location);
+            const Tensor places = arange(static_cast<double>(depth), DType::int64, location);
+            const Tensor hot = equal(reshape(wide, column, location), reshape(places, row, location), location);
+            out[0].tensor = where(hot, select(values, 0, 1, location), select(values, 0, 0, location), location);
+          },
+          {1}};
+}
+
+/// The number of results depends on elements.
+Translation non_zero(NodeView& node) {
+  node.check_inputs(1, 1);
+  return {[](Inputs in, Outputs out, Location /*where*/) {
+            const Tensor& x = in[0].tensor;
+            const std::vector<double> values = x.to_vector<double>();
+            const Strides strides = contiguous_strides(x.shape());
+            std::vector<std::int64_t> found;
+            for (std::size_t i = 0; i < values.size(); ++i) {
+              if (values[i] != 0) {
+                found.push_back(static_cast<std::int64_t>(i));
+              }
+            }
+            std::vector<std::int64_t> places;
+            for (int axis = 0; axis < x.rank(); ++axis) {
+              for (const std::int64_t place : found) {
+                places.push_back(place / strides[axis] % x.shape()[axis]);
+              }
+            }
+            out[0].tensor = Tensor::from(places, {x.rank(), static_cast<std::int64_t>(found.size())});
+          },
+          {0}};
+}
+
+Translation compress(NodeView& node) {
+  const bool has_axis = node.has("axis");
+  const std::int64_t axis = node.integer("axis", 0);
+  node.check_inputs(2, 2);
+  return {[=](Inputs in, Outputs out, Location where) {
+            const Tensor x = has_axis ? in[0].tensor : reshape(in[0].tensor, {in[0].tensor.numel()}, where);
+            const int place = axis_of(axis, x.rank());
+            const std::vector<double> condition = in[1].tensor.to_vector<double>();
+            std::vector<std::int64_t> kept;
+            for (std::size_t i = 0; i < condition.size(); ++i) {
+              if (condition[i] != 0) {
+                kept.push_back(static_cast<std::int64_t>(i));
+              }
+            }
+            out[0].tensor = index_select(x, place, integers(kept), where);
+          },
+          {1}};
+}
+
+}  // namespace
+
+void add_indexing(std::vector<Operator>& all) {
+  const auto op = [&all](const char* name, int first, Translation (*translate)(NodeView&), const char* limits = "") {
+    all.push_back({name, first, kNewestOpset, translate, limits});
+  };
+  op("Compress", 9, compress, "of a known condition");
+  op("Gather", 1, gather_slices);
+  op("GatherElements", 11, gather_elements);
+  op("GatherND", 11, gather_nd);
+  op("NonZero", 9, non_zero, "of a known tensor");
+  op("OneHot", 9, one_hot_of, "of a known depth");
+  op("Scatter", 9, scatter_elements);
+  op("ScatterElements", 11, scatter_elements, "reduction none or add");
+  op("ScatterND", 11, scatter_nd, "reduction none or add");
+}
+
+}  // namespace diptych::onnx

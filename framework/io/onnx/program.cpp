@@ -1,0 +1,362 @@
+#include "framework/io/onnx/program.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "framework/core/attributes.h"
+#include "framework/core/context.h"
+#include "framework/graph/capture.h"
+
+namespace diptych::onnx {
+namespace {
+
+/// Steps that one call may run, loops unrolled: a file of a few bytes can ask for years.
+/// They are captured when a call is planned: a few hundred bytes each.
+constexpr std::int64_t kMostSteps = 500'000;
+thread_local std::int64_t steps_run = 0;
+thread_local int depth = 0;
+
+void count_step(const std::string& what) {
+  if (++steps_run > kMostSteps) {
+    throw Unsupported(fmt::format("{}: a call would run more than {} nodes, loops unrolled", what, kMostSteps));
+  }
+}
+
+class Depth {
+ public:
+  Depth() {
+    if (depth++ == 0) {
+      steps_run = 0;
+    }
+  }
+  ~Depth() { --depth; }
+  Depth(const Depth&) = delete;
+  Depth& operator=(const Depth&) = delete;
+};
+
+std::string describe(const Node& node, std::size_t index, std::int64_t opset) {
+  const std::string name = node.name.empty() ? fmt::format("{}", index) : quote(node.name);
+  const std::string op = node.domain.empty() ? node.op : node.domain + "::" + node.op;
+  return fmt::format("node {} ({}, opset {})", name, quote(op).substr(1, quote(op).size() - 2), opset);
+}
+
+/// A few of them, for one message.
+std::string told(const std::vector<std::string>& problems) {
+  constexpr std::size_t kMostTold = 8;
+  std::string text = problems.front();
+  for (std::size_t i = 1; i < std::min(problems.size(), kMostTold); ++i) {
+    text += "; " + problems[i];
+  }
+  return problems.size() > kMostTold ? fmt::format("{}; and {} more", text, problems.size() - kMostTold) : text;
+}
+
+class Compiler {
+ public:
+  Compiler(const Graph& graph, const Model& model, const std::set<std::string>& around)
+      : graph_(graph), model_(model), around_(around) {}
+
+  GraphProgram run() {
+    for (const auto& [name, initializer] : graph_.initializers) {
+      const int number = add(name);
+      if (initializer.tensor.defined()) {
+        program_.constants.push_back({number, {initializer.tensor, true}});
+      } else {
+        foreign_[name] = initializer.foreign_type;
+      }
+    }
+    for (const ValueInfo& input : graph_.inputs) {
+      if (!graph_.initializers.contains(input.name)) {
+        program_.inputs.push_back(add(input.name));
+        if (!input.foreign_type.empty()) {
+          foreign_[input.name] = input.foreign_type;
+        }
+      }
+    }
+    for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+      try {
+        add_step(graph_.nodes[i], i);
+      } catch (const Unsupported& problem) {  // the others are looked at all the same
+        problems_.emplace_back(problem.what());
+        for (const std::string& output : graph_.nodes[i].outputs) {
+          if (!output.empty() && !program_.numbers.contains(output)) {
+            add(output);
+          }
+        }
+      }
+    }
+    for (const ValueInfo& output : graph_.outputs) {
+      if (const auto foreign = foreign_.find(output.name); foreign != foreign_.end()) {
+        problems_.push_back(fmt::format("output {} is a {}: the engine has none", quote(output.name), foreign->second));
+        continue;
+      }
+      program_.outputs.push_back(find(output.name, fmt::format("output {}", quote(output.name))));
+    }
+    if (!problems_.empty()) {
+      throw Unsupported(told(problems_));
+    }
+    find_last_uses();
+    return std::move(program_);
+  }
+
+ private:
+  int add(const std::string& name) {
+    const auto [place, is_new] = program_.numbers.emplace(name, static_cast<int>(program_.numbers.size()));
+    if (!is_new) {
+      throw Error(fmt::format("the graph {} makes {} twice; names are made once: export it again", quote(graph_.name),
+                              quote(name)));
+    }
+    return place->second;
+  }
+
+  /// A value by name, captured from around the graph if it has to be.
+  int find(const std::string& name, const std::string& what) {
+    if (const auto known = program_.numbers.find(name); known != program_.numbers.end()) {
+      return known->second;
+    }
+    if (around_.contains(name)) {
+      program_.captured.push_back(name);
+      return add(name);
+    }
+    throw Error(fmt::format("{} reads {}, which nothing before it makes; the file is damaged: export it again", what,
+                            quote(name)));
+  }
+
+  void refuse_foreign(const std::string& name, const std::string& what) const {
+    if (const auto foreign = foreign_.find(name); foreign != foreign_.end()) {
+      throw Unsupported(fmt::format("{}: {} is a {}: the engine has none", what, quote(name), foreign->second));
+    }
+  }
+
+  void add_step(const Node& node, std::size_t index) {
+    const auto opset = model_.opsets.find("");
+    const std::int64_t version = node.domain.empty() && opset != model_.opsets.end() ? opset->second : 0;
+    GraphProgram::Step step;
+    step.what = describe(node, index, version);
+    step.scope = node.name.empty() ? fmt::format("{}{}", node.op, index) : node.name;
+    step.where = {"onnx", static_cast<std::uint32_t>(index)};
+    if (node.outputs.empty()) {
+      throw Error(step.what + " has no outputs; the file is damaged: export it again");
+    }
+    for (const std::string& input : node.inputs) {
+      refuse_foreign(input, step.what);
+      step.inputs.push_back(input.empty() ? -1 : find(input, step.what));
+    }
+    NodeView view(node, version, step.what, [this](const Graph& body) {
+      std::set<std::string> visible = around_;
+      for (const auto& [name, number] : program_.numbers) {
+        visible.insert(name);
+      }
+      return std::make_shared<GraphProgram>(compile(body, model_, visible));
+    });
+    step.translation = translate(view, node, version);
+    for (const std::string& name : view.captured()) {
+      refuse_foreign(name, step.what);
+      step.inputs.push_back(find(name, step.what));
+    }
+    for (const std::string& output : node.outputs) {
+      step.outputs.push_back(output.empty() ? -1 : add(output));
+    }
+    program_.steps.push_back(std::move(step));
+  }
+
+  Translation translate(NodeView& view, const Node& node, std::int64_t version) const {
+    const std::string full_name = node.domain + "::" + node.op;
+    if (std::find(model_.functions.begin(), model_.functions.end(), full_name) != model_.functions.end()) {
+      view.refuse("it is a function of the model's own; export with functions inlined");
+    }
+    if (!node.domain.empty()) {
+      view.refuse("the importer knows ONNX's own operators alone; export without custom ones");
+    }
+    const Operator* op = find_operator(node.op);
+    if (op == nullptr) {
+      view.refuse("the engine has no such operator (`diptych onnx ops` lists those that it has)");
+    }
+    if (version < op->first || version > op->last) {
+      view.refuse(fmt::format("supported from opset {} to {}; export with one of these", op->first, op->last));
+    }
+    Translation translation = op->translate(view);
+    view.check_all_read();
+    return translation;
+  }
+
+  void find_last_uses() {
+    std::set<int> read(program_.outputs.begin(), program_.outputs.end());
+    for (std::size_t i = program_.steps.size(); i-- > 0;) {
+      GraphProgram::Step& step = program_.steps[i];
+      for (const std::vector<int>* values : {&step.inputs, &step.outputs}) {
+        for (const int value : *values) {
+          if (value >= 0 && read.insert(value).second) {
+            step.last_use.push_back(value);
+          }
+        }
+      }
+    }
+  }
+
+  const Graph& graph_;
+  const Model& model_;
+  const std::set<std::string>& around_;
+  std::vector<std::string> problems_;
+  GraphProgram program_;
+  std::map<std::string, std::string> foreign_;  ///< values of types that the engine doesn't have
+};
+
+}  // namespace
+
+GraphProgram compile(const Graph& graph, const Model& model, const std::set<std::string>& around) {
+  return Compiler(graph, model, around).run();
+}
+
+Iteration::Iteration() : before_(steps_run) {}
+Iteration::~Iteration() { steps_run = before_; }
+
+void GraphProgram::run(const Step& step, std::vector<Value>& values, std::vector<Value>& arguments,
+                       std::vector<Value>& results) const {
+  arguments.clear();
+  for (const int input : step.inputs) {
+    arguments.push_back(input >= 0 ? values[static_cast<std::size_t>(input)] : Value());
+  }
+  results.assign(step.outputs.size(), Value());
+  const graph::ModuleScope scope(step.scope);
+  try {
+    step.translation.run(arguments, results, step.where);
+  } catch (const Unsupported& error) {
+    throw Unsupported(fmt::format("{}: {}", step.what, error.what()));
+  } catch (const DTypeError& error) {
+    throw Unsupported(fmt::format("{}: the engine can't do it on these element types: {}", step.what, error.what()));
+  } catch (const ShapeError& error) {
+    throw ShapeError(fmt::format("{}: {}", step.what, error.what()));
+  } catch (const CaptureError& error) {
+    throw CaptureError(fmt::format("{}: {}", step.what, error.what()));
+  } catch (const Error& error) {
+    throw Error(fmt::format("{}: {}", step.what, error.what()));
+  }
+  for (std::size_t i = 0; i < step.outputs.size(); ++i) {
+    if (step.outputs[i] >= 0) {
+      if (!results[i].tensor.defined()) {
+        throw Unsupported(fmt::format("{}: the engine doesn't give its output {}", step.what, i));
+      }
+      values[static_cast<std::size_t>(step.outputs[i])] = std::move(results[i]);
+    }
+  }
+}
+
+namespace {
+
+/// Results that the machine has no memory for are refused while they are types alone.
+void check_size(const GraphProgram::Step& step, const Tensor& tensor) {
+  try {
+    checked_shape(std::span(tensor.shape().begin(), tensor.shape().end()), tensor.dtype());
+  } catch (const ShapeError& error) {
+    throw ShapeError(fmt::format("{}: {}", step.what, error.what()));
+  }
+}
+
+}  // namespace
+
+std::vector<std::uint32_t> GraphProgram::interpret(std::vector<Value>& values) const {
+  const Depth guard;
+  count_step("a body");  // one without nodes can be asked for as often
+  std::vector<std::uint32_t> chosen;
+  std::vector<Value> arguments;
+  std::vector<Value> results;
+  const auto known = [&](int value) { return value < 0 || values[static_cast<std::size_t>(value)].known; };
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const Step& step = steps[i];
+    count_step(step.what);
+    for (const int input : step.translation.host_inputs) {
+      const auto at = static_cast<std::size_t>(input);
+      if (at < step.inputs.size() && !known(step.inputs[at])) {
+        throw Unsupported(fmt::format(
+            "{}: its input {} has to be a constant, or follow from constants and shapes: what comes from the model's "
+            "inputs is known only while it runs",
+            step.what, input));
+      }
+    }
+    const bool fold = step.translation.by_type || std::all_of(step.inputs.begin(), step.inputs.end(), known);
+    if (fold) {
+      const graph::CaptureScope eager(nullptr);
+      const NoGrad guard_gradients;
+      run(step, values, arguments, results);
+    } else {
+      run(step, values, arguments, results);
+    }
+    bool all_known = true;
+    for (const int output : step.outputs) {
+      if (output >= 0) {
+        Value& value = values[static_cast<std::size_t>(output)];
+        check_size(step, value.tensor);
+        value.known = fold || (step.translation.sets_known && value.known);
+        all_known = all_known && value.known;
+      }
+    }
+    if (!all_known) {
+      chosen.push_back(static_cast<std::uint32_t>(i));
+    }
+    for (const int value : step.last_use) {
+      if (!values[static_cast<std::size_t>(value)].known) {
+        values[static_cast<std::size_t>(value)].tensor = Tensor();
+      }
+    }
+  }
+  return chosen;
+}
+
+void GraphProgram::repeat(std::span<const std::uint32_t> chosen, std::vector<Value>& values) const {
+  const Depth guard;
+  std::vector<Value> arguments;
+  std::vector<Value> results;
+  for (const std::uint32_t index : chosen) {
+    const Step& step = steps[index];
+    run(step, values, arguments, results);
+    for (const int value : step.last_use) {
+      if (!values[static_cast<std::size_t>(value)].known) {
+        values[static_cast<std::size_t>(value)].tensor = Tensor();
+      }
+    }
+  }
+}
+
+void GraphProgram::drop_unread(std::span<const std::uint32_t> chosen, std::vector<Value>& values) const {
+  std::vector<bool> read(values.size(), false);
+  for (const int output : outputs) {
+    read[static_cast<std::size_t>(output)] = true;
+  }
+  for (const std::uint32_t index : chosen) {
+    for (const int input : steps[index].inputs) {
+      if (input >= 0) {
+        read[static_cast<std::size_t>(input)] = true;
+      }
+    }
+  }
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (!read[i]) {
+      values[i].tensor = Tensor();
+    }
+  }
+}
+
+std::vector<Value> GraphProgram::call(std::span<const Value> arguments) const {
+  if (arguments.size() != inputs.size() + captured.size()) {
+    throw Error(fmt::format("a body takes {} values, got {}", inputs.size() + captured.size(), arguments.size()));
+  }
+  std::vector<Value> values(numbers.size());
+  for (const auto& [number, value] : constants) {
+    values[static_cast<std::size_t>(number)] = value;
+  }
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    values[static_cast<std::size_t>(inputs[i])] = arguments[i];
+  }
+  for (std::size_t i = 0; i < captured.size(); ++i) {
+    values[static_cast<std::size_t>(numbers.at(captured[i]))] = arguments[inputs.size() + i];
+  }
+  interpret(values);
+  std::vector<Value> results;
+  for (const int output : outputs) {
+    results.push_back(values[static_cast<std::size_t>(output)]);
+  }
+  return results;
+}
+
+}  // namespace diptych::onnx
