@@ -36,6 +36,7 @@ class Calibration {
     plan_ = gate_plan(tiers_, options.seed);
     plan_.workloads = resolve_workloads(options.workloads);
     plan_.arms = resolve_arms(options.arms);
+    refuse_external_arms(plan_.arms, "a calibration");
     json design = {{"workloads", plan_.workloads},
                    {"arms", plan_.arms},
                    {"processes", plan_.size.processes},

@@ -110,6 +110,7 @@ GateJob prepare(const GateVerbOptions& options, const std::string& build_cache,
   job.plan.workloads = workloads.empty() ? std::vector<std::string>{} : resolve_workloads(workloads);
   const std::vector<std::string> arms = chosen(options.arms, job.config.arms);
   job.plan.arms = arms.empty() ? arms : resolve_arms(arms);
+  refuse_external_arms(job.plan.arms, "a gate");
   if (job.tiers.contains(reports::Tier::time)) {
     calibrate_setup(job.setup, options.calibration, job.head.environment());
   }

@@ -47,9 +47,7 @@ InterleavedSide side_of(const GateSide& side, const workloads::RunPlan& plan) {
   if (plan.arms.empty()) {
     out.plan.arms = side.program->default_arms;
   }
-  const std::vector<std::string>& known = side.program->workloads;
-  std::erase_if(out.plan.workloads,
-                [&](const std::string& name) { return std::find(known.begin(), known.end(), name) == known.end(); });
+  std::erase_if(out.plan.workloads, [&](const std::string& name) { return !side.program->has_workload(name); });
   // An arm of the user's own making (a set of passes) stands in no list.
   std::erase_if(out.plan.arms, [&](const std::string& name) {
     const auto& listed = workloads::all_arms();
@@ -68,9 +66,9 @@ void check_names(const GateJob& job) {
     for (const GateSide* side : {&job.base, &job.head}) {
       if (side->program) {
         all.insert(all.end(), side->program->workloads.begin(), side->program->workloads.end());
+        known = known || side->program->has_workload(name);
       }
     }
-    known = std::find(all.begin(), all.end(), name) != all.end();
     if (!known && !all.empty()) {
       throw Error(reports::unknown("workload", name, all));
     }

@@ -12,6 +12,7 @@
 #include "reports/text.h"
 #include "workloads/harness/pinning.h"
 #include "workloads/harness/worker.h"
+#include "workloads/onnx/workload.h"
 
 namespace diptych::cli {
 namespace {
@@ -42,6 +43,11 @@ bool has(const std::vector<std::string>& names, const std::string& name) {
 }
 
 }  // namespace
+
+bool Measurable::has_workload(const std::string& name) const {
+  constexpr int kReadsModels = 4;
+  return has(workloads, name) || (protocol >= kReadsModels && workloads::is_onnx_name(name));
+}
 
 Measurable describe_program(const std::string& program) {
   Measurable result;

@@ -21,6 +21,9 @@ struct Measurable {
   std::vector<std::string> default_workloads;
   std::vector<std::string> arms;
   std::vector<std::string> default_arms;
+
+  /// One of its own, or a model's file, which programs read from protocol 4 on.
+  bool has_workload(const std::string& name) const;
 };
 
 /// Asks the program (`doctor --json`, `list --json`). Throws Error if it isn't a diptych that can answer, or its

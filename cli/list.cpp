@@ -77,6 +77,10 @@ int list(const ListOptions& options) {
     fmt::print("  {:<26} {}{}\n", arm.name, arm.description, arm.rung.empty() ? "" : " (rung " + arm.rung + ")");
   }
   fmt::print("  {:<26} every rung from eager to the last; `run` without --arms: eager, replay, graph\n", "ladder");
+  fmt::print("\nOther frameworks, where they are installed (docs/arms.md; --arm NAME=COMMAND adds one):\n");
+  for (const workloads::Arm* arm : workloads::external_arms()) {
+    fmt::print("  {:<26} {}\n", arm->name, arm->description);
+  }
   return kSuccess;
 }
 

@@ -9,9 +9,18 @@
 #include <fmt/ranges.h>
 
 #include "cli/suggest.h"
+#include "workloads/onnx/workload.h"
 
 namespace diptych::cli {
 namespace {
+
+std::uint64_t fnv1a(std::string_view text) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : text) {
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  }
+  return hash;
+}
 
 std::vector<std::string> workload_names() { return workloads::names_of_suite("all"); }
 
@@ -46,8 +55,11 @@ std::vector<std::string> resolve_workloads(const std::vector<std::string>& argum
   }
   const std::vector<std::string> all = workload_names();
   std::vector<std::string> chosen;
+  std::vector<std::string> models;  // from files, in the order in which they were named
   for (const std::string& argument : arguments) {
-    if (const auto suite = workloads::names_of_suite(argument); !suite.empty()) {
+    if (workloads::is_onnx_name(argument)) {
+      models.push_back(resolve_workload(argument).name);
+    } else if (const auto suite = workloads::names_of_suite(argument); !suite.empty()) {
       chosen.insert(chosen.end(), suite.begin(), suite.end());
     } else if (std::find(all.begin(), all.end(), argument) != all.end()) {
       chosen.push_back(argument);
@@ -61,7 +73,13 @@ std::vector<std::string> resolve_workloads(const std::vector<std::string>& argum
       throw Error(unknown("workload or suite", argument, candidates));
     }
   }
-  return in_order(all, chosen);
+  std::vector<std::string> result = in_order(all, chosen);
+  for (const std::string& model : models) {
+    if (std::find(result.begin(), result.end(), model) == result.end()) {
+      result.push_back(model);
+    }
+  }
+  return result;
 }
 
 std::string folded(const std::vector<std::string>& names) {
@@ -119,9 +137,21 @@ const workloads::Arm& resolve_arm(const std::string& name) {
   if (arm == nullptr) {
     std::vector<std::string> candidates = arm_names();
     candidates.emplace_back("ladder");
+    for (const workloads::Arm* external : workloads::external_arms()) {
+      candidates.push_back(external->name);
+    }
     throw Error(unknown("arm", name, candidates));
   }
   return *arm;
+}
+
+void refuse_external_arms(const std::vector<std::string>& arms, const std::string& verb) {
+  for (const std::string& name : arms) {
+    if (resolve_arm(name).is_external()) {
+      throw Error(
+          fmt::format("{} takes no arms of other frameworks: leave {} out (`run` and `peers` take it)", verb, name));
+    }
+  }
 }
 
 std::string file_name(const std::string& name) {
@@ -129,6 +159,11 @@ std::string file_name(const std::string& name) {
   for (const char c : name) {
     const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
     result += plain ? c : '-';
+  }
+  constexpr std::size_t kLongest = 100;  // file systems allow 255 bytes, and more is put before and behind it
+  if (result.size() > kLongest) {
+    result.resize(kLongest);
+    result += fmt::format("-{:016x}", fnv1a(name));
   }
   return result;
 }

@@ -19,6 +19,8 @@ const workloads::Workload& resolve_workload(const std::string& name);
 /// nearest name.
 std::vector<std::string> resolve_arms(const std::vector<std::string>& arguments);
 const workloads::Arm& resolve_arm(const std::string& name);
+/// Throws Error for arms of other frameworks, which `verb` can't take: "a gate".
+void refuse_external_arms(const std::vector<std::string>& arms, const std::string& verb);
 
 /// "mlp/digits" -> "mlp-digits": safe as a file name.
 std::string file_name(const std::string& name);

@@ -11,6 +11,7 @@
 #include "reports/reproduction.h"
 #include "reports/run_file.h"
 #include "reports/text.h"
+#include "workloads/arms/arm.h"
 #include "workloads/harness/plan.h"
 
 namespace diptych::cli {
@@ -41,7 +42,19 @@ void narrow(workloads::RunPlan& plan, const std::string& arm) {
   if (std::find(plan.arms.begin(), plan.arms.end(), arm) == plan.arms.end()) {
     throw Error(unknown("arm", arm, plan.arms));
   }
-  std::erase_if(plan.arms, [&](const std::string& name) { return name != arm && name != "eager"; });
+  const auto is_external = [&](const std::string& name) {
+    const workloads::Arm* known = workloads::find_arm(name);
+    return plan.external_arms.contains(name) || (known != nullptr && known->is_external());
+  };
+  const auto first = std::find_if_not(plan.arms.begin(), plan.arms.end(), is_external);
+  const std::string checked_against = first != plan.arms.end() ? *first : "";
+  const auto is_base = [&](const std::string& name) {
+    return name == "eager" || (is_external(arm) && name == checked_against);
+  };
+  std::erase_if(plan.arms, [&](const std::string& name) { return name != arm && !is_base(name); });
+  std::erase_if(plan.external_arms, [&](const auto& own) {
+    return std::find(plan.arms.begin(), plan.arms.end(), own.first) == plan.arms.end();
+  });
   plan.default_arms = false;
   plan.verb = "run";
   plan.shuffle_order = false;
@@ -64,6 +77,9 @@ int reproduce(const ReproduceOptions& options) {
   fmt::print("{}", reports::describe_number(run, cell, options.arm, command, present_environment()));
   if (!options.execute) {
     return kSuccess;
+  }
+  if (!plan.external_arms.empty()) {
+    throw Error("arms of this run are commands that stand in the file; look at them, then run the line above yourself");
   }
   RunOptions again = options_of(plan, options);
   again.command = {"diptych", "reproduce", options.run, options.cell, "--run"};

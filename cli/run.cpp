@@ -17,6 +17,7 @@
 #include "reports/ladder_table.h"
 #include "reports/markdown.h"
 #include "reports/run_file.h"
+#include "reports/summary.h"
 #include "reports/table.h"
 #include "reports/text.h"
 #include "workloads/harness/runner.h"
@@ -113,7 +114,7 @@ class Run {
       const std::string base = file_name(workload.name);
       status_.show(fmt::format("traces and pictures: {}", workload.name));
       for (const std::string& arm : plan_.arms) {
-        if (arm.find('+') != std::string::npos) {
+        if (arm.find('+') != std::string::npos || workloads::find_arm(arm)->is_external()) {
           continue;  // rungs between replay and graph, and other sets of passes: `diptych profile` traces them
         }
         workloads::ArmInstance instance(workload, *workloads::find_arm(arm), plan_.seed);
@@ -142,6 +143,7 @@ class Run {
       fmt::print(stderr, "diptych: interrupted; what was measured until then is kept\n");
     }
     show_missing_counts();
+    show_failed_arms();
     if (options_.workloads.empty() && options_.filter.empty() && options_.resume.empty()) {
       show_left_out();
     }
@@ -170,6 +172,12 @@ class Run {
     }
   }
 
+  void show_failed_arms() const {
+    for (const std::string& line : reports::failed_arms(run_)) {
+      fmt::print(stderr, "diptych: {}\n", reports::shorten(reports::printable(line), 600));
+    }
+  }
+
   void show_left_out() const {
     std::vector<std::string> others = workloads::names_of_suite("all");
     std::erase_if(others, [&](const std::string& name) {
@@ -185,6 +193,13 @@ class Run {
     for (const json& cell : run_["cells"]) {
       if (cell["validity"]["agree"] != true) {
         return false;
+      }
+      for (const json& arm : cell["arms"]) {
+        // One that isn't installed has said nothing of itself.
+        const bool is_absent = arm.contains("external") && arm["external"]["framework"].is_null();
+        if (arm.contains("failed") && !(options_.arms_may_be_absent && is_absent)) {
+          return false;
+        }
       }
     }
     return true;

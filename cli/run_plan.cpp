@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "cli/names.h"
+#include "cli/own_arms.h"
 #include "framework/core/error.h"
 #include "framework/kernels/gemm.h"
 #include "framework/kernels/isa.h"
@@ -142,9 +143,19 @@ workloads::RunPlan plan_from(const RunOptions& options) {
         "--threads {}: the engine runs every call on one thread; leave it out, or write --threads 1", options.threads));
   }
   workloads::RunPlan plan;
+  plan.external_arms = add_own_arms(options.own_arms);
   plan.workloads = chosen_workloads(options);
   plan.arms = resolve_arms(options.arms);
-  plan.default_arms = options.arms.empty();
+  plan.default_arms = options.arms.empty() && plan.external_arms.empty();
+  for (const auto& [name, command] : plan.external_arms) {
+    if (std::find(plan.arms.begin(), plan.arms.end(), name) != plan.arms.end()) {
+      continue;
+    }
+    if (!options.arms.empty()) {
+      throw Error(fmt::format("--arm {}=...: --arms leaves it out; add it there", name));
+    }
+    plan.arms.push_back(name);
+  }
   plan.verb = options.ladder ? "ladder" : "run";
   plan.shuffle_order = options.shuffle_order;
   plan.seed = options.seed;
@@ -164,6 +175,11 @@ workloads::RunPlan plan_from(const RunOptions& options) {
   for (const std::string& arm : options.inject_arms) {
     plan.injection.arms.push_back(resolve_arm(arm).name);
   }
+  refuse_external_arms(plan.injection.arms, "--inject-arm");
+  if (std::all_of(plan.arms.begin(), plan.arms.end(),
+                  [](const std::string& name) { return workloads::find_arm(name)->is_external(); })) {
+    throw Error("arms of other frameworks alone have nothing to be checked against: add eager or graph to --arms");
+  }
   return plan;
 }
 
@@ -172,6 +188,15 @@ workloads::RunPlan plan_to_resume(const RunOptions& options, const json& run, co
   workloads::RunPlan plan;
   try {
     plan = workloads::plan_of(run);
+    for (const auto& [name, command] : plan.external_arms) {
+      const std::string arm = name + "=" + command;
+      if (std::find(options.own_arms.begin(), options.own_arms.end(), arm) == options.own_arms.end()) {
+        throw Error(
+            fmt::format("its arm {} is a command that stands in the file; if you know it, say it again: --arm {}",
+                        reports::printable(name), reports::printable(workloads::shell_quoted(arm))));
+      }
+      add_own_arms({arm});
+    }
     for (const std::string& name : plan.workloads) {
       resolve_workload(name);
     }

@@ -19,6 +19,7 @@ inline constexpr int kCannotTell = 3;     ///< `gate` and `compare`: nothing tha
 inline constexpr int kInterrupted = 130;  ///< Ctrl-C; what was measured is kept
 
 struct RunOptions {
+  std::vector<std::string> own_arms;   ///< "NAME=COMMAND" (docs/arms.md)
   std::vector<std::string> workloads;  ///< workloads, suites or "all"; empty: the default set
   std::vector<std::string> arms;       ///< empty: eager, replay, graph
   std::string size = "quick";
@@ -26,11 +27,12 @@ struct RunOptions {
   int layout = 0;  ///< which of the memory layouts of this seed
   std::string filter;
   std::string out = "diptych-out";
-  bool ladder = false;         ///< show the ladder, not the table of workloads
-  bool shuffle_order = false;  ///< also measure the pass rungs in other orders
-  std::string json;            ///< where to put one more copy of run.json
-  int threads = 1;             ///< that an op may use; the engine has one
-  std::string pin;             ///< CPUs of the measuring processes: "1", "0-1", "auto"; empty: all
+  bool arms_may_be_absent = false;  ///< an external arm that isn't installed is no failure
+  bool ladder = false;              ///< show the ladder, not the table of workloads
+  bool shuffle_order = false;       ///< also measure the pass rungs in other orders
+  std::string json;                 ///< where to put one more copy of run.json
+  int threads = 1;                  ///< that an op may use; the engine has one
+  std::string pin;                  ///< CPUs of the measuring processes: "1", "0-1", "auto"; empty: all
   std::vector<std::string> metrics = {"time"};
   double instructions_timeout = workloads::kInstructionsTimeout;  ///< seconds
   std::string resume;                                             ///< folder of a run that was not finished
@@ -42,6 +44,12 @@ struct RunOptions {
 };
 /// `result`, if asked for, gets the run as it stands in run.json.
 int run(const RunOptions& options, nlohmann::json* result = nullptr);
+
+struct PeersOptions {
+  RunOptions run;
+  std::string markdown;  ///< file; empty: standard output
+};
+int peers(const PeersOptions& options);
 
 struct LadderOptions {
   std::string workload;
@@ -59,11 +67,48 @@ struct WorkerOptions {
   std::vector<int> pinned;
   double inject_time = 0;
   std::vector<std::string> inject_arms;
-  std::string turns;  ///< "first" or "second" of two that take turns
+  std::vector<std::string> own_arms;  ///< "NAME=COMMAND"
+  std::vector<std::string> without;   ///< "WORKLOAD=ARM"
+  std::string turns;                  ///< "first" or "second" of two that take turns
   bool count_instructions = false;
   std::vector<std::string> extra_instructions;  ///< "ARM=N"
 };
 int worker(const WorkerOptions& options);
+
+struct OnnxRunOptions {
+  std::string model;
+  std::vector<std::string> inputs;      ///< .pb and .npy files
+  std::vector<std::string> dimensions;  ///< "batch=8"
+  bool random = false;
+  std::string mode = "eager";
+  std::string out;  ///< folder for the outputs; empty: none
+  std::uint64_t seed = 1;
+};
+int onnx_run(const OnnxRunOptions& options);
+
+struct OnnxExportOptions {
+  std::string workload;
+  std::string out;          ///< folder; empty: named after the workload
+  std::int64_t steps = -1;  ///< of the program before; negative: those of its check
+  std::uint64_t seed = 1;
+};
+int onnx_export(const OnnxExportOptions& options);
+
+/// The operators that are supported.
+int onnx_ops(bool markdown);
+
+struct OnnxCheckOptions {
+  bool gradients = false;
+  bool answer = false;               ///< folders come a line at a time: the process that a check starts
+  double timeout = 600;              ///< seconds for a case
+  std::vector<std::string> folders;  ///< "@FILE": those that stand in it
+  std::string mode = "both";
+  std::string numerics = "exact";
+  double rtol = 1e-3, atol = 1e-7;
+  int threads = 1;
+  std::string json;
+};
+int onnx_check(const OnnxCheckOptions& options);
 
 struct ListOptions {
   std::string suite;

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "cli/names.h"
+#include "cli/own_arms.h"
 #include "cli/verbs.h"
 #include "framework/core/error.h"
 #include "reports/text.h"
@@ -44,6 +45,7 @@ std::uint64_t layout_seed() {
 }  // namespace
 
 int worker(const WorkerOptions& options) {
+  add_own_arms(options.own_arms);
   const std::vector<std::string> names = resolve_workloads(options.workloads);
   const std::vector<std::string> arms = resolve_arms(options.arms);
   if (options.count_instructions) {
@@ -52,6 +54,7 @@ int worker(const WorkerOptions& options) {
   workloads::WorkerPlan plan;
   plan.workloads = names;
   plan.arms = arms;
+  plan.without = options.without;
   plan.seed = options.seed;
   plan.process_seed = options.process_seed;
   plan.layout_seed = layout_seed();

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "framework/core/text.h"
 #include "profiler/doctor.h"
 #include "profiler/text_table.h"
 

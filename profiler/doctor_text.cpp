@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "framework/core/text.h"
 #include "profiler/doctor.h"
-#include "profiler/text_table.h"
 
 namespace diptych::profiler {
 
@@ -26,7 +26,7 @@ Mark mark(Finding::Level level) {
   return {"note", "\x1b[36m"};
 }
 
-std::string render_section(const Diagnosis& diagnosis, Finding::Section section, std::size_t topic_width, bool colour) {
+std::string render_section(const Diagnosis& diagnosis, Finding::Section section, int topic_width, bool colour) {
   std::string text;
   for (const Finding& finding : diagnosis.findings) {
     if (finding.section != section) {
@@ -34,9 +34,9 @@ std::string render_section(const Diagnosis& diagnosis, Finding::Section section,
     }
     const Mark level = mark(finding.level);
     text += fmt::format("  {}{:<4}{}  {:<{}}  {}\n", colour ? level.colour : "", level.word, colour ? "\x1b[0m" : "",
-                        finding.topic, topic_width, printable(finding.message, 400));
+                        finding.topic, topic_width, shorten(printable(finding.message), 400));
     if (!finding.advice.empty()) {
-      text += fmt::format("  {:4}  {:{}}  -> {}\n", "", "", topic_width, printable(finding.advice, 400));
+      text += fmt::format("  {:4}  {:{}}  -> {}\n", "", "", topic_width, shorten(printable(finding.advice), 400));
     }
   }
   return text;
@@ -45,7 +45,7 @@ std::string render_section(const Diagnosis& diagnosis, Finding::Section section,
 }  // namespace
 
 std::string render(const Diagnosis& diagnosis, bool colour) {
-  std::size_t topic_width = 0;
+  int topic_width = 0;
   for (const Finding& finding : diagnosis.findings) {
     topic_width = std::max(topic_width, display_width(finding.topic));
   }

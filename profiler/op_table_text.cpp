@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "framework/core/text.h"
 #include "profiler/op_table.h"
 #include "profiler/text_table.h"
 
@@ -52,7 +53,7 @@ std::string render(const OpTable& table, std::size_t max_rows) {
   for (std::size_t i = 0; i < shown; ++i) {
     const OpRow& row = table.rows[i];
     below_resolution |= row.corrected_self_ns < 0;
-    text.add({std::string(to_string(row.category)), printable(row.name, 48), std::to_string(row.calls),
+    text.add({std::string(to_string(row.category)), shorten(printable(row.name), 48), std::to_string(row.calls),
               format_duration(static_cast<double>(row.self_ns)),
               corrected ? format_duration(row.corrected_self_ns) : std::string("-"),
               fmt::format("{:.1f}%", 100.0 * row.share_of_wall), format_duration(static_cast<double>(row.total_ns)),

@@ -1,22 +1,13 @@
 #pragma once
 
-#include <cstddef>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace diptych::profiler {
 
-/// `text` without control characters and invalid UTF-8 (a terminal would obey the first), cut to `max_width`
-/// characters.
-std::string printable(std::string_view text, std::size_t max_width = 200);
-
-/// Characters, not bytes.
-std::size_t display_width(std::string_view printable_text);
-
 enum class Align : unsigned char { left, right };
 
-/// Rows of cells as aligned columns, two spaces between them, no trailing spaces.
+/// Rows of printable cells as aligned columns, two spaces between them, no trailing spaces.
 class TextTable {
  public:
   explicit TextTable(std::vector<Align> columns) : columns_(std::move(columns)) {}

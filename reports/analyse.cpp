@@ -54,6 +54,9 @@ std::vector<RawProcess> read_processes(const Json& cell) {
           fmt::format("{}, process {}, round {}", printable(text(cell, "workload")), index, ++round_index);
       for (const Json& arm : list(cell, "arms")) {
         const std::string name = text(arm, "name");
+        if (arm.contains("failed")) {
+          continue;
+        }
         raw.rounds[name].push_back(time_of(member(round, "seconds"), name, where));
       }
     }
@@ -85,7 +88,9 @@ void fill_arm(Json& arm, const std::vector<RawProcess>& processes) {
   const std::string name = text(arm, "name");
   std::vector<double> medians;
   for (const RawProcess& process : processes) {
-    medians.push_back(process.medians.at(name));
+    if (const auto found = process.medians.find(name); found != process.medians.end()) {
+      medians.push_back(found->second);
+    }
   }
   const std::vector<double> first = per_process(processes, name, "first_call_seconds");
   const std::vector<double> worst = per_process(processes, name, "worst_call_seconds");
@@ -127,8 +132,9 @@ struct Pending {
   std::size_t cell;
 };
 
-Pending compare(const std::vector<RawProcess>& processes, const std::string& arm, const CellState& state,
-                std::uint64_t seed) {
+/// An external arm has no break-even: what it compiles is in its loading, and eager's counterpart isn't measured.
+Pending compare(const std::vector<RawProcess>& processes, const std::string& arm, bool is_external,
+                const CellState& state, std::uint64_t seed) {
   std::vector<double> effects;
   std::vector<std::vector<double>> rounds;
   if (state.agree) {
@@ -142,7 +148,7 @@ Pending compare(const std::vector<RawProcess>& processes, const std::string& arm
                      {"arm", arm},
                      {"speedup", measured ? to_json(ratio_estimate(effects)) : Json()},
                      {"mde", to_json(minimum_detectable_effect(effects))},
-                     {"break_even", measured ? break_even_json(processes, arm, seed) : Json()},
+                     {"break_even", measured && !is_external ? break_even_json(processes, arm, seed) : Json()},
                      {"evidence", measured ? evidence(rounds, seed) : Json()}};
   return {std::move(comparison), std::move(effects), state, 0};
 }
@@ -277,7 +283,13 @@ void analyse(nlohmann::json& run) {
     for (const Json& arm : cell["arms"]) {
       const std::string name = text(arm, "name");
       if (has_base && name != base_name && (timed || !state.agree)) {
-        pending.push_back(compare(processes, name, state, seed));
+        CellState own = state;
+        if (const std::string failure = text(arm, "failed"); !failure.empty() && state.agree) {
+          own.agree = false;
+          own.disagreement = failure;
+          own.invalid_reason = "arm-failed";
+        }
+        pending.push_back(compare(processes, name, arm.contains("external"), own, seed));
         pending.back().cell = index;
       }
     }

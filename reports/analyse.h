@@ -16,7 +16,7 @@ CellState read_state(const nlohmann::json& cell, const nlohmann::json& run);
 /// for times that are missing, zero, negative or not finite.
 ///
 /// Verdicts, the first that applies:
-///   INVALID       arms-disagree | empty
+///   INVALID       arms-disagree | arm-failed (another framework's process) | empty
 ///   CONTAMINATED  control-drift | steal-time: over 5 % in any process | load: in the median process, other programs
 ///   used
 ///                 over a quarter of the CPUs (only where the harness recorded it)

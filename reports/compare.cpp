@@ -31,6 +31,7 @@ CellState worse(const CellState& base, const CellState& head) {
   CellState state;
   state.agree = base.agree && head.agree;
   state.disagreement = base.agree ? "head: " + head.disagreement : "base: " + base.disagreement;
+  state.invalid_reason = base.agree ? head.invalid_reason : base.invalid_reason;
   state.quick = base.quick || head.quick;
   state.control_drift = std::max(base.control_drift, head.control_drift);
   state.steal = std::max(base.steal, head.steal);

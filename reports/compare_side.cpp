@@ -45,6 +45,12 @@ Subject read_arm(const Json& cell, const Json& arm, const CellState& state) {
   subject.workload = text(cell, "workload");
   subject.arm = text(arm, "name");
   subject.state = state;
+  if (const std::string failure = text(arm, "failed"); !failure.empty()) {
+    subject.state.agree = false;
+    subject.state.disagreement = failure;
+    subject.state.invalid_reason = "arm-failed";
+    return subject;
+  }
   for (const auto& [name, value] : member(arm, "exact").items()) {
     subject.exact[name] = value.is_number() ? std::optional<double>(value.get<double>()) : std::nullopt;
   }

@@ -79,12 +79,13 @@ std::string figures(const Json& cell) {
 std::string arms_table(const Json& cell) {
   HtmlTable table({"arm", "per call", "first call", "worst call", "compile", "what it is"}, {5});
   for (const Json& arm : list(cell, "arms")) {
+    const std::string failure = text(arm, "failed");
     table.row({{text(arm, "name")},
                time_field(member(arm, "seconds")),
                plain_time_field(arm, "first_call_seconds"),
                plain_time_field(arm, "worst_call_seconds"),
                time_field(member(arm, "compile_seconds")),
-               {text(arm, "description"), "", {}, "wrap"}});
+               {failure.empty() ? text(arm, "description") : "INVALID: " + failure, "", {}, "wrap"}});
   }
   return table.finish();
 }

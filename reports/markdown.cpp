@@ -17,19 +17,6 @@
 namespace diptych::reports {
 namespace {
 
-// The fence is longer than any run of backticks inside, so that no command can close it.
-std::string code_block(const std::string& body) {
-  const std::string line = printable(body);
-  std::size_t longest = 0;
-  std::size_t current = 0;
-  for (const char c : line) {
-    current = c == '`' ? current + 1 : 0;
-    longest = std::max(longest, current);
-  }
-  const std::string fence(std::max<std::size_t>(3, longest + 1), '`');
-  return fmt::format("{}\n{}\n{}\n", fence, line, fence);
-}
-
 std::string cell_name(const Json& cell) { return escape_markdown(shorten(printable(text(cell, "workload")), 200)); }
 
 std::string overview(const Json& run) {
@@ -83,6 +70,14 @@ std::string reasons(const Json& run) {
   return out;
 }
 
+std::string failures(const Json& run) {
+  std::string out;
+  for (const std::string& line : failed_arms(run)) {
+    out += fmt::format("- {}\n", escape_markdown(shorten(printable(line), 600)));
+  }
+  return out;
+}
+
 std::string ladders(const Json& run) {
   std::string out;
   for (const Json& cell : list(run, "cells")) {
@@ -123,8 +118,8 @@ std::string render_markdown(const nlohmann::json& run) {
   if (is_timed(run)) {
     out += overview(run) + "\n## Why\n\n";
   }
-  out += reasons(run) + ladders(run) + "\n## Again\n\n" + code_block(command) + "\n" + markdown_usage(run) +
-         environment(run);
+  out += reasons(run) + failures(run) + ladders(run) + "\n## Again\n\n" + markdown_code_block(command) + "\n" +
+         markdown_usage(run) + environment(run);
   return out;
 }
 

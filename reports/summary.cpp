@@ -241,6 +241,41 @@ std::vector<std::string> metric_lines(const Json& cell, Glyphs glyphs) {
   return lines;
 }
 
+std::vector<std::string> arm_names(const Json& run) {
+  std::vector<std::string> names;
+  for (const Json& cell : list(run, "cells")) {
+    for (const Json& arm : list(cell, "arms")) {
+      const std::string name = text(arm, "name");
+      if (std::find(names.begin(), names.end(), name) == names.end()) {
+        names.push_back(name);
+      }
+    }
+  }
+  return names;
+}
+
+std::vector<std::string> failed_arms(const Json& run) {
+  std::vector<std::pair<std::string, std::string>> failures;  // arm and reason, in the order of the run
+  std::map<std::pair<std::string, std::string>, std::vector<std::string>> cells;
+  for (const Json& cell : list(run, "cells")) {
+    for (const Json& arm : list(cell, "arms")) {
+      const std::pair failure{text(arm, "name"), text(arm, "failed")};
+      if (failure.second.empty()) {
+        continue;
+      }
+      if (!cells.contains(failure)) {
+        failures.push_back(failure);
+      }
+      cells[failure].push_back(text(cell, "workload"));
+    }
+  }
+  std::vector<std::string> lines;
+  for (const auto& failure : failures) {
+    lines.push_back(fmt::format("{} is INVALID in {}: {}", failure.first, join(cells[failure], ", "), failure.second));
+  }
+  return lines;
+}
+
 std::string caution(const Json& run) {
   if (member(run, "injected").is_object()) {
     return "A slowdown was put into this run on purpose (--inject-...): its figures test a gate, they measure nothing.";

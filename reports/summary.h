@@ -40,6 +40,12 @@ std::vector<std::string> metric_lines(const nlohmann::json& cell, Glyphs glyphs 
 /// "3 processes x 6 rounds, seed 1, 1 thread, numerics exact".
 std::string setup_line(const nlohmann::json& run, Glyphs glyphs = Glyphs::ascii);
 
+/// Names of the arms of all cells, in the order in which the cells have them.
+std::vector<std::string> arm_names(const nlohmann::json& run);
+
+/// Arms of other frameworks that are out: "ort is INVALID in vit/tiny, vit/b16: why", a line for each arm and reason.
+std::vector<std::string> failed_arms(const nlohmann::json& run);
+
 /// What a quick run cannot say; empty for the other sizes.
 std::string caution(const nlohmann::json& run);
 

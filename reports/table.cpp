@@ -35,19 +35,6 @@ std::string coloured(const std::string& value, const std::string& tone, bool col
   return fmt::format("\x1b[{}m{}\x1b[0m", code, value);
 }
 
-std::vector<std::string> all_arms(const Json& run) {
-  std::vector<std::string> names;
-  for (const Json& cell : list(run, "cells")) {
-    for (const Json& arm : list(cell, "arms")) {
-      const std::string name = text(arm, "name");
-      if (std::find(names.begin(), names.end(), name) == names.end()) {
-        names.push_back(name);
-      }
-    }
-  }
-  return names;
-}
-
 std::string time_text(const Json& arm, Detail detail) {
   const auto seconds = estimate(member(arm, "seconds"));
   if (!seconds) {
@@ -217,7 +204,7 @@ std::string render_table(const nlohmann::json& run, const TableOptions& options)
   if (!is_timed(run)) {
     return out;
   }
-  const std::vector<std::string> arms = all_arms(run);
+  const std::vector<std::string> arms = arm_names(run);
   for (const Detail detail : {Detail::intervals, Detail::spreads}) {
     const std::vector<Row> rows = build_rows(run, arms, detail);
     if (total_width(column_widths(rows)) <= options.width) {

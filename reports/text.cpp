@@ -1,132 +1,30 @@
 #include "reports/text.h"
 
 #include <algorithm>
-#include <array>
-
-#include <fmt/format.h>
 
 namespace diptych::reports {
 namespace {
 
-constexpr char32_t replacement = 0xFFFD;
-
-struct Range {
-  char32_t first, last;
-};
-
-template <std::size_t N>
-bool in_ranges(char32_t c, const std::array<Range, N>& ranges) {
-  return std::any_of(ranges.begin(), ranges.end(), [c](Range r) { return c >= r.first && c <= r.last; });
-}
-
-// Controls; line and paragraph separators; marks and overrides of writing direction; byte-order mark; surrogates.
-constexpr std::array<Range, 8> unprintable_ranges = {{{0x00, 0x1F},
-                                                      {0x7F, 0x9F},
-                                                      {0x200B, 0x200F},
-                                                      {0x2028, 0x202E},
-                                                      {0x2060, 0x206F},
-                                                      {0xFEFF, 0xFEFF},
-                                                      {0xFFF9, 0xFFFB},
-                                                      {0xD800, 0xDFFF}}};
-
-// The East Asian wide blocks and the emoji, after Unicode TR 11, coarse on purpose.
-constexpr std::array<Range, 9> wide_ranges = {{{0x1100, 0x115F},
-                                               {0x2E80, 0x303E},
-                                               {0x3041, 0xA4CF},
-                                               {0xAC00, 0xD7A3},
-                                               {0xF900, 0xFAFF},
-                                               {0xFE30, 0xFE6F},
-                                               {0xFF00, 0xFF60},
-                                               {0x1F300, 0x1FAFF},
-                                               {0x20000, 0x3FFFD}}};
-
-constexpr std::array<Range, 5> combining_ranges = {
-    {{0x0300, 0x036F}, {0x1AB0, 0x1AFF}, {0x1DC0, 0x1DFF}, {0x20D0, 0x20FF}, {0xFE00, 0xFE0F}}};
-
-bool is_unprintable(char32_t c) { return in_ranges(c, unprintable_ranges) || (c & 0xFFFE) == 0xFFFE; }
-
-int width_of(char32_t c) {
-  if (in_ranges(c, combining_ranges)) {
-    return 0;
-  }
-  return in_ranges(c, wide_ranges) ? 2 : 1;
-}
-
-void append_utf8(std::string& out, char32_t c) {
-  const auto byte = [&out](char32_t value) { out.push_back(static_cast<char>(static_cast<unsigned char>(value))); };
-  if (c < 0x80) {
-    byte(c);
-  } else if (c < 0x800) {
-    byte(0xC0 | (c >> 6));
-    byte(0x80 | (c & 0x3F));
-  } else if (c < 0x10000) {
-    byte(0xE0 | (c >> 12));
-    byte(0x80 | ((c >> 6) & 0x3F));
-    byte(0x80 | (c & 0x3F));
-  } else {
-    byte(0xF0 | (c >> 18));
-    byte(0x80 | ((c >> 12) & 0x3F));
-    byte(0x80 | ((c >> 6) & 0x3F));
-    byte(0x80 | (c & 0x3F));
+/// What a character with a meaning in HTML is written as, in Markdown too; itself otherwise.
+std::string entity(char c) {
+  switch (c) {
+    case '&':
+      return "&amp;";
+    case '<':
+      return "&lt;";
+    case '>':
+      return "&gt;";
+    default:
+      return {c};
   }
 }
 
 }  // namespace
 
-char32_t next_code_point(std::string_view text, std::size_t& position) {
-  const auto byte_at = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char lead = byte_at(position++);
-  if (lead < 0x80) {
-    return lead;
-  }
-  const std::size_t more = lead >= 0xF0 ? 3 : lead >= 0xE0 ? 2 : 1;
-  if (lead < 0xC2 || lead > 0xF4 || position + more > text.size()) {
-    return replacement;
-  }
-  char32_t c = lead & (0x3Fu >> more);
-  for (std::size_t i = 0; i < more; ++i) {
-    if ((byte_at(position + i) & 0xC0) != 0x80) {
-      return replacement;
-    }
-    c = (c << 6) | (byte_at(position + i) & 0x3Fu);
-  }
-  constexpr std::array<char32_t, 4> smallest = {0, 0x80, 0x800, 0x10000};
-  if (c < smallest[more] || c > 0x10FFFF || (c >= 0xD800 && c <= 0xDFFF)) {
-    return replacement;
-  }
-  position += more;
-  return c;
-}
-
-std::string printable(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  for (std::size_t position = 0; position < text.size();) {
-    const char32_t c = next_code_point(text, position);
-    if (!is_unprintable(c)) {
-      append_utf8(out, c);
-    } else if (c <= 0xFF) {
-      out += fmt::format("\\x{:02x}", static_cast<unsigned>(c));
-    } else {
-      out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-    }
-  }
-  return out;
-}
-
 std::string escape_xml(std::string_view text) {
   std::string out;
   for (const char c : printable(text)) {
     switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
       case '"':
         out += "&quot;";
         break;
@@ -134,7 +32,7 @@ std::string escape_xml(std::string_view text) {
         out += "&#39;";
         break;
       default:
-        out.push_back(c);
+        out += entity(c);
     }
   }
   return out;
@@ -146,15 +44,6 @@ std::string escape_markdown(std::string_view text) {
   for (std::size_t i = 0; i < line.size(); ++i) {
     const char c = line[i];
     switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
       // Code hosts turn these into mentions and references to issues.
       case '@':
         out += "&#64;";
@@ -183,36 +72,22 @@ std::string escape_markdown(std::string_view text) {
         out.push_back(c);
         break;
       default:
-        out.push_back(c);
+        out += entity(c);
     }
   }
   return out;
 }
 
-int display_width(std::string_view text) {
-  int width = 0;
-  for (std::size_t position = 0; position < text.size();) {
-    width += width_of(next_code_point(text, position));
+std::string markdown_code_block(std::string_view text) {
+  const std::string line = printable(text);
+  std::size_t longest = 0;
+  std::size_t current = 0;
+  for (const char c : line) {
+    current = c == '`' ? current + 1 : 0;
+    longest = std::max(longest, current);
   }
-  return width;
-}
-
-std::string shorten(std::string_view text, int columns) {
-  if (display_width(text) <= columns) {
-    return std::string(text);
-  }
-  constexpr std::string_view mark = "...";
-  const int room = std::max(0, columns - static_cast<int>(mark.size()));
-  int width = 0;
-  std::size_t end = 0;
-  for (std::size_t position = 0; position < text.size();) {
-    width += width_of(next_code_point(text, position));
-    if (width > room) {
-      break;
-    }
-    end = position;
-  }
-  return std::string(text.substr(0, end)) + std::string(mark.substr(0, static_cast<std::size_t>(std::max(0, columns))));
+  const std::string fence(std::max<std::size_t>(3, longest + 1), '`');
+  return fence + '\n' + line + '\n' + fence + '\n';
 }
 
 }  // namespace diptych::reports

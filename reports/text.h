@@ -1,18 +1,17 @@
 #pragma once
 
-#include <cstddef>
 #include <string>
 #include <string_view>
 
-/// Names in a run are hostile input: models, files and users choose them. Every view goes through these functions.
+#include "framework/core/text.h"
+
+/// Text of a run in the views' languages. Every view goes through these functions.
 namespace diptych::reports {
 
-/// The code point at `position`, which moves past it; broken UTF-8 gives U+FFFD and moves one byte.
-char32_t next_code_point(std::string_view text, std::size_t& position);
-
-/// One line of valid UTF-8: control, bidirectional and non-characters become visible escapes ("\x1b", "\u202e"), so
-/// that no name can move a cursor, colour a terminal, break a table or reverse a line.
-std::string printable(std::string_view text);
+using diptych::display_width;
+using diptych::next_code_point;
+using diptych::printable;
+using diptych::shorten;
 
 /// `printable`, and safe as text and as a quoted attribute in HTML, XML and SVG.
 std::string escape_xml(std::string_view text);
@@ -20,10 +19,7 @@ std::string escape_xml(std::string_view text);
 /// `printable`, and free of meaning in Markdown: no markup, no HTML, no table cell, no mention, no link.
 std::string escape_markdown(std::string_view text);
 
-/// Columns that a terminal needs for printable UTF-8: 2 for East Asian wide and emoji, 0 for combining marks.
-int display_width(std::string_view text);
-
-/// `text` cut to at most `columns`, with "..." as the mark of the cut. Cuts between code points.
-std::string shorten(std::string_view text, int columns);
+/// `printable`, as a block of code in Markdown: the fence is longer than any run of backticks inside.
+std::string markdown_code_block(std::string_view text);
 
 }  // namespace diptych::reports

@@ -32,7 +32,7 @@ struct Finding {
 
 Finding invalid(std::span<const double> effects, const CellState& state) {
   if (!state.agree) {
-    return {"INVALID", "arms-disagree",
+    return {"INVALID", state.invalid_reason.c_str(),
             state.disagreement.empty() ? "the arms compute different results" : state.disagreement};
   }
   const bool finite = std::all_of(effects.begin(), effects.end(), [](double e) { return std::isfinite(e); });

@@ -11,7 +11,8 @@ namespace diptych::reports {
 /// What decides beside the effects: did the arms agree, was the machine quiet, how large was the run.
 struct CellState {
   bool agree = false;
-  std::string disagreement;  // the harness's words
+  std::string disagreement;                      // the harness's words
+  std::string invalid_reason = "arms-disagree";  // or "arm-failed"
   bool quick = false;
   double control_drift = 0;  // largest over processes, relative
   double steal = 0;          // largest over processes, share of the measured time

@@ -26,6 +26,14 @@ class Program {
   virtual std::span<const Tensor> inputs(std::int64_t step) = 0;
   /// One step on the engine's public API: what every arm runs, as it is or captured.
   virtual std::vector<Tensor> body(std::span<const Tensor> inputs) = 0;
+  /// What is exported: the model alone, in evaluation mode, where a step is more than that; and what it is called with.
+  virtual std::vector<Tensor> forward(std::span<const Tensor> inputs) { return body(inputs); }
+  virtual std::vector<Tensor> forward_inputs() {
+    const std::span<const Tensor> all = inputs(0);
+    return {all.begin(), all.end()};
+  }
+  /// Whether a step is no more than that.
+  virtual bool is_forward() const { return true; }
   /// What the steps change; compared between arms at the end of the check.
   virtual Variables state() const { return {}; }
   /// After the check's steps.
@@ -50,9 +58,14 @@ struct Workload {
   std::function<std::unique_ptr<Program>(std::uint64_t seed)> make;
 };
 
+/// Adds a workload of a program's own, before anything asks for workloads. Throws Error for a name that is taken or
+/// isn't SUITE/NAME.
+void add_workload(Workload workload);
+
 /// All workloads, suite by suite, in the order in which they are shown.
 const std::vector<Workload>& all_workloads();
-/// Null if there is none.
+/// A suite's workload, or a model's file (onnx/workload.h). Null if there is none; throws for a file that can't be
+/// read.
 const Workload* find_workload(std::string_view name);
 /// The names of the suites, each once.
 std::vector<std::string> suite_names();

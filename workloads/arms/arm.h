@@ -20,6 +20,11 @@ struct Arm {
   std::string rung = {};  ///< its name in the ladder where it isn't `name`: "graph" is the last exact rung
   std::vector<std::string> groups = {};  ///< the pass rungs whose passes are on, in the ladder's order
   bool exact = true;  ///< keeps every bit; false: its results are compared in units in the last place
+  /// Another framework's (docs/arms.md): the process to start, looked up in PATH. Empty: the engine's own.
+  std::vector<std::string> command = {};
+  std::string needs = {};  ///< how to get it, where it isn't there
+
+  bool is_external() const { return !command.empty(); }
 };
 
 /// One cause: passes, and steps of the lowering, that are switched on together. The table in arm.cpp is the ladder; an
@@ -41,6 +46,14 @@ const std::vector<Arm>& all_arms();
 /// captured graph with the passes of +simplify alone. Null if there is none. The first passes of the ladder are the
 /// rung's own arm, so that nothing is measured twice.
 const Arm* find_arm(std::string_view name);
+
+/// Another framework as an arm, by a name that no other has; `needs` says how to get it. Throws Error for a name that
+/// isn't [a-z0-9-]+ or is taken by another command.
+const Arm& add_external_arm(const std::string& name, const std::vector<std::string>& command,
+                            const std::string& description = "", const std::string& needs = "");
+
+/// Those that were added, in that order.
+std::vector<const Arm*> external_arms();
 
 /// The names of the arms in the ladder, from the first rung to the last.
 std::vector<std::string> ladder_arms();

@@ -1,6 +1,7 @@
 // The ladder: which arms there are, in which order, and what each adds.
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -9,6 +10,8 @@
 
 #include <fmt/format.h>
 
+#include "framework/core/attributes.h"
+#include "framework/core/error.h"
 #include "framework/core/rng.h"
 #include "workloads/arms/arm.h"
 
@@ -144,7 +147,42 @@ const Arm& arm_of(const Group& group) {
   return *arm;
 }
 
+/// Those that were added; they don't move.
+std::deque<Arm>& added_arms() {
+  static std::deque<Arm> arms;
+  return arms;
+}
+
 }  // namespace
+
+const Arm& add_external_arm(const std::string& name, const std::vector<std::string>& command,
+                            const std::string& description, const std::string& needs) {
+  const bool is_name = !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+  });
+  if (!is_name || command.empty()) {
+    throw Error(fmt::format("{} is no arm: say NAME=COMMAND, the name of small letters, digits and '-'", quote(name)));
+  }
+  if (const Arm* known = find_arm(name)) {
+    if (known->command != command) {
+      throw Error(fmt::format("there is an arm {} already: choose another name", quote(name)));
+    }
+    return *known;
+  }
+  Arm arm{name, description, "another framework", std::nullopt, Dispatch::direct, /*in_ladder=*/false};
+  arm.exact = false;
+  arm.command = command;
+  arm.needs = needs;
+  return added_arms().emplace_back(std::move(arm));
+}
+
+std::vector<const Arm*> external_arms() {
+  std::vector<const Arm*> arms;
+  for (const Arm& arm : added_arms()) {
+    arms.push_back(&arm);
+  }
+  return arms;
+}
 
 const std::vector<Arm>& all_arms() {
   static const std::vector<Arm> arms = make_arms();
@@ -158,6 +196,11 @@ const Arm* find_arm(std::string_view name) {
   });
   if (found != arms.end()) {
     return &*found;
+  }
+  for (const Arm& arm : added_arms()) {
+    if (arm.name == name) {
+      return &arm;
+    }
   }
   const auto group = parse_group(name);
   return group ? &arm_of(*group) : nullptr;

@@ -8,6 +8,7 @@
 
 #include "framework/core/tensor_body.h"
 #include "profiler/system_files.h"
+#include "workloads/harness/external_arms.h"
 #include "workloads/harness/limits.h"
 #include "workloads/harness/load.h"
 #include "workloads/harness/op_split.h"
@@ -23,7 +24,8 @@ using nlohmann::json;
 
 class Cell {
  public:
-  Cell(const CellPlan& plan, const Progress& progress) : plan_(plan), progress_(progress), layout_(plan.layout_seed) {}
+  Cell(const CellPlan& plan, const Progress& progress)
+      : plan_(plan), progress_(progress), layout_(plan.layout_seed), external_(plan) {}
 
   json run() {
     cell_ = {{"validity", {{"agree", true}, {"checks", json::array()}, {"reason", nullptr}}},
@@ -35,15 +37,17 @@ class Cell {
     }
     const double steal_before = profiler::steal_seconds(plan_.files);
     const LoadWatch watch(plan_.files, plan_.clock, [this] {
-      return own_cpu_seconds() + (plan_.turns != nullptr ? plan_.turns->partner_cpu_seconds() : 0);
+      return own_cpu_seconds() + external_.cpu_seconds() +
+             (plan_.turns != nullptr ? plan_.turns->partner_cpu_seconds() : 0);
     });
     check();
     describe_arms();
+    start_external();
     if (is_valid() && plan_.rounds > 0) {
       describe_work();
       const std::vector<MemoryLevel> levels = memory_levels(plan_.files);
       json limits = {{"before", measure_limits(levels)}};
-      json process = time_rounds(plan_, arms_, layout_, progress_);
+      json process = time_rounds(plan_, arms_, external_, layout_, progress_);
       if (plan_.turns != nullptr) {
         plan_.turns->take();
         process["turns"] = plan_.turns->has_partner();
@@ -54,6 +58,7 @@ class Cell {
       const double steal = profiler::steal_seconds(plan_.files) - steal_before;
       process["steal_seconds"] = std::isfinite(steal) ? json(steal) : json();
       process["load"] = watch.finish();
+      note_failures();
       take_usage(process);
       if (plan_.turns == nullptr) {  // a gate asks for what changed, not for causes
         split(process);
@@ -77,9 +82,16 @@ class Cell {
     const std::int64_t steps = plan_.full_check ? plan_.workload->check_steps : 1;
     layout_.change();
     for (const Arm* arm : plan_.arms) {
+      if (arm->is_external()) {
+        continue;  // started once the engine's own agree
+      }
+      engine_.push_back(arm);
       const double start = plan_.clock();
       auto instance = std::make_unique<ArmInstance>(*plan_.workload, *arm, plan_.seed);
       arms_.push_back({std::move(instance), elapsed_since(plan_.clock, start)});
+    }
+    if (arms_.empty()) {
+      throw Error("arms of other frameworks alone have nothing to be checked against: add eager or graph to --arms");
     }
     distances_.assign(arms_.size(), 0);
     std::int64_t outputs_compared = 0;
@@ -92,34 +104,37 @@ class Cell {
         std::vector<Tensor> outputs = timed_call(arms_[i], step);
         if (i == 0) {
           reference = std::move(outputs);
+          if (step == 0) {
+            first_outputs_ = reference;
+          }
           continue;
         }
         if (outputs.size() != reference.size()) {
-          return fail(fmt::format("{} gives {} outputs, {} gives {}", plan_.arms[0]->name, reference.size(),
-                                  plan_.arms[i]->name, outputs.size()));
+          return fail(fmt::format("{} gives {} outputs, {} gives {}", engine_[0]->name, reference.size(),
+                                  engine_[i]->name, outputs.size()));
         }
         for (std::size_t k = 0; k < reference.size(); ++k) {
-          if (!plan_.arms[i]->exact) {
+          if (!engine_[i]->exact) {
             if (step == 0 && !measure_distance(i, reference[k], outputs[k])) {
               return fail(fmt::format("output {} of {} and {} are no numbers to compare in step {}", k,
-                                      plan_.arms[0]->name, plan_.arms[i]->name, step));
+                                      engine_[0]->name, engine_[i]->name, step));
             }
             continue;
           }
           if (!bitwise_equal(reference[k], outputs[k])) {
-            return fail(fmt::format("output {} of {} and {} differ in step {}", k, plan_.arms[0]->name,
-                                    plan_.arms[i]->name, step));
+            return fail(
+                fmt::format("output {} of {} and {} differ in step {}", k, engine_[0]->name, engine_[i]->name, step));
           }
           ++outputs_compared;
         }
       }
     }
-    const auto exact = std::count_if(plan_.arms.begin(), plan_.arms.end(), [](const Arm* arm) { return arm->exact; });
+    const auto exact = std::count_if(engine_.begin(), engine_.end(), [](const Arm* arm) { return arm->exact; });
     note(fmt::format("{} outputs of {} steps bitwise equal between {} arms", outputs_compared, steps, exact));
     for (std::size_t i = 0; i < arms_.size(); ++i) {
-      if (!plan_.arms[i]->exact) {
-        note(fmt::format("outputs of the first step of {} within {:.0f} ULP of {}", plan_.arms[i]->name, distances_[i],
-                         plan_.arms[0]->name));
+      if (!engine_[i]->exact) {
+        note(fmt::format("outputs of the first step of {} within {:.0f} ULP of {}", engine_[i]->name, distances_[i],
+                         engine_[0]->name));
       }
     }
     compare_states(steps);
@@ -149,18 +164,43 @@ class Cell {
     return outputs;
   }
 
+  /// Other frameworks take part where the engine's arms agree.
+  void start_external() {
+    if (!is_valid()) {
+      return;
+    }
+    external_.start(first_outputs_, progress_);
+    for (const ExternalArm& arm : external_.arms()) {
+      if (arm.runs()) {
+        note(fmt::format("outputs of {} within {:.0e} of {}'s largest", arm.name(), kExternalTolerance,
+                         engine_[0]->name));
+      }
+      cell_["arms"].push_back(arm.describe());
+    }
+  }
+  /// Arms that failed while they were timed.
+  void note_failures() {
+    for (json& described : cell_["arms"]) {
+      for (const ExternalArm& arm : external_.arms()) {
+        if (described["name"] == arm.name() && !arm.runs()) {
+          described["failed"] = arm.failure();
+        }
+      }
+    }
+  }
+
   void compare_states(std::int64_t steps) {
     const Variables reference = arms_[0].instance->program().state();
     for (std::size_t i = 1; i < arms_.size(); ++i) {
       const Variables state = arms_[i].instance->program().state();
       if (state.size() != reference.size()) {
-        return fail(fmt::format("{} has {} state variables, {} has {}", plan_.arms[0]->name, reference.size(),
-                                plan_.arms[i]->name, state.size()));
+        return fail(fmt::format("{} has {} state variables, {} has {}", engine_[0]->name, reference.size(),
+                                engine_[i]->name, state.size()));
       }
-      for (std::size_t k = 0; k < reference.size() && plan_.arms[i]->exact; ++k) {
+      for (std::size_t k = 0; k < reference.size() && engine_[i]->exact; ++k) {
         if (!bitwise_equal(reference[k].value(), state[k].value())) {
-          return fail(fmt::format("'{}' of {} and {} differ after {} steps", reference[k].name(), plan_.arms[0]->name,
-                                  plan_.arms[i]->name, steps));
+          return fail(fmt::format("'{}' of {} and {} differ after {} steps", reference[k].name(), engine_[0]->name,
+                                  engine_[i]->name, steps));
         }
       }
     }
@@ -215,16 +255,7 @@ class Cell {
     const Arm* before = nullptr;
     for (WarmArm& warm : arms_) {
       ArmInstance* const instance = warm.instance.get();
-      json arm = {{"name", instance->arm().name},
-                  {"description", instance->arm().description},
-                  {"exact",
-                   {{"nodes", nullptr},
-                    {"dispatches", nullptr},
-                    {"allocations", nullptr},
-                    {"peak_bytes", nullptr},
-                    {"planned_peak_bytes", nullptr},
-                    {"lower_bound_bytes", nullptr}}},
-                  {"passes", json::array()}};
+      json arm = uncounted(instance->arm());
       if (!instance->arm().rung.empty()) {
         arm["rung"] = instance->arm().rung;
       }
@@ -313,11 +344,27 @@ class Cell {
   const Progress& progress_;
   json cell_;
   HeapLayout layout_;
-  std::vector<WarmArm> arms_;
-  std::vector<double> distances_;  ///< of the same from the first, in units in the last place
+  std::vector<const Arm*> engine_;  ///< those of the plan that are the engine's own
+  std::vector<WarmArm> arms_;       ///< theirs, in the same order
+  ExternalArms external_;
+  std::vector<Tensor> first_outputs_;  ///< of the first arm
+  std::vector<double> distances_;      ///< of the same from the first, in units in the last place
 };
 
 }  // namespace
+
+nlohmann::json uncounted(const Arm& arm) {
+  return {{"name", arm.name},
+          {"description", arm.description},
+          {"exact",
+           {{"nodes", nullptr},
+            {"dispatches", nullptr},
+            {"allocations", nullptr},
+            {"peak_bytes", nullptr},
+            {"planned_peak_bytes", nullptr},
+            {"lower_bound_bytes", nullptr}}},
+          {"passes", json::array()}};
+}
 
 nlohmann::json measure_cell(const CellPlan& plan, const Progress& progress) { return Cell(plan, progress).run(); }
 

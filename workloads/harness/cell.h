@@ -36,6 +36,9 @@ struct CellPlan {
 /// Names what is going on, for a progress line.
 using Progress = std::function<void(const std::string& what)>;
 
+/// An arm's entry in the cell's `arms` with nothing counted yet.
+nlohmann::json uncounted(const Arm& arm);
+
 /// The cell's part of run.json, raw: `validity`, `metrics`, `arms` (exact metrics, passes) and one element of
 /// `processes`, none without rounds. Arms that disagree are not timed. Throws what the program throws, and Error for a
 /// clock that steps.

@@ -12,6 +12,8 @@ namespace diptych::workloads {
 
 using nlohmann::json;
 
+namespace {}  // namespace
+
 bool Injection::hits(const std::string& arm) const {
   return arms.empty() ? arm != "eager" : std::find(arms.begin(), arms.end(), arm) != arms.end();
 }
@@ -48,6 +50,7 @@ json to_json(const RunPlan& plan) {
           {"default_arms", plan.default_arms},
           {"shuffle_order", plan.shuffle_order},
           {"layout", plan.layout},
+          {"external_arms", plan.external_arms},
           {"metrics", plan.metrics},
           {"block_seconds", plan.size.block_seconds},
           {"benchmark_options", plan.benchmark_options}};
@@ -69,6 +72,7 @@ RunPlan plan_of(const json& run) {
   plan.benchmark_options = (*stored)["benchmark_options"].get<std::vector<std::string>>();
   plan.seed = run["seed"];
   plan.layout = stored->value("layout", 0);
+  plan.external_arms = stored->value("external_arms", std::map<std::string, std::string>());
   if (const auto pinned = run.find("pinned"); pinned != run.end() && pinned->is_array()) {
     plan.pinned = pinned->get<std::vector<int>>();
   }
@@ -79,13 +83,32 @@ RunPlan plan_of(const json& run) {
   return plan;
 }
 
+std::string shell_quoted(const std::string& text) {
+  const bool plain = !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("_./:=,+-").find(c) != std::string_view::npos;
+  });
+  if (plain) {
+    return text;
+  }
+  std::string quoted = "'";
+  for (const char c : text) {
+    quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  }
+  return quoted + "'";
+}
+
 std::string reproduce_command(const RunPlan& plan, const std::string& workload) {
-  std::string command = fmt::format("diptych {} {} --{} --seed {}", plan.verb, workload, plan.size.name, plan.seed);
+  std::string command =
+      fmt::format("diptych {} {} --{} --seed {}", plan.verb, shell_quoted(workload), plan.size.name, plan.seed);
   const auto flag = [&command](const char* name, const auto& values) {
     if (!values.empty()) {
       command += fmt::format(" {} {}", name, fmt::join(values, ","));
     }
   };
+  for (const auto& [name, text] : plan.external_arms) {
+    command += " --arm " + shell_quoted(name + "=" + text);
+  }
   if (plan.shuffle_order) {
     command += " --shuffle-order";
   }

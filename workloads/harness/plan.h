@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,8 +38,9 @@ struct RunPlan {
   /// would be an unlikely accident between two programs.
   int layout = 0;
   std::vector<std::string> benchmark_options;
-  std::vector<std::string> metrics = {"time"};  ///< of metric_names()
-  std::vector<int> pinned;                      ///< CPUs of the measuring processes; empty: all
+  std::vector<std::string> metrics = {"time"};       ///< of metric_names()
+  std::vector<int> pinned;                           ///< CPUs of the measuring processes; empty: all
+  std::map<std::string, std::string> external_arms;  ///< of the user's own: their commands
   Injection injection;
   int first_launch = 0;  ///< > 0: fresh processes, beyond those of an earlier measurement of the same seed
   double instructions_timeout = kInstructionsTimeout;
@@ -63,6 +65,9 @@ nlohmann::json to_json(const RunPlan& plan);
 
 /// The plan of a run that was read back. Throws Error if it was written without one.
 RunPlan plan_of(const nlohmann::json& run);
+
+/// As one word of a shell.
+std::string shell_quoted(const std::string& text);
 
 /// The command that measures a workload of the plan in the same way.
 std::string reproduce_command(const RunPlan& plan, const std::string& workload);

@@ -21,6 +21,9 @@ constexpr double kMostIterations = 1e7;   ///< of a block
 constexpr double kWarmupBlocks = 2;       ///< that may go into it, for a long enough series
 constexpr double kLongRounds = 10;        ///< times as long as those of short calls: then there are fewer
 constexpr int kLeastRounds = 5;
+constexpr double kFastest =
+    100;  ///< times as fast as the engine's fastest: what an external arm may move the counts by
+constexpr double kSlowest = 300;                ///< times the length of a block that an external arm's may have
 constexpr double kRenewalShare = 0.25;          ///< of the timed seconds, that go into other layouts of the heap
 constexpr std::int64_t kCallsAfterRenewal = 2;  ///< that are not timed: the first compiles
 
@@ -36,8 +39,9 @@ double typical_move(const std::vector<double>& controls) {
 
 class Rounds {
  public:
-  Rounds(const CellPlan& plan, std::vector<WarmArm>& arms, HeapLayout& layout, const Progress& progress)
-      : plan_(plan), arms_(arms), layout_(layout), progress_(progress) {}
+  Rounds(const CellPlan& plan, std::vector<WarmArm>& arms, ExternalArms& external, HeapLayout& layout,
+         const Progress& progress)
+      : plan_(plan), arms_(arms), external_(external), layout_(layout), progress_(progress) {}
 
   json run() {
     warm_up();
@@ -63,6 +67,15 @@ class Rounds {
                                  {"worst_call_seconds", worst},
                                  {"warmup_seconds", series}});
     }
+    external_.finish();
+    for (ExternalArm& arm : external_.arms()) {
+      json measured = arm.runs() ? arm.measurements() : json();
+      if (arm.runs()) {
+        process["arms"].push_back(std::move(measured));
+      } else {
+        take_out(arm.name(), process["rounds"]);
+      }
+    }
     return process;
   }
 
@@ -74,6 +87,25 @@ class Rounds {
         plan_.clock, iterations, [&](std::int64_t i) { instance.call(next_step_ + i); }, [&] { instance.finish(); },
         stretch);
   }
+
+  /// An arm that failed has no times, not even those from before.
+  static void take_out(const std::string& name, json& rounds) {
+    for (json& round : rounds) {
+      round["seconds"].erase(name);
+      std::erase(round["order"].get_ref<json::array_t&>(), json(name));
+    }
+  }
+
+  // By number: the engine's arms, then the external ones.
+  ExternalArm& external(std::size_t index) { return external_.arms()[index - arms_.size()]; }
+  double time_block(std::size_t index, std::int64_t iterations) {
+    return index < arms_.size() ? time_block(arms_[index], iterations, stretch_of(arms_[index]))
+                                : external(index).time_block(iterations);
+  }
+  const std::string& name_of(std::size_t index) {
+    return index < arms_.size() ? arms_[index].instance->arm().name : external(index).name();
+  }
+  bool runs(std::size_t index) { return index < arms_.size() || external(index).runs(); }
 
   double stretch_of(const WarmArm& arm) const {
     return plan_.injection.hits(arm.instance->arm().name) ? plan_.injection.time : 0;
@@ -96,6 +128,11 @@ class Rounds {
       typical_calls_ += median_of(arm.later_calls);
       one_renewal_ += arm.build + arm.first_call + arm.steady_call;
     }
+    const double own = fastest_;
+    for (ExternalArm& arm : external_.arms()) {
+      const double least = arm.warm_up(for_series, plan_.block_seconds, kWarmupCalls);
+      fastest_ = arm.runs() ? std::min(fastest_, std::max(least, own / kFastest)) : fastest_;
+    }
   }
 
   /// Makes all instances anew, elsewhere on the heap, where that costs little beside what was timed until now.
@@ -104,12 +141,14 @@ class Rounds {
       return;
     }
     const double start = plan_.clock();
+    std::vector<const Arm*> kinds;
     for (WarmArm& arm : arms_) {
+      kinds.push_back(&arm.instance->arm());
       arm.instance.reset();
     }
     layout_.change();
     for (std::size_t i = 0; i < arms_.size(); ++i) {
-      arms_[i].instance = std::make_unique<ArmInstance>(*plan_.workload, *plan_.arms[i], plan_.seed);
+      arms_[i].instance = std::make_unique<ArmInstance>(*plan_.workload, *kinds[i], plan_.seed);
     }
     for (const WarmArm& arm : arms_) {
       time_block(arm, kCallsAfterRenewal, 0);
@@ -125,11 +164,27 @@ class Rounds {
     return static_cast<std::int64_t>(std::clamp(std::ceil(plan_.block_seconds / fastest_), 1.0, kMostIterations));
   }
 
-  /// Cells of long calls have fewer rounds: decided here, by their length alone.
-  Schedule own_schedule() const {
+  /// Cells of long calls have fewer rounds: decided here, by their length alone. An external arm whose blocks would be
+  /// very much longer than the others' is out: all would wait for it.
+  Schedule own_schedule() {
     const std::int64_t iterations = shared_iterations();
-    const double round = typical_calls_ * static_cast<double>(iterations);
-    const double longest = kLongRounds * plan_.block_seconds * static_cast<double>(arms_.size()) * plan_.rounds;
+    double calls = typical_calls_;
+    std::size_t arms = arms_.size();
+    for (ExternalArm& arm : external_.arms()) {
+      const double block = arm.latest_call() * static_cast<double>(iterations);
+      if (arm.runs() && block > kSlowest * plan_.block_seconds && iterations > 1) {
+        arm.fail(
+            fmt::format("too slow for this cell: a block of {} calls, which the fastest arm does in {:.3g} s, "
+                        "would take it {:.3g} s",
+                        iterations, plan_.block_seconds, block));
+      }
+      if (arm.runs()) {
+        calls += arm.latest_call();
+        ++arms;
+      }
+    }
+    const double round = calls * static_cast<double>(iterations);
+    const double longest = kLongRounds * plan_.block_seconds * static_cast<double>(arms) * plan_.rounds;
     const int least = std::min(plan_.rounds, kLeastRounds);
     return {iterations, std::clamp(static_cast<std::int64_t>(std::min(longest / round, 1e6)),
                                    static_cast<std::int64_t>(least), static_cast<std::int64_t>(plan_.rounds))};
@@ -138,7 +193,7 @@ class Rounds {
   json time_all(std::int64_t iterations, std::int64_t count) {
     json rounds = json::array();
     Rng rng(plan_.process_seed);
-    std::vector<std::size_t> order(arms_.size());
+    std::vector<std::size_t> order(arms_.size() + external_.arms().size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     for (std::int64_t round = 0; round < count; ++round) {
       progress_(fmt::format("round {}/{}", round + 1, count));
@@ -159,9 +214,12 @@ class Rounds {
       controls_.push_back(control_seconds(plan_.clock));
       json entry = {{"order", json::array()}, {"seconds", json::object()}};
       for (const std::size_t i : order) {
-        const std::string& name = arms_[i].instance->arm().name;
-        const double block = time_block(arms_[i], iterations, stretch_of(arms_[i]));
-        shortest_block_ = std::min(shortest_block_, block);
+        const double block = runs(i) ? time_block(i, iterations) : 0;
+        if (!runs(i)) {
+          continue;
+        }
+        const std::string& name = name_of(i);
+        shortest_block_ = i < arms_.size() ? std::min(shortest_block_, block) : shortest_block_;
         timed_seconds_ += block;
         entry["order"].push_back(name);
         entry["seconds"][name] = block / static_cast<double>(iterations);
@@ -177,6 +235,7 @@ class Rounds {
 
   const CellPlan& plan_;
   std::vector<WarmArm>& arms_;
+  ExternalArms& external_;
   HeapLayout& layout_;
   const Progress& progress_;
   std::vector<double> controls_;
@@ -192,8 +251,9 @@ class Rounds {
 
 }  // namespace
 
-json time_rounds(const CellPlan& plan, std::vector<WarmArm>& arms, HeapLayout& layout, const Progress& progress) {
-  return Rounds(plan, arms, layout, progress).run();
+json time_rounds(const CellPlan& plan, std::vector<WarmArm>& arms, ExternalArms& external, HeapLayout& layout,
+                 const Progress& progress) {
+  return Rounds(plan, arms, external, layout, progress).run();
 }
 
 }  // namespace diptych::workloads

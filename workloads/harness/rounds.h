@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "workloads/harness/cell.h"
+#include "workloads/harness/external_arms.h"
 #include "workloads/harness/heap_layout.h"
 
 /// The timed part of a cell: warm-up, then rounds of one block an arm.
@@ -17,8 +18,9 @@ struct WarmArm {
   std::vector<double> later_calls{};  ///< seconds of the calls after the first, in order
 };
 
-/// One element of a cell's `processes`. The instances may be others afterwards. Throws Error for a clock that steps.
-nlohmann::json time_rounds(const CellPlan& plan, std::vector<WarmArm>& arms, HeapLayout& layout,
+/// One element of a cell's `processes`. The instances may be others afterwards, and external arms may have failed:
+/// those have no times. Throws Error for a clock that steps.
+nlohmann::json time_rounds(const CellPlan& plan, std::vector<WarmArm>& arms, ExternalArms& external, HeapLayout& layout,
                            const Progress& progress);
 
 }  // namespace diptych::workloads

@@ -1,11 +1,13 @@
 #include "workloads/harness/runner.h"
 
 #include <algorithm>
+#include <optional>
 #include <poll.h>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "framework/core/temporary_folder.h"
 #include "workloads/harness/child.h"
 #include "workloads/harness/instructions.h"
 #include "workloads/harness/worker.h"
@@ -69,16 +71,28 @@ class Runner {
       command.emplace_back(name);
       command.push_back(value);
     };
-    option("--workloads", fmt::format("{}", fmt::join(missing, ",")));
+    for (const std::string& workload : missing) {
+      option("--workloads", workload);
+    }
     option("--arms", fmt::format("{}", fmt::join(plan_.arms, ",")));
     option("--seed", std::to_string(plan_.seed));
     option("--process-seed", std::to_string(launch.seed));
     option("--rounds", std::to_string(plan_.measures("time") ? plan_.size.rounds : 0));
     option("--block-seconds", fmt::format("{}", plan_.size.block_seconds));
-    std::vector<std::string> checked = missing;
-    std::erase_if(checked, [this](const std::string& workload) { return find_cell(workload) == nullptr; });
-    if (!checked.empty()) {
-      option("--first-call-check", fmt::format("{}", fmt::join(checked, ",")));
+    for (const std::string& workload : missing) {
+      const json* cell = find_cell(workload);
+      if (cell == nullptr) {
+        continue;
+      }
+      option("--first-call-check", workload);
+      for (const json& arm : cell->value("arms", json::array())) {
+        if (arm.contains("failed")) {
+          option("--without", fmt::format("{}={}", workload, arm["name"].get<std::string>()));
+        }
+      }
+    }
+    for (const auto& [name, text] : plan_.external_arms) {
+      option("--arm", name + "=" + text);
     }
     if (!plan_.pinned.empty()) {
       option("--pin", fmt::format("{}", fmt::join(plan_.pinned, ",")));
@@ -109,9 +123,16 @@ class Runner {
     std::vector<std::string> environment = own_environment();
     environment.push_back("DIPTYCH_PADDING=" + std::string(launch.padding, 'x'));
     environment.push_back(fmt::format("{}={}", kLayoutSeedVariable, launch.layout_seed));
+    // What external arms get lies in files: they go with this object, even if the process is killed.
+    std::optional<TemporaryFolder> files;
+    if (engine_arms().size() < plan_.arms.size()) {
+      files.emplace("diptych-run");
+      std::erase_if(environment, [](const std::string& variable) { return variable.starts_with("TMPDIR="); });
+      environment.push_back("TMPDIR=" + files->path().string());
+    }
     const int process = static_cast<int>(index);
     Child child(worker_arguments(launch, missing), environment,
-                hooks_.turns != nullptr ? hooks_.turns->descriptor() : -1, kTurnsDescriptor);
+                {.handed_over = hooks_.turns != nullptr ? hooks_.turns->descriptor() : -1, .as = kTurnsDescriptor});
     if (hooks_.turns != nullptr) {
       hooks_.turns->close();  // the child's alone: when it ends, the other one sees it
     }
@@ -181,6 +202,14 @@ class Runner {
       if ((*cell)["validity"]["agree"] == true && part["validity"]["agree"] == false) {
         (*cell)["validity"] = part["validity"];
       }
+      for (const json& arm : part.value("arms", json::array())) {
+        const auto failure = arm.find("failed");
+        for (json& mine : (*cell)["arms"]) {
+          if (failure != arm.end() && mine["name"] == arm["name"] && !mine.contains("failed")) {
+            mine["failed"] = *failure;
+          }
+        }
+      }
       return;
     }
     const Workload& workload = *find_workload(name);
@@ -211,6 +240,13 @@ class Runner {
     std::stable_sort(array.begin(), array.end(), [&](const json& a, const json& b) { return key(a) < key(b); });
   }
 
+  /// Other frameworks' instructions aren't counted.
+  std::vector<std::string> engine_arms() const {
+    std::vector<std::string> names = plan_.arms;
+    std::erase_if(names, [](const std::string& name) { return find_arm(name)->is_external(); });
+    return names;
+  }
+
   void count_all() {
     RunProgress progress{1, 1, 0, result_.cells.size(), "", "instructions"};
     for (json& cell : result_.cells) {
@@ -219,8 +255,9 @@ class Runner {
       }
       ++progress.cell;
       progress.workload = cell["workload"];
-      const bool counted = std::all_of(cell["arms"].begin(), cell["arms"].end(),
-                                       [](const json& arm) { return arm.contains("instructions"); });
+      const bool counted = std::all_of(cell["arms"].begin(), cell["arms"].end(), [](const json& arm) {
+        return arm.contains("instructions") || arm.contains("external");
+      });
       if (cell["validity"]["agree"] == false || counted) {
         continue;
       }
@@ -228,7 +265,7 @@ class Runner {
         hooks_.progress(progress);
       }
       const CountingPlan counting{.workload = progress.workload,
-                                  .arms = plan_.arms,
+                                  .arms = engine_arms(),
                                   .seed = plan_.seed,
                                   .injection = plan_.injection,
                                   .timeout = plan_.instructions_timeout,

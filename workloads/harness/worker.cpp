@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <fcntl.h>
 #include <optional>
 
 #include <benchmark/benchmark.h>
@@ -54,7 +55,9 @@ void run_cell(benchmark::State& state, const WorkerPlan& plan, const Workload& w
   cell.turns = turns;
   measured.push_back(workload.name);
   for (const std::string& name : plan.arms) {
-    cell.arms.push_back(find_arm(name));
+    if (std::find(plan.without.begin(), plan.without.end(), workload.name + "=" + name) == plan.without.end()) {
+      cell.arms.push_back(find_arm(name));
+    }
   }
   for (auto _ : state) {
     try {
@@ -87,6 +90,7 @@ int run_worker(const WorkerPlan& plan) {
   }
   std::optional<Turns> turns;
   if (plan.takes_turns) {
+    fcntl(kTurnsDescriptor, F_SETFD, FD_CLOEXEC);  // ours alone: the partner sees by it that we have ended
     turns.emplace(TurnSocket(kTurnsDescriptor), plan.is_first);
   }
   std::vector<std::string> measured;

@@ -14,7 +14,7 @@ namespace diptych::workloads {
 
 /// Of the flags and events above. One more whenever a worker of before would not understand, or not be understood; a
 /// gate measures only programs that speak its own. `list --json` says it.
-inline constexpr int kWorkerProtocol = 3;
+inline constexpr int kWorkerProtocol = 4;
 /// From this one on, two processes can take turns (turns.h).
 inline constexpr int kTurnsProtocol = 3;
 /// Where a process that takes turns finds its socket.
@@ -25,6 +25,7 @@ inline constexpr const char* kLayoutSeedVariable = "DIPTYCH_LAYOUT_SEED";
 struct WorkerPlan {
   std::vector<std::string> workloads;
   std::vector<std::string> arms;
+  std::vector<std::string> without;  ///< "WORKLOAD=ARM": external arms that have failed there in an earlier process
   std::uint64_t seed = 1;
   std::uint64_t process_seed = 1;
   std::uint64_t layout_seed = 1;

@@ -29,6 +29,9 @@ class Training : public Program {
   Training(nn::ModulePtr model, std::unique_ptr<optim::Optimizer> optimizer, Loss loss, std::vector<Batch> batches);
   std::span<const Tensor> inputs(std::int64_t step) override;
   std::vector<Tensor> body(std::span<const Tensor> inputs) override;
+  std::vector<Tensor> forward(std::span<const Tensor> inputs) override { return {evaluate(inputs[0])}; }
+  std::vector<Tensor> forward_inputs() override { return {inputs(0)[0]}; }
+  bool is_forward() const override { return false; }
   Variables state() const override;
 
  protected:

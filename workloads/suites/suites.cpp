@@ -1,5 +1,9 @@
 #include <algorithm>
 
+#include <fmt/format.h>
+
+#include "framework/core/attributes.h"
+#include "workloads/onnx/workload.h"
 #include "workloads/workload.h"
 
 namespace diptych::workloads {
@@ -16,10 +20,9 @@ std::vector<std::string> names_where(Predicate chosen) {
   return names;
 }
 
-}  // namespace
-
-const std::vector<Workload>& all_workloads() {
-  static const std::vector<Workload> all = [] {
+/// Of programs of their own: behind the suites.
+std::vector<Workload>& mutable_workloads() {
+  static std::vector<Workload> all = [] {
     std::vector<Workload> list;
     for (const auto& suite :
          {mlp_suite, attention_suite, vit_suite, conv_suite, gpt_suite, reference_suite, micro_suite}) {
@@ -31,7 +34,27 @@ const std::vector<Workload>& all_workloads() {
   return all;
 }
 
+}  // namespace
+
+const std::vector<Workload>& all_workloads() { return mutable_workloads(); }
+
+void add_workload(Workload workload) {
+  const std::size_t slash = workload.name.find('/');
+  if (slash == std::string::npos || slash == 0 || slash + 1 == workload.name.size() || !workload.make) {
+    throw Error(fmt::format("{} is no workload: its name has to be SUITE/NAME, and it needs a function that makes it",
+                            quote(workload.name)));
+  }
+  if (find_workload(workload.name) != nullptr) {
+    throw Error(fmt::format("there is a workload {} already", quote(workload.name)));
+  }
+  workload.suite = workload.name.substr(0, slash);
+  mutable_workloads().push_back(std::move(workload));
+}
+
 const Workload* find_workload(std::string_view name) {
+  if (is_onnx_name(name)) {
+    return &onnx_workload(std::string(name));
+  }
   const auto& all = all_workloads();
   const auto found = std::find_if(all.begin(), all.end(), [&](const Workload& w) { return w.name == name; });
   return found != all.end() ? &*found : nullptr;

@@ -1,0 +1,210 @@
+#include <array>
+#include <fstream>
+#include <iostream>
+#include <limits>
+#include <memory>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "cli/self.h"
+#include "cli/verbs.h"
+#include "framework/core/error.h"
+#include "reports/run_file.h"
+#include "reports/text.h"
+#include "workloads/harness/child.h"
+#include "workloads/onnx/check.h"
+
+namespace diptych::cli {
+namespace {
+
+using nlohmann::json;
+using workloads::CaseResult;
+using workloads::OnnxMode;
+using workloads::Outcome;
+
+/// Folders as typed; @FILE stands for the lines of a file.
+std::vector<std::string> folders_of(const std::vector<std::string>& arguments) {
+  std::vector<std::string> folders;
+  for (const std::string& argument : arguments) {
+    if (!argument.starts_with('@')) {
+      folders.push_back(argument);
+      continue;
+    }
+    std::ifstream list(argument.substr(1));
+    if (!list) {
+      throw FileError(fmt::format("can't read the list {}", reports::printable(argument.substr(1))));
+    }
+    for (std::string line; std::getline(list, line);) {
+      if (!line.empty() && line[0] != '#') {
+        folders.push_back(line);
+      }
+    }
+  }
+  if (folders.empty()) {
+    throw Error("no case is named; give folders with a model.onnx, or @FILE with one folder a line");
+  }
+  return folders;
+}
+
+json to_json(const CaseResult& result) {
+  return {{"folder", result.folder},
+          {"mode", workloads::name_of(result.mode)},
+          {"outcome", workloads::name_of(result.outcome)},
+          {"maxabs", result.largest_difference},
+          {"reason", result.reason.empty() ? json() : json(result.reason)}};
+}
+
+CaseResult from_json(const json& result) {
+  CaseResult read;
+  read.folder = result.at("folder").get<std::string>();
+  read.mode = result.at("mode") == "eager" ? OnnxMode::eager : OnnxMode::graph;
+  for (const Outcome outcome : {Outcome::pass, Outcome::fail, Outcome::unsupported, Outcome::error}) {
+    read.outcome = result.at("outcome") == workloads::name_of(outcome) ? outcome : read.outcome;
+  }
+  // What is infinite is null in JSON.
+  read.largest_difference =
+      result.at("maxabs").is_number() ? result.at("maxabs").get<double>() : std::numeric_limits<double>::infinity();
+  read.reason = result.at("reason").is_string() ? result.at("reason").get<std::string>() : "";
+  return read;
+}
+
+workloads::CheckOptions check_options(const OnnxCheckOptions& options) {
+  workloads::CheckOptions check;
+  check.rtol = options.rtol;
+  check.atol = options.atol;
+  check.bitwise = options.numerics == "exact";
+  if (options.mode != "both") {
+    check.modes = {options.mode == "eager" ? OnnxMode::eager : OnnxMode::graph};
+  }
+  return check;
+}
+
+/// The other end of IsolatedCases: a folder a line in, a line of results out.
+int answer_cases(const OnnxCheckOptions& options) {
+  const workloads::CheckOptions check = check_options(options);
+  for (std::string line; std::getline(std::cin, line);) {
+    const std::string folder = json::parse(line).get<std::string>();
+    json answer = json::array();
+    for (const CaseResult& result :
+         options.gradients ? workloads::check_gradients(folder, check) : workloads::check_case(folder, check)) {
+      answer.push_back(to_json(result));
+    }
+    fmt::print("{}\n", answer.dump(-1, ' ', true, json::error_handler_t::replace));
+    std::fflush(stdout);
+  }
+  return kSuccess;
+}
+
+/// Cases in a process of their own, which a bad one may take with it: then there is another for the rest.
+class IsolatedCases {
+ public:
+  explicit IsolatedCases(const OnnxCheckOptions& options)
+      : options_(options),
+        command_{own_program(),
+                 "onnx",
+                 options.gradients ? "grad" : "check",
+                 "--answer",
+                 "--mode",
+                 options.mode,
+                 "--numerics",
+                 options.numerics,
+                 "--rtol",
+                 fmt::format("{}", options.rtol),
+                 "--atol",
+                 fmt::format("{}", options.atol)} {}
+
+  /// One at a time: its results are what finish() gives.
+  void start(const std::string& folder) {
+    if (child_ == nullptr) {
+      child_ = std::make_unique<workloads::Child>(command_, workloads::own_environment(),
+                                                  workloads::ChildOptions{.is_told = true});
+    }
+    child_->write_line(json(folder).dump(-1, ' ', true, json::error_handler_t::replace), 1000);
+  }
+
+  std::vector<CaseResult> finish(const std::string& folder) {
+    std::string line;
+    const auto milliseconds = static_cast<int>(std::min(options_.timeout, 1e6) * 1e3);
+    switch (child_->read_line(line, milliseconds)) {
+      case workloads::Child::Read::line: {
+        std::vector<CaseResult> results;
+        for (const json& result : json::parse(line)) {
+          results.push_back(from_json(result));
+          results.back().folder = folder;
+        }
+        return results;
+      }
+      case workloads::Child::Read::timeout:
+        return broken(folder, fmt::format("no result within {:.4g} s (--timeout)", options_.timeout));
+      default:
+        return broken(folder, "its process " + how_it_ended());
+    }
+  }
+
+ private:
+  std::string how_it_ended() {
+    std::string how;
+    bool ended = false;
+    for (int i = 0; i < 200 && !ended; ++i) {
+      ended = child_->has_ended(how);
+      usleep(ended ? 0 : 10'000);
+    }
+    return how.empty() ? "ended without a result" : how;
+  }
+
+  std::vector<CaseResult> broken(const std::string& folder, const std::string& why) {
+    child_.reset();
+    std::vector<CaseResult> results;
+    for (const OnnxMode mode : check_options(options_).modes) {
+      results.push_back({folder, mode, Outcome::error, 0, why});
+    }
+    return results;
+  }
+
+  const OnnxCheckOptions& options_;
+  std::vector<std::string> command_;
+  std::unique_ptr<workloads::Child> child_;  ///< null before the first case and after a bad one
+};
+
+}  // namespace
+
+int onnx_check(const OnnxCheckOptions& options) {
+  if (options.answer) {
+    return answer_cases(options);
+  }
+  const std::vector<std::string> folders = folders_of(options.folders);
+  const std::size_t at_once = std::min<std::size_t>(static_cast<std::size_t>(options.threads), folders.size());
+  std::vector<IsolatedCases> isolated;
+  for (std::size_t i = 0; i < at_once; ++i) {
+    isolated.emplace_back(options).start(folders[i]);
+  }
+  std::array<int, 4> counts{};
+  json cases = json::array();
+  for (std::size_t i = 0; i < folders.size(); ++i) {
+    IsolatedCases& free = isolated[i % at_once];
+    const std::vector<CaseResult> results = free.finish(folders[i]);
+    if (i + at_once < folders.size()) {
+      free.start(folders[i + at_once]);
+    }
+    for (const CaseResult& result : results) {
+      ++counts[static_cast<std::size_t>(result.outcome)];
+      fmt::print("{} {} {} maxabs={:.3g}{}\n", workloads::name_of(result.outcome), reports::printable(result.folder),
+                 workloads::name_of(result.mode), result.largest_difference,
+                 result.reason.empty() ? "" : fmt::format(" ({})", reports::printable(result.reason)));
+      std::fflush(stdout);
+      cases.push_back(to_json(result));
+    }
+  }
+  fmt::print("{} passed, {} failed, {} unsupported, {} error\n", counts[0], counts[1], counts[2], counts[3]);
+  if (!options.json.empty()) {
+    reports::write_atomically(options.json, reports::to_text({{"passed", counts[0]},
+                                                              {"failed", counts[1]},
+                                                              {"unsupported", counts[2]},
+                                                              {"errors", counts[3]},
+                                                              {"cases", std::move(cases)}}));
+  }
+  return counts[1] + counts[3] == 0 ? kSuccess : kRegressed;
+}
+
+}  // namespace diptych::cli

@@ -1,0 +1,101 @@
+"""The protocol of docs/arms.md, for arms in Python: serve() answers, the caller says how to load a model.
+
+    import diptych_arm
+
+    def load(model, inputs):        # a path, and a list of numpy arrays
+        network = my_framework.open(model)
+        return lambda: [network(*inputs)]   # called again and again; gives a list of arrays
+
+    diptych_arm.serve("my framework 1.0", load)
+"""
+
+import json
+import os
+import resource
+import sys
+import time
+
+try:
+    import numpy
+except ImportError:
+    numpy = None  # its callers refuse, and say how to get it
+
+PROTOCOL = 1
+TYPES = {"f32": "float32", "f64": "float64", "i32": "int32", "i64": "int64", "u8": "uint8", "bool": "bool"}
+
+
+def read_array(described):
+    """An input: raw elements in a file, row-major, little-endian."""
+    array = numpy.fromfile(described["file"], dtype=TYPES[described["dtype"]])
+    return array.reshape(described["shape"])
+
+
+def write_arrays(arrays, folder):
+    """The outputs, in the same way."""
+    outputs = []
+    for i, array in enumerate(arrays):
+        array = numpy.asarray(array)
+        array = numpy.ascontiguousarray(array).reshape(array.shape)
+        name = f"output_{i}.bin"
+        array.tofile(os.path.join(folder, name))
+        short = next(short for short, name in TYPES.items() if name == array.dtype.name)
+        outputs.append({"dtype": short, "shape": list(array.shape), "file": name})
+    return outputs
+
+
+def time_calls(run, count):
+    """Nanoseconds of so many calls. Results die inside, as they do in a program."""
+    start = time.perf_counter_ns()
+    for _ in range(count):
+        run()
+    return time.perf_counter_ns() - start
+
+
+def overhead():
+    """Nanoseconds of a timed block of one call that does nothing."""
+    return min(time_calls(lambda: None, 1) for _ in range(100))
+
+
+def serve(framework, load, threads=1, compile_seconds=lambda: 0.0):
+    """Answers requests until the other side is done. `load(model, inputs)` gives a function that runs the model once and
+    returns its outputs as arrays; `compile_seconds()`, asked after it, how much of it was compiling."""
+    # Whatever else writes to standard output goes to standard error: an answer is one line.
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    run = None
+
+    def answer(request):
+        nonlocal run
+        do = request["do"]
+        if do == "describe":
+            return {"protocol": PROTOCOL, "framework": framework, "threads": threads,
+                    "overhead_nanoseconds": overhead()}
+        if do == "load":
+            inputs = [read_array(described) for described in request["inputs"]]
+            start = time.perf_counter()
+            run = load(request["model"], inputs)
+            seconds = time.perf_counter() - start
+            return {"load_seconds": seconds - compile_seconds(), "compile_seconds": compile_seconds()}
+        if do == "check":
+            return {"outputs": write_arrays(run(), request["folder"])}
+        if do in ("warm_up", "run"):
+            return {"nanoseconds": max(time_calls(run, request["count"]), 1)}
+        if do == "memory":
+            return {"peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}
+        raise ValueError(f"unknown request {do}")
+
+    for line in sys.stdin:
+        try:
+            request = json.loads(line)
+            if request["do"] == "exit":
+                return
+            reply = answer(request)
+        except Exception as error:  # told to the other side, which ends this arm alone
+            reply = {"error": f"{type(error).__name__}: {error}"}
+        print(json.dumps(reply), file=answers, flush=True)
+
+
+def refuse(why):
+    """For an arm that can't run here: says so to whatever is asked."""
+    for _ in sys.stdin:
+        print(json.dumps({"error": why}), flush=True)

@@ -1,0 +1,350 @@
+#!/usr/bin/env python3
+"""PyTorch as an arm (docs/arms.md): torch_arm.py eager|script|compile
+
+The model's nodes become the lines of a forward() in Python, as one would write it by hand: PyTorch then runs what it runs
+for its own users. `script` traces and freezes it, `compile` is torch.compile (from PyTorch 2.0 on).
+
+Needs Debian's python3-torch and python3-onnx, or the same from elsewhere: DIPTYCH_PYTHON names the interpreter.
+"""
+
+import math
+import sys
+import time
+
+import diptych_arm
+
+try:
+    import numpy
+    import onnx
+    import onnx.numpy_helper
+    import torch
+    import torch.nn.functional as F
+except ImportError as missing:
+    diptych_arm.refuse(f"{missing}: apt-get install python3-torch python3-onnx python3-numpy, "
+                       "or name another interpreter in DIPTYCH_PYTHON")
+    sys.exit()
+
+# Of torch functions that take the node's inputs as they are.
+PLAIN = {
+    "Abs": "torch.abs", "Add": "torch.add", "And": "torch.logical_and", "Ceil": "torch.ceil", "Cos": "torch.cos",
+    "Div": "divide", "Equal": "torch.eq", "Erf": "torch.erf", "Exp": "torch.exp", "Floor": "torch.floor", "Greater": "torch.gt",
+    "GreaterOrEqual": "torch.ge", "HardSwish": "F.hardswish", "Less": "torch.lt", "LessOrEqual": "torch.le",
+    "Log": "torch.log", "MatMul": "torch.matmul", "Max": "torch.maximum", "Min": "torch.minimum", "Mul": "torch.mul",
+    "Neg": "torch.neg", "Not": "torch.logical_not", "Or": "torch.logical_or", "Pow": "torch.pow",
+    "Reciprocal": "torch.reciprocal", "Relu": "torch.relu", "Round": "torch.round", "Sigmoid": "torch.sigmoid",
+    "Sign": "torch.sign", "Sin": "torch.sin", "Softplus": "F.softplus", "Sqrt": "torch.sqrt", "Sub": "torch.sub",
+    "Tanh": "torch.tanh", "Where": "torch.where",
+}
+DTYPES = {1: "torch.float32", 2: "torch.uint8", 6: "torch.int32", 7: "torch.int64", 9: "torch.bool",
+          11: "torch.float64", 16: "torch.bfloat16"}
+
+
+def divide(a, b):
+    """ONNX divides integers towards zero."""
+    return torch.div(a, b) if a.is_floating_point() else torch.div(a, b, rounding_mode="trunc")
+
+
+class Writer:
+    """A graph as Python source."""
+
+    def __init__(self, graph):
+        self.graph = graph
+        self.constants = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in graph.initializer}
+        self.names = {}
+        self.used = set()  # constants that the source reads as tensors
+        self.lines = []
+
+    def variable(self, name):
+        if name in self.constants:
+            self.used.add(name)
+            return f"self.c{list(self.constants).index(name)}"
+        return self.names.setdefault(name, f"v{len(self.names)}")
+
+    def list_of(self, name):
+        """The integers of a constant."""
+        if name not in self.constants:
+            raise NotImplementedError(f"{name} has to be a constant")
+        return [int(value) for value in self.constants[name].reshape(-1)]
+
+    def source(self):
+        inputs = [value.name for value in self.graph.input if value.name not in self.constants]
+        arguments = ", ".join(self.variable(name) for name in inputs)
+        nodes = []
+        for node in self.graph.node:
+            if node.op_type == "Constant":
+                self.constants[node.output[0]] = onnx.numpy_helper.to_array(node.attribute[0].t)
+            else:
+                nodes.append(node)
+        self.join_linear(nodes)
+        outputs = {value.name for value in self.graph.output}
+        last = {name: i for i, node in enumerate(nodes) for name in node.input}
+        for i, node in enumerate(nodes):
+            attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+            expression = self.expression(node, attributes)
+            self.lines.append(f"{', '.join(self.variable(name) for name in node.output)} = {expression}")
+            # As locals of handwritten code, which are bound anew: what nobody reads any more is freed.
+            dead = {name for name in node.input if name in self.names and last[name] == i and name not in outputs}
+            if dead:
+                self.lines.append(f"del {', '.join(sorted(self.variable(name) for name in dead))}")
+        outputs = ", ".join(self.variable(value.name) for value in self.graph.output)
+        body = "\n".join(f"    {line}" for line in self.lines)
+        return f"def forward(self, {arguments}):\n{body}\n    return ({outputs},)\n"
+
+    def join_linear(self, nodes):
+        """ONNX has no linear layer for more than two axes: MatMul by a constant, then Add of one, is written as it."""
+        readers = {}
+        for node in nodes:
+            for name in node.input:
+                readers.setdefault(name, []).append(node)
+        for product in [node for node in nodes if node.op_type == "MatMul"]:
+            weight = self.constants.get(product.input[1])
+            users = readers.get(product.output[0], [])
+            is_output = product.output[0] in {value.name for value in self.graph.output}
+            if is_output or weight is None or weight.ndim != 2 or len(users) != 1 or users[0].op_type != "Add":
+                continue
+            total = users[0]
+            bias = next((name for name in total.input if name != product.output[0]), None)
+            if bias is None or getattr(self.constants.get(bias), "ndim", 0) != 1:
+                continue
+            turned = f"{product.input[1]} turned"
+            self.constants[turned] = numpy.ascontiguousarray(weight.T)
+            joined = onnx.helper.make_node("Linear", [product.input[0], turned, bias], list(total.output))
+            nodes[[id(node) for node in nodes].index(id(total))] = joined
+            del nodes[[id(node) for node in nodes].index(id(product))]
+
+    def write_Linear(self, node, x, a):
+        return f"F.linear({', '.join(x)})"
+
+    def expression(self, node, a):
+        op = node.op_type
+        x = [self.variable(name) if name else "None" for name in node.input]
+        if op in PLAIN:
+            return f"{PLAIN[op]}({', '.join(x)})"
+        method = getattr(self, "write_" + op, None)
+        if method is None:
+            raise NotImplementedError(f"no PyTorch form of {op} here")
+        return method(node, x, a)
+
+    def write_Identity(self, node, x, a):
+        return x[0]
+
+    def write_Cast(self, node, x, a):
+        return f"{x[0]}.to({DTYPES[a['to']]})"
+
+    def write_LeakyRelu(self, node, x, a):
+        return f"F.leaky_relu({x[0]}, {a.get('alpha', 0.01)!r})"
+
+    def write_Elu(self, node, x, a):
+        return f"F.elu({x[0]}, {a.get('alpha', 1.0)!r})"
+
+    def write_HardSigmoid(self, node, x, a):
+        return f"torch.clamp({x[0]} * {a.get('alpha', 0.2)!r} + {a.get('beta', 0.5)!r}, 0.0, 1.0)"
+
+    def write_Gelu(self, node, x, a):
+        return f"F.gelu({x[0]}, approximate={a.get('approximate', b'none').decode()!r})"
+
+    def write_Clip(self, node, x, a):
+        bounds = [None if i >= len(node.input) or not node.input[i] else float(self.constants[node.input[i]])
+                  for i in (1, 2)]
+        return f"torch.clamp({x[0]}, {bounds[0]!r}, {bounds[1]!r})"
+
+    def write_Gemm(self, node, x, a):
+        if a.get("alpha", 1.0) != 1 or a.get("beta", 1.0) != 1 or a.get("transA", 0):
+            raise NotImplementedError("Gemm with alpha, beta or transA")
+        weight = x[1] if a.get("transB", 0) else f"{x[1]}.t()"
+        return f"F.linear({x[0]}, {weight}{', ' + x[2] if len(x) > 2 else ''})"
+
+    def write_Reshape(self, node, x, a):
+        lengths = self.list_of(node.input[1])
+        if 0 in lengths:
+            raise NotImplementedError("Reshape that keeps an axis")
+        return f"{x[0]}.reshape({lengths})"
+
+    def write_Flatten(self, node, x, a):
+        axis = a.get("axis", 1)
+        return f"torch.flatten({x[0]}, {axis})" if axis == 1 else f"{x[0]}.reshape(*[math.prod(s) for s in ({x[0]}.shape[:{axis}], {x[0]}.shape[{axis}:])])"
+
+    def write_Transpose(self, node, x, a):
+        return f"{x[0]}.permute({list(a['perm'])})"
+
+    def write_Expand(self, node, x, a):
+        return f"torch.broadcast_to({x[0]}, torch.broadcast_shapes({x[0]}.shape, {self.list_of(node.input[1])}))"
+
+    def axes_from_the_front(self, node, axes):
+        """Applied one after another while the number of axes changes: several can't be counted from the end."""
+        if len(axes) > 1 and min(axes) < 0:
+            raise NotImplementedError(f"{node.op_type} of several axes, some counted from the end")
+        return sorted(axes)
+
+    def write_Squeeze(self, node, x, a):
+        result = x[0]
+        if len(node.input) < 2:
+            return f"{result}.squeeze()"
+        for axis in reversed(self.axes_from_the_front(node, self.list_of(node.input[1]))):
+            result = f"{result}.squeeze({axis})"
+        return result
+
+    def write_Unsqueeze(self, node, x, a):
+        result = x[0]
+        for axis in self.axes_from_the_front(node, self.list_of(node.input[1])):
+            result = f"{result}.unsqueeze({axis})"
+        return result
+
+    def write_Slice(self, node, x, a):
+        starts, ends = self.list_of(node.input[1]), self.list_of(node.input[2])
+        axes = self.list_of(node.input[3]) if len(node.input) > 3 else list(range(len(starts)))
+        steps = self.list_of(node.input[4]) if len(node.input) > 4 else [1] * len(starts)
+        result = x[0]
+        for start, end, axis, step in zip(starts, ends, axes, steps):
+            if axis < 0:
+                raise NotImplementedError("Slice of an axis counted from the end")
+            if step == -1 and start == -1 and end < -(1 << 40):
+                result = f"{result}.flip({axis})"
+            elif step > 0:
+                colons = "(" + "slice(None), " * axis + f"slice({start}, {end}, {step}),)"
+                result = f"{result}[{colons}]"
+            else:
+                raise NotImplementedError("Slice with a negative step")
+        return result
+
+    def write_Split(self, node, x, a):
+        axis = a.get("axis", 0)
+        if "split" in a or (len(node.input) > 1 and node.input[1]):
+            sizes = list(a["split"]) if "split" in a else self.list_of(node.input[1])
+            return f"torch.split({x[0]}, {sizes}, {axis})"
+        return f"torch.chunk({x[0]}, {len(node.output)}, {axis})"
+
+    def write_Tile(self, node, x, a):
+        return f"{x[0]}.tile({self.list_of(node.input[1])})"
+
+    def write_Concat(self, node, x, a):
+        return f"torch.cat([{', '.join(x)}], {a['axis']})"
+
+    def write_Gather(self, node, x, a):
+        axis = a.get("axis", 0)
+        if axis < 0:
+            raise NotImplementedError("Gather from an axis counted from the end")
+        if axis == 0:
+            return f"F.embedding({x[1]}, {x[0]})" if len(self.constants.get(node.input[0], numpy.empty(0)).shape) == 2 \
+                else f"{x[0]}[{x[1]}]"
+        return f"{x[0]}[({'slice(None), ' * axis}{x[1]},)]"
+
+    def write_Softmax(self, node, x, a):
+        return f"torch.softmax({x[0]}, {a.get('axis', -1)})"
+
+    def write_LogSoftmax(self, node, x, a):
+        return f"torch.log_softmax({x[0]}, {a.get('axis', -1)})"
+
+    def write_LayerNormalization(self, node, x, a):
+        shape = list(self.constants[node.input[1]].shape)
+        return f"F.layer_norm({x[0]}, {shape}, {', '.join(x[1:])}{', None' if len(x) < 3 else ''}, {a.get('epsilon', 1e-5)!r})"
+
+    def write_BatchNormalization(self, node, x, a):
+        return f"F.batch_norm({x[0]}, {x[3]}, {x[4]}, {x[1]}, {x[2]}, False, 0.0, {a.get('epsilon', 1e-5)!r})"
+
+    def pads(self, node, a, axes):
+        if a.get("auto_pad", b"NOTSET") not in (b"NOTSET", b"VALID"):
+            raise NotImplementedError(f"{node.op_type} with auto_pad {a['auto_pad'].decode()}")
+        return list(a.get("pads", [0] * 2 * axes))
+
+    def write_Conv(self, node, x, a):
+        axes = len(self.constants[node.input[1]].shape) - 2
+        pads = self.pads(node, a, axes)
+        before, after = pads[:axes], pads[axes:]
+        data = x[0]
+        if before != after:
+            widths = [width for pair in zip(reversed(before), reversed(after)) for width in pair]
+            data, before = f"F.pad({data}, {widths})", [0] * axes
+        bias = x[2] if len(x) > 2 else "None"
+        return (f"F.conv{axes}d({data}, {x[1]}, {bias}, {list(a.get('strides', [1] * axes))}, {before}, "
+                f"{list(a.get('dilations', [1] * axes))}, {a.get('group', 1)})")
+
+    def pool(self, node, x, a, name):
+        axes = len(a["kernel_shape"])
+        pads = self.pads(node, a, axes)
+        if pads[:axes] != pads[axes:]:
+            raise NotImplementedError(f"{node.op_type} with uneven pads")
+        text = f"F.{name}{axes}d({x[0]}, {list(a['kernel_shape'])}, {list(a.get('strides', [1] * axes))}, {pads[:axes]}"
+        if name == "max_pool":
+            return f"{text}, {list(a.get('dilations', [1] * axes))}, {bool(a.get('ceil_mode', 0))})"
+        return f"{text}, {bool(a.get('ceil_mode', 0))}, {bool(a.get('count_include_pad', 0))})"
+
+    def write_MaxPool(self, node, x, a):
+        return self.pool(node, x, a, "max_pool")
+
+    def write_AveragePool(self, node, x, a):
+        return self.pool(node, x, a, "avg_pool")
+
+    def write_GlobalAveragePool(self, node, x, a):
+        return f"F.adaptive_avg_pool2d({x[0]}, 1)"
+
+    def write_GlobalMaxPool(self, node, x, a):
+        return f"F.adaptive_max_pool2d({x[0]}, 1)"
+
+    def reduce(self, node, x, a, name):
+        axes = list(a["axes"]) if "axes" in a else self.list_of(node.input[1]) if len(node.input) > 1 else None
+        if axes is None:
+            raise NotImplementedError(f"{node.op_type} over all axes")
+        return f"torch.{name}({x[0]}, {axes}, {bool(a.get('keepdims', 1))})"
+
+    def write_ReduceSum(self, node, x, a):
+        return self.reduce(node, x, a, "sum")
+
+    def write_ReduceMean(self, node, x, a):
+        return self.reduce(node, x, a, "mean")
+
+    def write_ReduceMax(self, node, x, a):
+        return self.reduce(node, x, a, "amax")
+
+    def write_ReduceMin(self, node, x, a):
+        return self.reduce(node, x, a, "amin")
+
+    def write_Trilu(self, node, x, a):
+        diagonal = self.list_of(node.input[1])[0] if len(node.input) > 1 else 0
+        return f"torch.{'triu' if a.get('upper', 1) else 'tril'}({x[0]}, {diagonal})"
+
+    def write_ArgMax(self, node, x, a):
+        return f"torch.argmax({x[0]}, {a.get('axis', 0)}, {bool(a.get('keepdims', 1))})"
+
+
+def module_of(path):
+    model = onnx.load(path)
+    opset = next((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), 1)
+    if opset < 13:  # Softmax, Squeeze, Clip and others are said otherwise there
+        raise NotImplementedError(f"opset {opset}; this arm reads 13 and newer (onnx.version_converter converts)")
+    writer = Writer(model.graph)
+    source = writer.source()
+    scope = {"torch": torch, "F": F, "math": math, "divide": divide}
+    exec(compile(source, path, "exec"), scope)  # of our own making: names are numbered, constants are attributes
+    module = type("Model", (torch.nn.Module,), {"forward": scope["forward"]})()
+    for i, (name, array) in enumerate(writer.constants.items()):
+        if name in writer.used:
+            module.register_buffer(f"c{i}", torch.from_numpy(numpy.array(array)))
+    return module.eval()
+
+
+mode = sys.argv[1] if len(sys.argv) > 1 else "eager"
+compiling = 0.0
+
+
+def load(path, arrays):
+    global compiling
+    torch.set_num_threads(1)
+    torch.set_grad_enabled(False)
+    inputs = tuple(torch.from_numpy(array) for array in arrays)
+    model = module_of(path)
+    start = time.perf_counter()
+    if mode == "script":
+        model = torch.jit.freeze(torch.jit.trace(model, inputs, check_trace=False))
+        for _ in range(3):  # the profiling executor specialises in its first calls
+            model(*inputs)
+    elif mode == "compile":
+        if not hasattr(torch, "compile"):
+            raise NotImplementedError(f"PyTorch {torch.__version__} has no torch.compile; it came with 2.0")
+        model = torch.compile(model)
+        model(*inputs)
+    compiling = time.perf_counter() - start if mode != "eager" else 0.0
+    return lambda: model(*inputs)
+
+
+diptych_arm.serve(f"PyTorch {torch.__version__} ({mode})", load, compile_seconds=lambda: compiling)

@@ -1,0 +1,250 @@
+#include "workloads/arms/external_process.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "framework/core/attributes.h"
+#include "framework/core/tensor_body.h"
+#include "framework/ops/elementwise.h"
+#include "workloads/harness/child.h"
+
+namespace diptych::workloads {
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+// Seconds of patience. Frameworks take long to start and to load; a run is known from the runs before.
+constexpr double kStartSeconds = 120;
+constexpr double kLoadSeconds = 600;
+constexpr double kFirstCallSeconds = 600;
+constexpr double kRunSeconds = 60;  ///< beside `kRunFactor` times what it should take
+constexpr double kRunFactor = 50;
+constexpr std::size_t kMostLine = 1 << 20;  ///< bytes of an answer
+
+std::string write_raw(const Tensor& tensor, const fs::path& path) {
+  const Tensor dense = contiguous(tensor);
+  std::ofstream file(path, std::ios::binary);
+  file.write(static_cast<const char*>(dense.body()->data),
+             static_cast<std::streamsize>(dense.numel()) * static_cast<std::streamsize>(size_of(dense.dtype())));
+  if (!file.flush()) {
+    throw FileError(fmt::format("can't write {}", quote(path.string())));
+  }
+  return path.string();
+}
+
+json shape_json(const Shape& shape) {
+  json lengths = json::array();
+  for (const std::int64_t length : shape) {
+    lengths.push_back(length);
+  }
+  return lengths;
+}
+
+/// One thread for libraries that ask the environment: other arms have one.
+std::vector<std::string> arm_environment() {
+  std::vector<std::string> environment = own_environment();
+  for (const char* name : {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"}) {
+    const std::string prefix = fmt::format("{}=", name);
+    std::erase_if(environment, [&](const std::string& variable) { return variable.starts_with(prefix); });
+    environment.push_back(prefix + "1");
+  }
+  return environment;
+}
+
+/// Null if it is no JSON. What is nested too deep is left out: nothing here asks for it.
+json parsed(const std::string& line) {
+  constexpr int kDeepest = 8;
+  return json::parse(
+      line, [](int depth, json::parse_event_t, json&) { return depth <= kDeepest; }, false);
+}
+
+}  // namespace
+
+ExternalProcess::ExternalProcess(const std::vector<std::string>& command, Clock clock, double patience)
+    : clock_(std::move(clock)), patience_(patience) {
+  try {
+    child_ = std::make_unique<Child>(command, arm_environment(),
+                                     ChildOptions{.is_told = true, .search_path = true, .most_line = kMostLine});
+  } catch (const Error& error) {
+    throw ArmFailure(error.what());
+  }
+}
+
+ExternalProcess::~ExternalProcess() {
+  if (child_ == nullptr || !child_->write_line(R"({"do":"exit"})", 0)) {
+    return;
+  }
+  std::string how;  // it may have something to write; it is killed if that takes long
+  for (int i = 0; i < 50 && !child_->has_ended(how); ++i) {
+    usleep(10'000);
+  }
+}
+
+void ExternalProcess::end() {
+  cpu_seconds();
+  child_.reset();
+}
+
+void ExternalProcess::fail(const std::string& why) {
+  end();
+  throw ArmFailure(fmt::format("{}: {}", doing_, why));
+}
+
+json ExternalProcess::ask(const json& request, double usual_seconds) {
+  const double most_seconds = usual_seconds * patience_;
+  doing_ = request.value("do", "");
+  if (child_ == nullptr) {
+    throw ArmFailure(doing_ + ": its process has ended before");
+  }
+  std::string line;
+  const Child::Read before = child_->read_line(line, 0);
+  if (before == Child::Read::line || before == Child::Read::too_long || !child_->pending().empty()) {
+    fail(fmt::format("it says {} before it is asked; what else it has to say belongs on standard error",
+                     quote((line + child_->pending()).substr(0, 80))));
+  }
+  const double start = clock_();
+  // Whether it listens shows in what comes back: it may have told why it ended.
+  child_->write_line(request.dump(), static_cast<int>(std::min(most_seconds, 60.0) * 1000));
+  for (;;) {
+    const double left = most_seconds - (clock_() - start);
+    if (left <= 0) {
+      fail(fmt::format("no answer within {:.3g} s: it hangs", most_seconds));
+    }
+    const Child::Read read = child_->read_line(line, static_cast<int>(std::min(left, 1.0) * 1000) + 1);
+    if (read == Child::Read::line) {
+      break;
+    }
+    if (read == Child::Read::too_long) {
+      fail("its answer is longer than a megabyte");
+    }
+    if (read == Child::Read::end) {
+      std::string how;
+      bool ended = false;
+      for (int i = 0; i < 100 && !ended; ++i) {
+        ended = child_->has_ended(how);
+        usleep(ended ? 0 : 10'000);
+      }
+      fail(!ended ? "it has closed its standard output" : how.empty() ? "it has ended" : "it " + how);
+    }
+  }
+  json answer = parsed(line);
+  if (!answer.is_object()) {
+    fail(fmt::format("{} on its standard output is no answer; what else it has to say belongs on standard error",
+                     quote(line.substr(0, 80))));
+  }
+  if (const auto error = answer.find("error"); error != answer.end()) {
+    const std::string text = error->is_string() ? error->get<std::string>() : error->dump();
+    fail(text.substr(0, 400));
+  }
+  return answer;
+}
+
+json ExternalProcess::describe() {
+  json answer = ask({{"do", "describe"}}, kStartSeconds);
+  const auto protocol = answer.find("protocol");
+  if (protocol == answer.end() || *protocol != kArmProtocol) {
+    fail(fmt::format("it speaks protocol {}, this program {}",
+                     protocol == answer.end() ? "none" : protocol->dump().substr(0, 20), kArmProtocol));
+  }
+  return answer;
+}
+
+json ExternalProcess::load(const std::string& model, const std::vector<Tensor>& inputs, const std::string& folder) {
+  json list = json::array();
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    list.push_back({{"dtype", name_of(inputs[i].dtype())},
+                    {"shape", shape_json(inputs[i].shape())},
+                    {"file", write_raw(inputs[i], fs::path(folder) / fmt::format("input_{}.bin", i))}});
+  }
+  return ask({{"do", "load"}, {"model", model}, {"inputs", std::move(list)}, {"threads", 1}}, kLoadSeconds);
+}
+
+std::vector<Tensor> ExternalProcess::check(const std::string& folder, const std::vector<TensorType>& types) {
+  const json answer = ask({{"do", "check"}, {"folder", folder}}, kFirstCallSeconds);
+  const auto outputs = answer.find("outputs");
+  if (outputs == answer.end() || !outputs->is_array()) {
+    fail("its answer has no list of outputs");
+  }
+  if (outputs->size() != types.size()) {
+    fail(fmt::format("wrong results: it gives {} outputs, not {}", outputs->size(), types.size()));
+  }
+  std::vector<Tensor> tensors;
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    tensors.push_back(read_output((*outputs)[i], types[i], folder, i));
+  }
+  return tensors;
+}
+
+Tensor ExternalProcess::read_output(const json& described, const TensorType& type, const std::string& folder,
+                                    std::size_t index) {
+  const auto text = [&](const char* name) {
+    const auto found = described.is_object() ? described.find(name) : described.end();
+    return described.is_object() && found != described.end() && found->is_string() ? found->get<std::string>() : "";
+  };
+  const json shape = described.is_object() ? described.value("shape", json()) : json();
+  if (text("dtype").empty() || text("file").empty() || !shape.is_array()) {
+    fail(fmt::format("output {} isn't described by dtype, shape and file", index));
+  }
+  if (text("dtype") != name_of(type.dtype) || shape != shape_json(type.shape)) {
+    fail(fmt::format("wrong results: output {} is {}{}, not {}", index, quote(text("dtype").substr(0, 20)),
+                     shape.dump().substr(0, 80), to_string(type)));
+  }
+  Tensor tensor = Tensor::empty(type.dtype, type.shape);
+  const auto bytes = static_cast<std::uint64_t>(tensor.numel()) * size_of(type.dtype);
+  const fs::path path = fs::path(folder) / fs::path(text("file")).filename();
+  std::error_code error;
+  const bool fits = fs::is_regular_file(path, error) && fs::file_size(path, error) == bytes;
+  std::ifstream file(path, std::ios::binary);
+  if (!fits || !file.read(static_cast<char*>(tensor.body()->data), static_cast<std::streamsize>(bytes))) {
+    fail(fmt::format("output {} doesn't lie in its folder as it is described", index));
+  }
+  return tensor;
+}
+
+ExternalProcess::Block ExternalProcess::timed(const char* request, std::int64_t count) {
+  const double expected = longest_call_ * static_cast<double>(count);
+  const double start = clock_();
+  const json answer = ask({{"do", request}, {"count", count}}, kRunSeconds + kRunFactor * expected);
+  const double passed = elapsed_since(clock_, start);
+  const auto nanoseconds = answer.find("nanoseconds");
+  const double said = nanoseconds != answer.end() && nanoseconds->is_number() ? nanoseconds->get<double>() * 1e-9 : -1;
+  if (!(said > 0) || said > passed) {
+    fail(fmt::format("it says that {} calls took {:.6g} s, while {:.6g} s passed here", count, said, passed));
+  }
+  longest_call_ = std::max(longest_call_, passed / static_cast<double>(count));
+  return {said, passed};
+}
+
+double ExternalProcess::cpu_seconds() {
+  if (child_ != nullptr) {
+    cpu_seconds_ = child_->cpu_seconds();
+  }
+  return cpu_seconds_;
+}
+
+double ExternalProcess::waited_seconds() const { return child_ != nullptr ? child_->waited_seconds() : 0; }
+
+json ExternalProcess::peak_bytes() {
+  const json answer = ask({{"do", "memory"}}, kRunSeconds);
+  const auto bytes = answer.find("peak_bytes");
+  return bytes != answer.end() && bytes->is_number() ? *bytes : json();
+}
+
+double seconds_in(const json& answer, const char* name, double most) {
+  const auto value = answer.find(name);
+  if (value == answer.end() || value->is_null()) {
+    return 0;
+  }
+  const double seconds = value->is_number() ? value->get<double>() : -1;
+  if (!(seconds >= 0) || seconds > most) {
+    throw ArmFailure(fmt::format("it says {} {}, while {:.6g} s passed here", name, value->dump().substr(0, 40), most));
+  }
+  return seconds;
+}
+
+}  // namespace diptych::workloads

@@ -1,0 +1,316 @@
+#include "workloads/onnx/check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <new>
+
+#include <fmt/format.h>
+
+#include "framework/autograd/functional.h"
+#include "framework/core/attributes.h"
+#include "framework/graph/jit.h"
+#include "framework/ops/creation.h"
+#include "framework/ops/elementwise.h"
+#include "framework/ops/reduction.h"
+#include "workloads/onnx/workload.h"
+
+namespace diptych::workloads {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct DataSet {
+  std::string name;
+  std::vector<Tensor> inputs;
+  std::vector<Tensor> outputs;
+};
+
+/// prefix_0.pb, prefix_1.pb, ...
+std::vector<Tensor> read_numbered(const fs::path& folder, const std::string& prefix) {
+  std::vector<Tensor> tensors;
+  for (;;) {
+    const fs::path path = folder / fmt::format("{}_{}.pb", prefix, tensors.size());
+    if (!fs::exists(path)) {
+      return tensors;
+    }
+    tensors.push_back(onnx::read_tensor(path).tensor);
+  }
+}
+
+std::vector<DataSet> read_data_sets(const fs::path& folder) {
+  std::vector<fs::path> folders;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.is_directory() && entry.path().filename().string().starts_with("test_data_set_")) {
+      folders.push_back(entry.path());
+    }
+  }
+  std::sort(folders.begin(), folders.end());
+  std::vector<DataSet> sets;
+  for (const fs::path& each : folders) {
+    sets.push_back({each.filename().string(), read_numbered(each, "input"), read_numbered(each, "output")});
+  }
+  return sets;
+}
+
+using Function = std::function<std::vector<Tensor>(std::span<const Tensor>)>;
+
+std::vector<Tensor> run(const Function& function, OnnxMode mode, std::span<const Tensor> inputs) {
+  if (mode == OnnxMode::eager) {
+    return function(inputs);
+  }
+  graph::JitFunction compiled(
+      [&](std::span<const Tensor> arguments, std::shared_ptr<void>&) { return function(arguments); },
+      {.name = "model"});
+  return compiled.call(inputs, Location::current()).outputs;
+}
+
+/// What a case computes, and what is recorded of it.
+struct Recorded {
+  std::string name;  ///< for messages: "test_data_set_0"
+  Function function;
+  std::vector<Tensor> inputs;
+  std::vector<Tensor> outputs;
+  std::vector<std::string> output_names;
+};
+
+/// Compares in each mode; the later modes with the bits of the first too.
+class Case {
+ public:
+  Case(std::string folder, const CheckOptions& options) : folder_(std::move(folder)), options_(options) {}
+
+  std::vector<CaseResult> run(const std::function<std::vector<Recorded>()>& prepare) {
+    std::vector<CaseResult> results;
+    for (const OnnxMode mode : options_.modes) {
+      results.push_back({folder_, mode});
+      CaseResult& result = results.back();
+      try {
+        check(result, prepare());
+      } catch (const onnx::Unsupported& error) {
+        result.outcome = Outcome::unsupported;
+        result.reason = error.what();
+      } catch (const std::bad_alloc&) {
+        result.outcome = Outcome::error;
+        result.reason = "out of memory";
+      } catch (const std::exception& error) {
+        result.outcome = Outcome::error;
+        result.reason = error.what();
+      }
+    }
+    return results;
+  }
+
+ private:
+  void check(CaseResult& result, const std::vector<Recorded>& sets) {
+    if (sets.empty()) {
+      throw FileError("there is no test_data_set_* in the folder");
+    }
+    const auto fail = [&result](std::string reason) {
+      result.outcome = Outcome::fail;
+      result.reason = std::move(reason);
+    };
+    for (std::size_t s = 0; s < sets.size(); ++s) {
+      const Recorded& set = sets[s];
+      const std::vector<Tensor> outputs = workloads::run(set.function, result.mode, set.inputs);
+      if (outputs.size() != set.outputs.size()) {
+        return fail(fmt::format("{}: {} outputs, {} are recorded", set.name, outputs.size(), set.outputs.size()));
+      }
+      for (std::size_t i = 0; i < outputs.size(); ++i) {
+        const Difference found = difference(outputs[i], set.outputs[i], options_.rtol, options_.atol);
+        result.largest_difference = std::max(result.largest_difference, found.largest);
+        if (!found.reason.empty()) {
+          return fail(fmt::format("{}: {}: {}", set.name, set.output_names[i], found.reason));
+        }
+        if (options_.bitwise && s < first_.size() && !bitwise_equal(outputs[i], first_[s][i])) {
+          return fail(fmt::format("{}: {} has not the bits of {}", set.name, set.output_names[i],
+                                  name_of(options_.modes.front())));
+        }
+      }
+      if (s >= first_.size()) {
+        first_.push_back(outputs);
+      }
+    }
+    result.outcome = Outcome::pass;
+  }
+
+  std::string folder_;
+  const CheckOptions& options_;
+  std::vector<std::vector<Tensor>> first_;  ///< the outputs of the first mode that gave some, by data set
+};
+
+std::shared_ptr<const onnx::Model> model_in(const fs::path& folder) {
+  return std::make_shared<const onnx::Model>(onnx::read_model(folder / "model.onnx"));
+}
+
+std::vector<Recorded> forward(const fs::path& folder) {
+  const std::shared_ptr<const onnx::Model> file = model_in(folder);
+  const onnx::ImportedModel checked(file);  // what can't run is told before the data is read
+  std::vector<Recorded> result;
+  for (DataSet& set : read_data_sets(folder)) {
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < set.outputs.size(); ++i) {
+      names.push_back(fmt::format("output {}", i));
+    }
+    const onnx::ImportOptions options = bind_shape_inputs(*file, set.inputs);
+    auto model = std::make_shared<onnx::ImportedModel>(file, options);
+    result.push_back({std::move(set.name), [model](std::span<const Tensor> inputs) { return model->call(inputs); },
+                      std::move(set.inputs), std::move(set.outputs), std::move(names)});
+  }
+  return result;
+}
+
+struct ExpectedGradients {
+  std::vector<Tensor> cotangents;
+  std::vector<onnx::NamedTensor> gradients;
+};
+
+ExpectedGradients read_gradients(const fs::path& folder) {
+  if (!fs::is_directory(folder)) {
+    throw FileError("there is no folder grad beside the model");
+  }
+  ExpectedGradients result{read_numbered(folder, "cotangent"), {}};
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (name.ends_with(".pb") && !name.starts_with("cotangent_")) {
+      files.push_back(entry.path());
+    }
+  }
+  std::sort(files.begin(), files.end());
+  for (const fs::path& file : files) {
+    result.gradients.push_back(onnx::read_tensor(file));
+  }
+  if (result.gradients.empty()) {
+    throw FileError("grad holds no expected gradient");
+  }
+  return result;
+}
+
+/// Where the tensors stand among the arguments of a call that gradients are taken by.
+std::vector<std::size_t> places_of(const std::vector<onnx::NamedTensor>& gradients, const onnx::ImportedModel& model,
+                                   const std::vector<std::string>& arguments) {
+  std::vector<std::string> names;
+  for (const onnx::ValueInfo& input : model.inputs()) {
+    names.push_back(input.name);
+  }
+  names.insert(names.end(), arguments.begin(), arguments.end());
+  std::vector<std::size_t> places;
+  for (const onnx::NamedTensor& gradient : gradients) {
+    const auto found = std::find(names.begin(), names.end(), gradient.name);
+    if (found == names.end()) {
+      throw FileError(
+          fmt::format("grad: {} is no input and no initializer that gradients can be taken by", quote(gradient.name)));
+    }
+    places.push_back(static_cast<std::size_t>(found - names.begin()));
+  }
+  return places;
+}
+
+/// sum(output * cotangent) over all outputs.
+Tensor weighted_sum(const std::vector<Tensor>& outputs, std::span<const Tensor> cotangents) {
+  if (outputs.size() != cotangents.size()) {
+    throw FileError(fmt::format("{} outputs, {} cotangents", outputs.size(), cotangents.size()));
+  }
+  Tensor total;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (is_floating(outputs[i].dtype())) {
+      if (outputs[i].type() != cotangents[i].type()) {
+        throw FileError(fmt::format("output {} is {}, its cotangent {}", i, to_string(outputs[i].type()),
+                                    to_string(cotangents[i].type())));
+      }
+      const Tensor part = sum(outputs[i] * cotangents[i]);
+      total = total.defined() ? total + part : part;
+    }
+  }
+  if (!total.defined()) {
+    throw FileError("the model has no floating-point output");
+  }
+  return total;
+}
+
+/// Arguments and cotangents -> gradients.
+Function gradient_function(std::shared_ptr<onnx::ImportedModel> model, std::size_t arguments,
+                           std::vector<std::size_t> places) {
+  return [=](std::span<const Tensor> all) {
+    const std::vector<Tensor> given(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(arguments));
+    std::vector<Tensor> by;
+    for (const std::size_t place : places) {
+      by.push_back(given[place]);
+    }
+    const auto function = [&](const std::vector<Tensor>& watched) {
+      std::vector<Tensor> now = given;
+      for (std::size_t i = 0; i < places.size(); ++i) {
+        now[places[i]] = watched[i];
+      }
+      return weighted_sum(model->call(now), all.subspan(arguments));
+    };
+    const auto [value, pullback] = vjp(function, by);
+    return pullback(ones_like(value));
+  };
+}
+
+std::vector<Recorded> backward(const fs::path& folder) {
+  const ExpectedGradients expected = read_gradients(folder / "grad");
+  const std::shared_ptr<const onnx::Model> file = model_in(folder);
+  std::vector<DataSet> data = read_data_sets(folder);
+  if (data.empty()) {
+    throw FileError("there is no test_data_set_* in the folder");
+  }
+  Recorded set;
+  set.name = "grad";
+  set.inputs = std::move(data.front().inputs);
+  onnx::ImportOptions options = bind_shape_inputs(*file, set.inputs);
+  for (const onnx::NamedTensor& gradient : expected.gradients) {
+    if (file->graph->initializers.contains(gradient.name)) {
+      options.arguments.push_back(gradient.name);
+    }
+    set.outputs.push_back(gradient.tensor);
+    set.output_names.push_back(fmt::format("gradient by {}", quote(gradient.name)));
+  }
+  const auto model = std::make_shared<onnx::ImportedModel>(file, options);
+  set.inputs.insert(set.inputs.end(), model->arguments().begin(), model->arguments().end());
+  set.function = gradient_function(model, set.inputs.size(), places_of(expected.gradients, *model, options.arguments));
+  set.inputs.insert(set.inputs.end(), expected.cotangents.begin(), expected.cotangents.end());
+  return {std::move(set)};
+}
+
+}  // namespace
+
+const char* name_of(OnnxMode mode) { return mode == OnnxMode::eager ? "eager" : "graph"; }
+
+const char* name_of(Outcome outcome) {
+  constexpr std::array<const char*, 4> kNames{"PASS", "FAIL", "UNSUPPORTED", "ERROR"};
+  return kNames[static_cast<std::size_t>(outcome)];
+}
+
+std::vector<CaseResult> check_case(const fs::path& folder, const CheckOptions& options) {
+  return Case(folder.string(), options).run([&] { return forward(folder); });
+}
+
+std::vector<CaseResult> check_gradients(const fs::path& folder, const CheckOptions& options) {
+  return Case(folder.string(), options).run([&] { return backward(folder); });
+}
+
+Difference difference(const Tensor& got, const Tensor& wanted, double rtol, double atol) {
+  Difference result;
+  if (got.type() != wanted.type()) {
+    result.reason = fmt::format("{}, {} is recorded", to_string(got.type()), to_string(wanted.type()));
+    return result;
+  }
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const std::vector<double> a = got.to_vector<double>();
+  const std::vector<double> b = wanted.to_vector<double>();
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i]))) {
+      continue;
+    }
+    // A number is infinitely far from no number, and from an infinity.
+    const double distance = std::isfinite(a[i]) && std::isfinite(b[i]) ? std::fabs(a[i] - b[i]) : kInfinity;
+    result.largest = std::max(result.largest, distance);
+    if (result.reason.empty() && (distance == kInfinity || distance > atol + rtol * std::fabs(b[i]))) {
+      result.reason = fmt::format("element {} is {:.9g}, {:.9g} is recorded", i, a[i], b[i]);
+    }
+  }
+  return result;
+}
+
+}  // namespace diptych::workloads
