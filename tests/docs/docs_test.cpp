@@ -1,5 +1,6 @@
 // Documents that are made from the code are current, and links lead somewhere.
 
+#include <algorithm>
 #include <cctype>
 #include <filesystem>
 #include <fstream>
@@ -11,6 +12,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "reports/onnx_ops_page.h"
 #include "reports/ops_page.h"
 
 namespace diptych {
@@ -27,6 +29,20 @@ std::string text_of(const fs::path& path) {
 TEST(Documents, TheOpsPageIsCurrent) {
   EXPECT_EQ(text_of(fs::path(DIPTYCH_SOURCE) / "docs/ops.md"), reports::ops_page())
       << "renew it: build/release/diptych list --ops --markdown > docs/ops.md";
+}
+
+TEST(Documents, TheOnnxOperatorsPageIsCurrent) {
+  EXPECT_EQ(text_of(fs::path(DIPTYCH_SOURCE) / "docs/onnx-ops.md"), reports::onnx_ops_page())
+      << "renew it: build/release/diptych onnx ops --markdown > docs/onnx-ops.md";
+}
+
+TEST(Documents, TheExampleOfAnOwnWorkloadIsTheOneThatIsBuilt) {
+  const fs::path example = fs::path(DIPTYCH_SOURCE) / "tests/install/example";
+  const std::string page = text_of(fs::path(DIPTYCH_SOURCE) / "docs/own-workloads.md");
+  const std::string program = text_of(example / "main.cpp");
+  EXPECT_LE(std::count(program.begin(), program.end(), '\n'), 30);
+  EXPECT_NE(page.find(program.substr(program.find("#include"))), std::string::npos);
+  EXPECT_NE(page.find(text_of(example / "CMakeLists.txt")), std::string::npos);
 }
 
 /// Any space or line break as one space.

@@ -310,6 +310,15 @@ double python_mod(double a, double b) {
   return r == 0 ? std::copysign(0.0, b) : r;
 }
 
+TEST(Quotient, IsTowardsZero) {
+  EXPECT_THAT(quotient(integers({7, -7, 7, -7, 0, kLeast, kLeast, kMost}), integers({3, 3, -3, -3, 3, -1, 1, -1}))
+                  .to_vector<std::int64_t>(),
+              ElementsAre(2, -2, -2, 2, 0, kLeast, kLeast, -kMost));
+  EXPECT_EQ(quotient(full({1}, 200, DType::uint8), full({1}, 7, DType::uint8)).item(), 200 / 7);
+  EXPECT_THROW(quotient(integers({1}), integers({0})), Error);
+  EXPECT_THROW(quotient(full({1}, 1.0), full({1}, 1.0)), DTypeError);
+}
+
 TEST(Remainder, HasTheSignOfTheDivisor) {
   const Tensor a = vector_of<float>({7, -7, 7, -7, 6, -6, 0.5F});
   const Tensor b = vector_of<float>({3, 3, -3, -3, 3, 3, -2});

@@ -12,19 +12,6 @@ TEST(TextTable, AlignsByCharactersNotBytes) {
   EXPECT_EQ(table.render(), "née     1\nabc  1000\n");
 }
 
-TEST(TextTable, MakesNamesHarmless) {
-  EXPECT_EQ(printable("a\x1b[31mb\n"), "a?[31mb?");
-  EXPECT_EQ(printable("\xff"
-                      "é"),
-            "\xEF\xBF\xBD"
-            "é");
-  EXPECT_EQ(printable("\xc2\x9b"), "?") << "a C1 control sequence introducer";
-  EXPECT_EQ(printable("\xe2\x82"), "\xEF\xBF\xBD\xEF\xBF\xBD") << "cut in the middle of a character";
-  EXPECT_EQ(printable("abcdef", 4), "abc…");
-  EXPECT_EQ(printable("abcd", 4), "abcd");
-  EXPECT_EQ(printable(""), "");
-}
-
 TEST(TextTable, FormatsDurations) {
   EXPECT_EQ(format_duration(0), "0 ns");
   EXPECT_EQ(format_duration(7.25), "7.2 ns");

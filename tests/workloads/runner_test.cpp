@@ -162,7 +162,7 @@ TEST(Runner, LayoutsComeFromTheSeedAndTheSide) {
 /// A worker that measures what it is told to, with its process seed.
 constexpr const char* kObedient = R"(
 while [ $# -gt 0 ]; do case "$1" in
-  --workloads) workloads=$2;; --process-seed) seed=$2;; --first-call-check) checked=$2;;
+  --workloads) workloads="$workloads $2";; --process-seed) seed=$2;; --first-call-check) checked="$checked,$2";;
 esac; shift; done
 for w in $(echo "$workloads" | tr , ' '); do
   full=1; case ",$checked," in *",$w,"*) full=0;; esac
@@ -268,7 +268,7 @@ TEST(Runner, AMissingProgramIsAnError) {
     run_processes(plan, {"/no/such/program"}, {});
     FAIL() << "no exception";
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(), AllOf(HasSubstr("can't start a measuring process"), HasSubstr("/no/such/program")));
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("can't start a process"), HasSubstr("/no/such/program")));
   }
 }
 

@@ -1,0 +1,265 @@
+// `diptych onnx ...`, and the verbs that take a model's file for a workload.
+
+#include <algorithm>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "framework/io/npy.h"
+#include "framework/io/onnx/export.h"
+#include "framework/ops/creation.h"
+#include "reports/schema.h"
+#include "tests/e2e/program.h"
+#include "tests/onnx/builder.h"
+
+namespace diptych::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::SizeIs;
+using Json = nlohmann::json;
+
+class Onnx : public ::testing::Test {
+ protected:
+  Onnx() {
+    const Builder builder = Builder()
+                                .input("x", DType::float32, {"batch", 3})
+                                .constant("w", full({3, 2}, 0.5))
+                                .node("MatMul", {"x", "w"}, {"m"})
+                                .node("Tanh", {"m"}, {"y"})
+                                .output("y");
+    onnx::write_model(*builder.model(), folder_.path() / "small.onnx");
+    onnx::write_model(*Builder().input("x", DType::float32, {2, 2}).node("Det", {"x"}, {"y"}).output("y").model(),
+                      folder_.path() / "foreign.onnx");
+  }
+  Outcome run(const std::vector<std::string>& arguments) { return diptych(arguments, folder_.path()); }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(Onnx, RunPrintsAndKeepsTheOutputs) {
+  const Outcome eager = run({"onnx", "run", "small.onnx", "--dim", "batch=4", "--out", "results"});
+  ASSERT_EQ(eager.exit_code, 0) << eager.error;
+  EXPECT_THAT(eager.output,
+              AllOf(HasSubstr("small.onnx:batch=4"), HasSubstr("random (seed 1)"), HasSubstr("y\tf32[4,2]")));
+  const Tensor first = io::load_npy(folder_.path() / "results" / "output_0.npy");
+  EXPECT_EQ(first.shape(), (Shape{4, 2}));
+  const Outcome graph = run({"onnx", "run", "small.onnx", "--dim", "batch=4", "--mode", "graph", "--out", "results"});
+  ASSERT_EQ(graph.exit_code, 0) << graph.error;
+  EXPECT_TRUE(bitwise_equal(io::load_npy(folder_.path() / "results" / "output_0.npy"), first));
+
+  io::save_npy(folder_.path() / "x.npy", full({1, 3}, 1));
+  const Outcome given = run({"onnx", "run", "small.onnx", "--inputs", "x.npy"});
+  ASSERT_EQ(given.exit_code, 0) << given.error;
+  EXPECT_THAT(given.output, HasSubstr("0.905148"));  // tanh(1.5)
+}
+
+TEST_F(Onnx, WhatIsMissingOrWrongIsNamed) {
+  const auto error = [&](std::vector<std::string> arguments) {
+    const Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.exit_code, 1);
+    return outcome.error;
+  };
+  EXPECT_THAT(error({"onnx", "run", "small.onnx"}), AllOf(HasSubstr("\"batch\""), HasSubstr("--dim batch=8")));
+  EXPECT_THAT(error({"run", "small.onnx"}), HasSubstr("small.onnx:batch=8"));
+  EXPECT_THAT(error({"run", "small.onnx", "--dim", "batch=8"}), HasSubstr("model.onnx:batch=8"));
+  EXPECT_THAT(error({"onnx", "run", "small.onnx", "--dim", "bach=4"}),
+              AllOf(HasSubstr("\"bach\""), HasSubstr("batch")));
+  EXPECT_THAT(error({"onnx", "run", "small.onnx", "--dim", "batch"}), HasSubstr("NAME=LENGTH"));
+  EXPECT_THAT(error({"onnx", "run", "missing.onnx"}), HasSubstr("missing.onnx"));
+  EXPECT_THAT(error({"onnx", "run", "foreign.onnx"}), AllOf(HasSubstr("Det, opset 17"), HasSubstr("no such operator")));
+  EXPECT_THAT(error({"run", "foreign.onnx"}), HasSubstr("no such operator"));
+  EXPECT_THAT(error({"onnx", "rnu"}), HasSubstr("did you mean 'run'"));
+  EXPECT_THAT(error({"onnx", "run", "small.onnx", "--rondom"}), HasSubstr("--random"));
+  EXPECT_THAT(error({"onnx"}), AllOf(HasSubstr("verb"), HasSubstr("diptych onnx --help")));
+  std::ofstream(folder_.path() / "text.onnx") << "no model";
+  EXPECT_THAT(error({"onnx", "run", "text.onnx"}), HasSubstr("no ONNX model"));
+}
+
+TEST_F(Onnx, AModelIsAWorkload) {
+  const Outcome outcome = run({"run", "small.onnx:batch=8", "micro/dispatch", "--arms", "eager,graph"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
+  const Json measured = read_json(run_folder(folder_.path()) / "run.json");
+  EXPECT_THAT(reports::validate(measured), IsEmpty());
+  ASSERT_THAT(measured["cells"], SizeIs(2));
+  EXPECT_EQ(measured["cells"][1]["workload"], "small.onnx:batch=8");
+  EXPECT_EQ(measured["cells"][1]["validity"]["agree"], true);
+  EXPECT_THAT(measured["cells"][1]["reproduce"].get<std::string>(), HasSubstr("small.onnx:batch=8"));
+  const Outcome profiled = run({"profile", "small.onnx:batch=8", "--arm", "eager", "--out", "p"});
+  EXPECT_EQ(profiled.exit_code, 0) << profiled.error;
+  EXPECT_THAT(profiled.output, AllOf(HasSubstr("matmul"), HasSubstr("tanh")));
+  const Outcome drawn = run({"graph", "small.onnx:batch=8", "--out", "g"});
+  EXPECT_EQ(drawn.exit_code, 0) << drawn.error;
+  const Outcome laddered = run({"ladder", "small.onnx:batch=8", "--out", "l"});
+  EXPECT_EQ(laddered.exit_code, 0) << laddered.error;
+  EXPECT_THAT(laddered.output, HasSubstr("eager -> replay"));
+}
+
+TEST_F(Onnx, ExportedModelsCheckAndOneBadCaseEndsNothing) {
+  const Outcome exported = run({"onnx", "export", "mlp/digits", "--out", "digits"});
+  ASSERT_EQ(exported.exit_code, 0) << exported.error;
+  fs::create_directories(folder_.path() / "broken" / "test_data_set_0");
+  std::ofstream(folder_.path() / "broken" / "model.onnx") << "no model";
+  fs::create_directories(folder_.path() / "foreign" / "test_data_set_0");
+  fs::copy(folder_.path() / "foreign.onnx", folder_.path() / "foreign" / "model.onnx");
+  write_text(folder_.path() / "list", "broken\n# a comment\n\nforeign\ndigits\n");
+  const Outcome checked = run({"onnx", "check", "@list", "--json", "results.json"});
+  EXPECT_EQ(checked.exit_code, 2);
+  EXPECT_THAT(checked.output, AllOf(HasSubstr("ERROR broken eager"), HasSubstr("UNSUPPORTED foreign graph"),
+                                    HasSubstr("PASS digits eager"), HasSubstr("PASS digits graph"),
+                                    HasSubstr("2 passed, 0 failed, 2 unsupported, 2 error")));
+  EXPECT_THAT(read_json(folder_.path() / "results.json")["cases"], SizeIs(6));
+  for (const char* threads : {"2", "9"}) {
+    EXPECT_EQ(run({"onnx", "check", "@list", "--threads", threads}).output, checked.output);
+  }
+  EXPECT_EQ(run({"onnx", "check", "digits", "foreign", "--mode", "eager"}).exit_code, 0);
+
+  // Another model's results.
+  io::save_npy(folder_.path() / "unused.npy", full({1}, 1));
+  onnx::write_tensor({"output_0", full({64, 10}, 3)}, folder_.path() / "digits" / "test_data_set_0" / "output_0.pb");
+  const Outcome failed = run({"onnx", "check", "digits"});
+  EXPECT_EQ(failed.exit_code, 2);
+  EXPECT_THAT(failed.output, AllOf(HasSubstr("FAIL digits eager"), HasSubstr("3 is recorded")));
+}
+
+TEST_F(Onnx, OperatorsAreListed) {
+  const Outcome listed = run({"onnx", "ops"});
+  EXPECT_EQ(listed.exit_code, 0);
+  EXPECT_THAT(listed.output, AllOf(HasSubstr("MatMul"), HasSubstr("Attention"), Not(HasSubstr("|"))));
+}
+
+/// An arm that answers as one does, for small.onnx with a batch of 1 and x = 1, 1, 1.
+constexpr const char* kArm = R"sh(
+while read -r line; do
+  [[ $line =~ \"folder\":\"([^\"]*)\" ]] && folder=${BASH_REMATCH[1]}
+  [[ $line =~ \"count\":([0-9]+) ]] && count=${BASH_REMATCH[1]}
+  case "$line" in
+    *describe*) echo '{"protocol":1,"framework":"bash 1","threads":1,"overhead_nanoseconds":5}';;
+    *load*) echo '{"load_seconds":0}';;
+    *check*) printf '\312\267\147\077\312\267\147\077' > "$folder/o.bin"
+      echo '{"outputs":[{"dtype":"f32","shape":[1,2],"file":"o.bin"}]}';;
+    *warm_up*|*run*) start=${EPOCHREALTIME/[.,]/}
+      for ((i = 0; i < count; i++)); do :; done
+      echo "{\"nanoseconds\":$(((${EPOCHREALTIME/[.,]/} - start) * 1000 + 1))}";;
+    *memory*) echo '{"peak_bytes":4096}';;
+    *exit*) exit 0;;
+  esac
+done)sh";
+
+TEST_F(Onnx, ArmsOfOnesOwnTakePartAndFailAlone) {
+  io::save_npy(folder_.path() / "x.npy", full({1, 3}, 1));
+  write_text(folder_.path() / "arm.sh", kArm);
+  const Outcome outcome = run({"run", "small.onnx:inputs=x.npy", "--arms", "eager,graph,mine,absent", "--arm",
+                               "mine=bash arm.sh", "--arm", "absent=/no/such/program"});
+  ASSERT_EQ(outcome.exit_code, 1) << outcome.error;  // a cell is INVALID
+  const Json measured = read_json(run_folder(folder_.path()) / "run.json");
+  EXPECT_THAT(reports::validate(measured), IsEmpty());
+  const Json& cell = measured["cells"][0];
+  ASSERT_THAT(cell["arms"], SizeIs(4));
+  EXPECT_EQ(cell["arms"][2]["external"]["framework"], "bash 1");
+  EXPECT_FALSE(cell["arms"][2].contains("failed")) << cell["arms"][2];
+  EXPECT_TRUE(cell["arms"][2]["seconds"].is_object());
+  EXPECT_THAT(cell["arms"][3]["failed"].get<std::string>(), HasSubstr("ended"));
+  EXPECT_EQ(cell["comparisons"][2]["verdict"]["verdict"], "INVALID");
+  EXPECT_THAT(outcome.output, HasSubstr("absent"));
+  EXPECT_THAT(cell["reproduce"].get<std::string>(), HasSubstr("--arm 'mine=bash arm.sh'"));
+
+  // A command that stands in a file isn't run because the file is read.
+  const std::string folder = run_folder(folder_.path()).string();
+  const std::string name = cell["workload"];
+  const Outcome shown = run({"reproduce", folder, name, "--arm", "mine"});
+  EXPECT_EQ(shown.exit_code, 0) << shown.error;
+  EXPECT_THAT(shown.output, AllOf(HasSubstr("--arm 'mine=bash arm.sh' --arms eager,mine"), Not(HasSubstr("absent="))));
+  const Outcome refused = run({"reproduce", folder, name, "--arm", "mine", "--run"});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.error, HasSubstr("commands that stand in the file"));
+  const Outcome left_out = run({"run", name, "--arms", "eager", "--arm", "mine=bash arm.sh"});
+  EXPECT_EQ(left_out.exit_code, 1);
+  EXPECT_THAT(left_out.error, HasSubstr("--arms leaves it out"));
+}
+
+TEST_F(Onnx, LongNamesFitIntoFiles) {
+  const std::string deep = std::string(120, 'a') + "/" + std::string(120, 'b');
+  fs::create_directories(folder_.path() / deep);
+  fs::copy(folder_.path() / "small.onnx", folder_.path() / deep / "small.onnx");
+  const Outcome outcome =
+      run({"run", deep + "/small.onnx:batch=1", deep + "/small.onnx:batch=2", "--arms", "eager,graph"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
+  const auto pictures = fs::directory_iterator(run_folder(folder_.path()) / "graphs");
+  EXPECT_EQ(std::distance(fs::begin(pictures), fs::end(pictures)), 2);
+}
+
+/// It isn't installed, and says so; whatever else goes wrong with a shipped arm is a failure of the test.
+bool is_absent(const Json& arm) {
+  const std::string why = arm.value("failed", "");
+  const auto says = [&](const char* text) { return why.find(text) != std::string::npos; };
+  return says("install") && (says("No module named") || says("is not installed") || says("can't start a process"));
+}
+
+/// A shipped arm in a run of small.onnx; skips where its framework isn't there, and then asks for a line how to get it.
+void expect_it_takes_part(const Outcome& outcome, const fs::path& folder, const std::string& framework) {
+  const Json measured = read_json(run_folder(folder) / "run.json");
+  EXPECT_THAT(reports::validate(measured), IsEmpty());
+  const Json& arm = measured["cells"][0]["arms"][2];
+  if (is_absent(arm)) {
+    EXPECT_THAT(outcome.error, HasSubstr("install"));
+    GTEST_SKIP() << arm["failed"];
+  }
+  ASSERT_FALSE(arm.contains("failed")) << arm["failed"];
+  EXPECT_THAT(arm["external"]["framework"].get<std::string>(), HasSubstr(framework));
+  EXPECT_TRUE(arm["seconds"].is_object());
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
+}
+
+TEST_F(Onnx, TheTemplateIsAnArmInUnder100Lines) {
+  const fs::path source = fs::path(DIPTYCH_SOURCE) / "scripts/arms/template_arm.py";
+  const std::string text = read_text(source);
+  EXPECT_LT(std::count(text.begin(), text.end(), '\n'), 100);
+  const Outcome outcome = run(
+      {"run", "small.onnx:batch=8", "--arms", "eager,graph,mine", "--arm", "mine=/usr/bin/python3 " + source.string()});
+  expect_it_takes_part(outcome, folder_.path(), "numpy");
+}
+
+TEST_F(Onnx, PyTorchIsAnArm) {
+  const Outcome outcome = run({"run", "small.onnx:batch=8", "--arms", "eager,graph,torch-eager"});
+  expect_it_takes_part(outcome, folder_.path(), "PyTorch");
+}
+
+TEST_F(Onnx, OnnxRuntimeIsAnArm) {
+  const Outcome outcome = run({"run", "small.onnx:batch=8", "--arms", "eager,graph,ort"});
+  expect_it_takes_part(outcome, folder_.path(), "ONNX Runtime");
+}
+
+TEST_F(Onnx, OnnxRuntimeAgreesWithWhatIsExported) {
+  std::vector<std::string> arguments = {"run", "--arms", "eager,ort"};
+  for (const char* name : {"mlp/digits", "attention/block", "vit/digits", "conv/digits", "gpt/mini"}) {
+    std::string folder = name;
+    std::replace(folder.begin(), folder.end(), '/', '-');
+    const Outcome exported = run({"onnx", "export", name, "--out", folder});
+    ASSERT_EQ(exported.exit_code, 0) << exported.error;
+    arguments.push_back(folder + "/model.onnx:inputs=" + folder + "/test_data_set_0/input_0.pb");
+  }
+  run(arguments);
+  const Json measured = read_json(run_folder(folder_.path()) / "run.json");
+  ASSERT_THAT(measured["cells"], SizeIs(5));
+  for (const Json& cell : measured["cells"]) {
+    const Json& arm = cell["arms"][1];
+    if (is_absent(arm)) {
+      GTEST_SKIP() << arm["failed"];
+    }
+    EXPECT_FALSE(arm.contains("failed")) << cell["workload"] << arm["failed"];
+  }
+}
+
+TEST_F(Onnx, LibtorchIsAnArm) {
+  const Outcome outcome = run({"run", "small.onnx:batch=8", "--arms", "eager,graph,libtorch"});
+  expect_it_takes_part(outcome, folder_.path(), "libtorch");
+}
+
+}  // namespace
+}  // namespace diptych::testing

@@ -1,0 +1,209 @@
+// Damaged model files: reading, importing and calling one either works or throws Error; nothing else happens. Seconds
+// by default; DIPTYCH_FUZZ_SECONDS gives it longer.
+
+#include <chrono>
+#include <cstdlib>
+#include <new>
+#include <random>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+#include "framework/diptych.h"
+#include "framework/io/onnx/export.h"
+#include "framework/io/onnx/import.h"
+#include "tests/io/folder.h"
+#include "tests/onnx/builder.h"
+
+namespace diptych::onnx {
+namespace {
+
+using diptych::testing::Builder;
+using diptych::testing::bytes_of;
+using diptych::testing::Folder;
+
+/// Models that touch shapes, indices, windows, control flow and every kind of attribute.
+std::vector<std::string> seeds() {
+  Builder body;
+  body.input("i", DType::int64, {}).input("go", DType::boolean, {}).input("v", DType::float32, {2});
+  body.node("Identity", {"go"}, {"still"}).node("Add", {"v", "x"}, {"next"}).output("still").output("next");
+  Builder loop;
+  loop.input("x", DType::float32, {2})
+      .constant("trips", Tensor::scalar(std::int64_t{3}))
+      .constant("yes", Tensor::from({true}, {}))
+      .node("Loop", {"trips", "yes", "x"}, {"y"}, {{"body", AttributeValue(body.body())}})
+      .output("y");
+  Builder network;
+  network.input("x", DType::float32, {1, 2, 6, 6})
+      .constant("w", full({3, 2, 3, 3}, 0.5))
+      .integers("shape", {1, -1})
+      .integers("starts", {0})
+      .integers("ends", {40})
+      .integers("axes", {1})
+      .node("Conv", {"x", "w"}, {"c"}, {{"pads", AttributeValue(std::vector<std::int64_t>{1, 1, 1, 1})}})
+      .node("MaxPool", {"c"}, {"p"}, {{"kernel_shape", AttributeValue(std::vector<std::int64_t>{2, 2})}})
+      .node("Reshape", {"p", "shape"}, {"f"})
+      .node("Slice", {"f", "starts", "ends", "axes"}, {"s"})
+      .node("LeakyRelu", {"s"}, {"l"}, {{"alpha", AttributeValue(0.1)}})
+      .node("Softmax", {"l"}, {"y"}, {{"axis", AttributeValue(std::int64_t{-1})}})
+      .output("y");
+  Builder table;
+  table.input("x", DType::int64, {3})
+      .constant("t", full({5, 4}, 1))
+      .integers("rep", {2, 2})
+      .integers("pads", {0, 1, 0, 1})
+      .node("Gather", {"t", "x"}, {"g"})
+      .node("Tile", {"g", "rep"}, {"r"})
+      .node("Pad", {"r", "pads"}, {"q"}, {{"mode", AttributeValue(std::string("edge"))}})
+      .node("Einsum", {"q", "q"}, {"e"}, {{"equation", AttributeValue(std::string("ij,ij->i"))}})
+      .node("ReduceSum", {"e"}, {"y"})
+      .output("y");
+  const auto list = [](std::vector<std::int64_t> values) { return AttributeValue(std::move(values)); };
+  Builder image(19);
+  image.input("x", DType::float32, {1, 2, 3, 3})
+      .constant("w", full({2, 2, 2, 2}, 0.5))
+      .constant("scales", Tensor::from({1.0F, 1.0F, 1.5F, 2.0F}, {4}))
+      .node("ConvTranspose", {"x", "w"}, {"c"}, {{"strides", list({2, 1})}, {"output_padding", list({1, 0})}})
+      .node("Resize", {"c", "", "scales"}, {"r"}, {{"mode", AttributeValue(std::string("cubic"))}})
+      .node("AveragePool", {"r"}, {"p"},
+            {{"kernel_shape", list({2, 2})}, {"ceil_mode", AttributeValue(std::int64_t{1})}})
+      .node("Split", {"p"}, {"a", "b"},
+            {{"axis", AttributeValue(std::int64_t{1})}, {"num_outputs", AttributeValue(std::int64_t{2})}})
+      .node("Concat", {"b", "a"}, {"y"}, {{"axis", AttributeValue(std::int64_t{1})}})
+      .output("y");
+  Builder row;
+  row.input("s", DType::float32, {2}).input("v", DType::float32, {2});
+  row.node("Add", {"s", "v"}, {"t"}).node("Identity", {"t"}, {"u"}).output("t").output("u");
+  Builder rows;
+  rows.input("x", DType::float32, {3, 2})
+      .constant("zero", full({2}, 0))
+      .node("Scan", {"zero", "x"}, {"last", "all"},
+            {{"body", AttributeValue(row.body())}, {"num_scan_inputs", AttributeValue(std::int64_t{1})}})
+      .node("TopK", {"all", "k"}, {"values", "places"})
+      .integers("k", {1})
+      .output("values")
+      .output("last");
+  Builder yes;
+  yes.node("Exp", {"x"}, {"e"}).output("e");
+  Builder no;
+  no.node("Neg", {"x"}, {"n"}).output("n");
+  Builder choice;
+  choice.input("x", DType::float32, {2, 2})
+      .input("c", DType::boolean, {})
+      .integers("i", {0, 1})
+      .node("If", {"c"}, {"b"},
+            {{"then_branch", AttributeValue(yes.body())}, {"else_branch", AttributeValue(no.body())}})
+      .node("GatherND", {"b", "i2"}, {"g"})
+      .constant("i2", Tensor::from({std::int64_t{0}, std::int64_t{1}}, {1, 2}))
+      .node("ScatterND", {"b", "i2", "g"}, {"y"})
+      .output("y");
+  Builder heads(23);
+  heads.input("q", DType::float32, {1, 2, 3, 4})
+      .constant("mask", full({3, 3}, 0))
+      .node("Attention", {"q", "q", "q", "mask"}, {"y"}, {{"is_causal", AttributeValue(std::int64_t{1})}})
+      .output("y");
+  const Folder folder;
+  std::vector<std::string> files;
+  for (const Builder* builder : {&loop, &network, &table, &image, &rows, &choice, &heads}) {
+    write_model(*builder->model(), folder.path() / "m.onnx");
+    files.push_back(bytes_of(folder.path() / "m.onnx"));
+  }
+  return files;
+}
+
+class Mutator {
+ public:
+  explicit Mutator(std::uint64_t seed) : random_(seed) {}
+
+  std::string damaged(const std::string& seed) {
+    std::string bytes = seed;
+    for (std::uint64_t left = 1 + below(6); left > 0; --left) {
+      const std::size_t place = below(bytes.size());
+      switch (below(6)) {
+        case 0:
+          bytes[place] = static_cast<char>(random_());
+          break;
+        case 1:
+          bytes[place] = static_cast<char>(bytes[place] ^ (1 << below(8)));
+          break;
+        case 2:
+          bytes.erase(place, 1 + below(8));
+          break;
+        case 3:
+          bytes.insert(place, bytes.substr(below(bytes.size()), below(16)));
+          break;
+        case 4:
+          bytes.replace(place, 1, std::string("\xff\xff\xff\xff\xff\xff\xff\xff\x7f", 1 + below(9)));
+          break;
+        default:
+          bytes[place] = static_cast<char>(bytes[place] + (below(2) == 0 ? 1 : -1));
+      }
+      if (bytes.empty()) {
+        bytes = "x";
+      }
+    }
+    return bytes;
+  }
+
+ private:
+  std::uint64_t below(std::uint64_t bound) { return bound == 0 ? 0 : random_() % bound; }
+  std::mt19937_64 random_;
+};
+
+/// Inputs that fit what the model says, if they are small.
+std::optional<std::vector<Tensor>> inputs_of(const ImportedModel& model) {
+  std::vector<Tensor> inputs;
+  for (const ValueInfo& info : model.inputs()) {
+    Shape shape;
+    std::int64_t count = 1;
+    for (const auto& length : info.shape) {
+      const auto* number = std::get_if<std::int64_t>(&length);
+      const std::int64_t wanted = number != nullptr ? *number : 2;
+      if (wanted < 0 || wanted > 64 || shape.rank() == kMaxRank) {
+        return std::nullopt;
+      }
+      shape.push_back(wanted);
+      count *= wanted;
+    }
+    if (!info.dtype || count > 100'000) {
+      return std::nullopt;
+    }
+    inputs.push_back(full(shape, 1, *info.dtype));
+  }
+  return inputs;
+}
+
+TEST(OnnxFuzz, DamagedModelsAreErrorsOrRun) {
+  const char* const given = std::getenv("DIPTYCH_FUZZ_SECONDS");
+  const double seconds = given != nullptr ? std::atof(given) : 5;
+  const std::vector<std::string> files = seeds();
+  Mutator mutator(20261121);
+  std::int64_t read = 0;
+  std::int64_t ran = 0;
+  std::int64_t tried = 0;
+  const auto begin = std::chrono::steady_clock::now();
+  while (std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() < seconds) {
+    const std::string bytes = mutator.damaged(files[static_cast<std::size_t>(tried) % files.size()]);
+    ++tried;
+    alarm(60);  // what hangs is found too
+    try {
+      auto model = std::make_shared<const Model>(parse_model(bytes, "fuzzed", "/nonexistent"));
+      ++read;
+      ImportedModel imported(model);
+      if (const auto inputs = inputs_of(imported)) {
+        imported.call(*inputs);
+        ++ran;
+      }
+    } catch (const Error&) {
+    } catch (const std::bad_alloc&) {
+    }
+  }
+  alarm(0);
+  std::printf("%ld tried, %ld read, %ld ran\n", static_cast<long>(tried), static_cast<long>(read),
+              static_cast<long>(ran));
+  EXPECT_GT(read, tried / 20) << "the damage is too rough to get far";
+  EXPECT_GT(ran, 0);
+}
+
+}  // namespace
+}  // namespace diptych::onnx

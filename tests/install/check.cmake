@@ -1,0 +1,33 @@
+# Installs, builds the example on it, and runs some of its verbs.
+function(run)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE code OUTPUT_VARIABLE output ERROR_VARIABLE error)
+  if(NOT code EQUAL 0)
+    string(JOIN " " command ${ARGN})
+    message(FATAL_ERROR "${command} ended with ${code}:\n${output}\n${error}")
+  endif()
+  set(output "${output}" PARENT_SCOPE)
+endfunction()
+
+function(expect text)
+  string(FIND "${output}" "${text}" place)
+  if(place EQUAL -1)
+    message(FATAL_ERROR "no '${text}' in:\n${output}")
+  endif()
+endfunction()
+
+# Away from the sources: nothing may be found by being near them.
+execute_process(COMMAND mktemp -d OUTPUT_VARIABLE WORK OUTPUT_STRIP_TRAILING_WHITESPACE)
+run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix)
+run(${CMAKE_COMMAND} -S ${EXAMPLE} -B ${WORK}/build -G ${GENERATOR} -DCMAKE_BUILD_TYPE=Release
+    -DCMAKE_CXX_COMPILER=${COMPILER} -DCMAKE_PREFIX_PATH=${WORK}/prefix)
+run(${CMAKE_COMMAND} --build ${WORK}/build)
+set(own ${WORK}/build/own)
+run(${own} list)
+expect("own/bell")
+run(${own} run own/bell --arms eager,graph --out ${WORK}/out)
+expect("own/bell")
+run(${own} graph own/bell --out ${WORK}/graph)
+run(${own} run mlp/digits --metric exact --out ${WORK}/out)
+run(${WORK}/prefix/bin/diptych list)
+expect("mlp/digits")
+file(REMOVE_RECURSE ${WORK})

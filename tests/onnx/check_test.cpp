@@ -1,0 +1,140 @@
+// Recorded results and gradients: right ones pass, wrong ones fail with the place, broken folders are errors.
+
+#include "workloads/onnx/check.h"
+
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "framework/core/temporary_folder.h"
+#include "framework/diptych.h"
+#include "framework/io/onnx/export.h"
+#include "tests/onnx/builder.h"
+
+namespace diptych::workloads {
+namespace {
+
+namespace fs = std::filesystem;
+using diptych::testing::Builder;
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::Field;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+/// y = tanh(x w) + b in f64, with the gradients of sum(y c) by finite differences.
+class Gradients : public ::testing::Test {
+ protected:
+  Gradients() {
+    Rng rng(5);
+    x_ = rng.normal({3, 4}, 0, 1, DType::float64);
+    w_ = rng.normal({4, 2}, 0, 1, DType::float64);
+    b_ = rng.normal({2}, 0, 1, DType::float64);
+    c_ = rng.normal({3, 2}, 0, 1, DType::float64);
+    const Builder builder = Builder()
+                                .input("x", DType::float64, {3, 4})
+                                .constant("w", w_)
+                                .constant("b", b_)
+                                .node("MatMul", {"x", "w"}, {"m"})
+                                .node("Tanh", {"m"}, {"t"})
+                                .node("Add", {"t", "b"}, {"y"})
+                                .output("y");
+    fs::create_directories(folder() / "test_data_set_0");
+    fs::create_directories(folder() / "grad");
+    onnx::write_model(*builder.model(), folder() / "model.onnx");
+    onnx::write_tensor({"x", x_}, folder() / "test_data_set_0" / "input_0.pb");
+    onnx::write_tensor({"y", value(x_, w_, b_)}, folder() / "test_data_set_0" / "output_0.pb");
+    onnx::write_tensor({"y", c_}, folder() / "grad" / "cotangent_0.pb");
+  }
+
+  static Tensor value(const Tensor& x, const Tensor& w, const Tensor& b) { return tanh(matmul(x, w)) + b; }
+
+  /// d/dt of sum(y c) by each element of t, which is x, w or b.
+  Tensor difference_quotients(int which) const {
+    const std::array<Tensor, 3> all{x_, w_, b_};
+    const Tensor& t = all[static_cast<std::size_t>(which)];
+    std::vector<double> result;
+    constexpr double kStep = 1e-6;
+    for (std::int64_t i = 0; i < t.numel(); ++i) {
+      double ends[2];
+      for (const int side : {0, 1}) {
+        std::vector<double> moved = t.to_vector<double>();
+        moved[static_cast<std::size_t>(i)] += side == 0 ? -kStep : kStep;
+        std::array<Tensor, 3> now = all;
+        now[static_cast<std::size_t>(which)] = Tensor::from(moved, t.shape());
+        ends[side] = sum(value(now[0], now[1], now[2]) * c_).item();
+      }
+      result.push_back((ends[1] - ends[0]) / (2 * kStep));
+    }
+    return Tensor::from(result, t.shape());
+  }
+
+  void expect(const std::string& name, const Tensor& gradient) const {
+    onnx::write_tensor({name, gradient}, folder() / "grad" / (name + ".pb"));
+  }
+  std::vector<CaseResult> check() const { return check_gradients(folder(), {.rtol = 1e-6, .atol = 1e-7}); }
+  fs::path folder() const { return folder_.path(); }
+
+  TemporaryFolder folder_{"diptych-onnx-check"};
+  Tensor x_, w_, b_, c_;
+};
+
+TEST_F(Gradients, RightOnesPassInBothModes) {
+  expect("x", difference_quotients(0));
+  expect("w", difference_quotients(1));
+  expect("b", difference_quotients(2));
+  const std::vector<CaseResult> results = check();
+  ASSERT_THAT(results, SizeIs(2));
+  for (const CaseResult& result : results) {
+    EXPECT_EQ(result.outcome, Outcome::pass) << result.reason;
+    EXPECT_GT(result.largest_difference, 0);
+  }
+  EXPECT_THAT(check_case(folder(), {}), Each(Field(&CaseResult::outcome, Outcome::pass)));
+}
+
+TEST_F(Gradients, WrongOnesFailByName) {
+  expect("x", difference_quotients(0));
+  expect("w", difference_quotients(1) * 1.01);
+  for (const CaseResult& result : check()) {
+    EXPECT_EQ(result.outcome, Outcome::fail);
+    EXPECT_THAT(result.reason, AllOf(HasSubstr("gradient by \"w\""), HasSubstr("element 0")));
+  }
+}
+
+TEST_F(Gradients, FoldersThatMakeNoSenseAreErrors) {
+  const auto reason = [&] {
+    const std::vector<CaseResult> results = check();
+    EXPECT_THAT(results, Each(Field(&CaseResult::outcome, Outcome::error)));
+    return results.front().reason;
+  };
+  EXPECT_THAT(reason(), HasSubstr("no expected gradient"));
+  expect("nobody", x_);
+  EXPECT_THAT(reason(), HasSubstr("\"nobody\""));
+  fs::remove(folder() / "grad" / "nobody.pb");
+  expect("x", difference_quotients(0));
+  fs::remove(folder() / "grad" / "cotangent_0.pb");
+  EXPECT_THAT(reason(), HasSubstr("1 outputs, 0 cotangents"));
+  fs::remove_all(folder() / "grad");
+  EXPECT_THAT(reason(), HasSubstr("no folder grad"));
+  fs::remove_all(folder() / "test_data_set_0");
+  EXPECT_THAT(check_case(folder(), {}).front().reason, HasSubstr("test_data_set"));
+  fs::remove(folder() / "model.onnx");
+  EXPECT_THAT(check_case(folder(), {}).front().reason, HasSubstr("model.onnx"));
+}
+
+TEST(Difference, CountsTypesNanAndInfinity) {
+  const auto compare = [](const Tensor& a, const Tensor& b) { return difference(a, b, 1e-3, 1e-7); };
+  const double inf = std::numeric_limits<double>::infinity();
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(compare(Tensor::from({1.0, inf, nan}, {3}), Tensor::from({1.0005, inf, nan}, {3})).reason, "");
+  EXPECT_THAT(compare(Tensor::from({1.0, 2.0}, {2}), Tensor::from({1.0, 2.1}, {2})).reason,
+              HasSubstr("element 1 is 2"));
+  EXPECT_NE(compare(Tensor::from({nan}, {1}), Tensor::from({1.0}, {1})).reason, "");
+  EXPECT_NE(compare(Tensor::from({1.0}, {1}), Tensor::from({inf}, {1})).reason, "");
+  EXPECT_NE(compare(Tensor::from({1.0}, {1}), Tensor::from({1.0F}, {1})).reason, "");
+  EXPECT_NE(compare(Tensor::from({1.0}, {1}), Tensor::from({1.0}, {})).reason, "");
+}
+
+}  // namespace
+}  // namespace diptych::workloads

@@ -1,0 +1,118 @@
+// Arms of other frameworks in the views: their figures beside the engine's, and why one is out in every view.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "reports/analyse.h"
+#include "reports/compare.h"
+#include "reports/html.h"
+#include "reports/json_access.h"
+#include "reports/markdown.h"
+#include "reports/peers.h"
+#include "reports/schema.h"
+#include "reports/summary.h"
+#include "tests/reports/sample_run.h"
+#include "tests/reports/well_formed.h"
+
+namespace diptych::reports {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using testing::sample_run;
+
+/// The sample's last arm played by another framework; `why` it is out, if it is.
+Json with_external_arm(const std::string& why = "") {
+  Json run = sample_run({{}}, {.processes = 4});
+  for (Json& cell : run["cells"]) {
+    Json& arm = cell["arms"].back();
+    const std::string old_name = arm["name"];
+    arm["name"] = "ort";
+    arm["in_ladder"] = false;
+    arm["external"] = {{"command", {"node", "arm.mjs"}},
+                       {"framework", "ONNX | Runtime <1>"},
+                       {"threads", 1},
+                       {"overhead_nanoseconds", 50}};
+    if (!why.empty()) {
+      arm["failed"] = why;
+    }
+    for (Json& process : cell["processes"]) {
+      for (Json& round : process["rounds"]) {
+        if (why.empty()) {
+          round["seconds"]["ort"] = round["seconds"][old_name];
+        }
+        round["seconds"].erase(old_name);
+        std::erase(round["order"].get_ref<Json::array_t&>(), Json(old_name));
+      }
+      for (Json& measured : process["arms"]) {
+        if (measured["name"] == old_name) {
+          measured["name"] = "ort";
+          measured.update({{"start_seconds", 0.5}, {"load_seconds", 0.25}, {"protocol_seconds", 3e-5}});
+        }
+      }
+    }
+  }
+  analyse(run);
+  return run;
+}
+
+TEST(ExternalArmViews, PeersShowTimesStartsAndVersions) {
+  Json run = with_external_arm();
+  EXPECT_THAT(validate(run), IsEmpty());
+  run["command"] = {"diptych", "peers", "--arm", "mine=python3 my_arm.py"};
+  const std::string page = render_peers(run);
+  EXPECT_THAT(page, HasSubstr("```\ndiptych peers --arm mine=python3 my_arm.py\n```"));
+  EXPECT_THAT(page, HasSubstr("- eager, graph: Diptych "));
+  EXPECT_THAT(page, AllOf(HasSubstr("| ort |"), HasSubstr("500 ms"), HasSubstr("250 ms"), HasSubstr("30.0 µs")));
+  EXPECT_THAT(page, HasSubstr("ONNX &#124; Runtime"));
+  EXPECT_THAT(page, Not(HasSubstr("<1>")));
+  EXPECT_THAT(page, Not(HasSubstr("Missing")));
+}
+
+TEST(ExternalArmViews, TheyHaveNoBreakEven) {
+  for (const Json& comparison : with_external_arm()["cells"][0]["comparisons"]) {
+    EXPECT_EQ(comparison["break_even"].is_null(), comparison["arm"] == "ort") << comparison["arm"];
+  }
+}
+
+TEST(ExternalArmViews, WhyOneIsOutStandsInEveryView) {
+  const Json run = with_external_arm("run: it <hangs> | for good");
+  EXPECT_THAT(validate(run), IsEmpty());
+  const std::string workload = text(run["cells"][0], "workload");
+  EXPECT_THAT(failed_arms(run), ElementsAre("ort is INVALID in " + workload + ": run: it <hangs> | for good"));
+  for (const Json& comparison : run["cells"][0]["comparisons"]) {
+    if (comparison["arm"] == "ort") {
+      EXPECT_EQ(comparison["verdict"]["verdict"], "INVALID");
+      EXPECT_EQ(comparison["verdict"]["reason"], "arm-failed");
+      EXPECT_TRUE(comparison["speedup"].is_null());
+    }
+  }
+  EXPECT_THAT(render_markdown(run), HasSubstr("for good"));
+  EXPECT_THAT(render_markdown(run), Not(HasSubstr("<hangs>")));
+  const std::string page = render_html(run);
+  EXPECT_THAT(page, HasSubstr("it &lt;hangs&gt; | for good"));
+  EXPECT_EQ(testing::markup_problem(page), "");
+  EXPECT_THAT(render_peers(run), AllOf(HasSubstr("Missing, and why"), HasSubstr("for good")));
+}
+
+TEST(ExternalArmViews, ComparingRunsNamesTheFailure) {
+  const Json base = with_external_arm();
+  const Json head = with_external_arm("it dies");
+  const Json rows = compare_runs(base, head)["rows"];
+  bool found = false;
+  for (const Json& row : rows) {
+    if (row["arm"] == "ort" && row["metric"] == "time") {
+      EXPECT_EQ(row["verdict"], "INVALID");
+      EXPECT_EQ(row["reason"], "arm-failed");
+      EXPECT_THAT(row["detail"].get<std::string>(), HasSubstr("it dies"));
+      found = true;
+    }
+  }
+  EXPECT_TRUE(found);
+}
+
+}  // namespace
+}  // namespace diptych::reports

@@ -1,0 +1,322 @@
+// Arms of other frameworks, played by shell scripts: what they say is believed as far as it can be, and one that hangs,
+// dies or lies ends itself alone.
+
+#include <chrono>
+#include <fstream>
+#include <thread>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "framework/core/temporary_folder.h"
+#include "framework/ops/creation.h"
+#include "framework/ops/elementwise.h"
+#include "reports/analyse.h"
+#include "reports/schema.h"
+#include "workloads/arms/external_process.h"
+#include "workloads/harness/cell.h"
+
+namespace diptych::workloads {
+namespace {
+
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+/// What a script answers to each request; `extra` stands before and wins. It forks nothing, so that its times are
+/// honest: 10 ms for any count.
+std::vector<std::string> arm(const std::string& extra = "") {
+  const std::string script = R"sh(
+while read -r line; do
+  [[ $line =~ \"folder\":\"([^\"]*)\" ]] && folder=${BASH_REMATCH[1]}
+  case "$line" in
+)sh" + extra + R"sh(
+    *describe*) echo '{"protocol":1,"framework":"bash","threads":1,"overhead_nanoseconds":5}';;
+    *load*) echo '{"load_seconds":0,"compile_seconds":0}';;
+    *check*) printf '\0\0\200\077\0\0\0\100' > "$folder/output_0.bin"
+      echo '{"outputs":[{"dtype":"f32","shape":[2],"file":"output_0.bin"}]}';;
+    *warm_up*|*run*) start=${EPOCHREALTIME/[.,]/}
+      until ((${EPOCHREALTIME/[.,]/} - start >= 10000)); do :; done
+      echo "{\"nanoseconds\":$(((${EPOCHREALTIME/[.,]/} - start) * 1000))}";;
+    *memory*) echo '{"peak_bytes":4096}';;
+    *exit*) exit 0;;
+  esac
+done)sh";
+  return {"/bin/bash", "-c", script};
+}
+
+template <class Fn>
+std::string failure(const Fn& fn) {
+  try {
+    fn();
+  } catch (const ArmFailure& error) {
+    return error.what();
+  }
+  ADD_FAILURE() << "it did not fail";
+  return "";
+}
+
+/// What the scripts give.
+const std::vector<TensorType> kTwo = {{DType::float32, {2}}};
+
+TEST(ExternalProcess, AnswersAreTaken) {
+  const TemporaryFolder folder("diptych-arm-test");
+  ExternalProcess process(arm());
+  EXPECT_EQ(process.describe()["framework"], "bash");
+  const json loaded = process.load("model.onnx", {full({3}, 2)}, folder.path().string());
+  EXPECT_EQ(loaded["compile_seconds"], 0);
+  EXPECT_EQ(std::filesystem::file_size(folder.path() / "input_0.bin"), 12U);
+  const std::vector<Tensor> outputs = process.check(folder.path().string(), kTwo);
+  ASSERT_THAT(outputs, SizeIs(1));
+  EXPECT_THAT(outputs[0].to_vector<float>(), ElementsAre(1, 2));
+  const ExternalProcess::Block block = process.run(1);
+  EXPECT_GE(block.said, 0.01);
+  EXPECT_GE(block.passed, block.said);
+  EXPECT_EQ(process.peak_bytes(), 4096);
+}
+
+TEST(ExternalProcess, WhatIsNoAnswerIsAFailureWithItsReason) {
+  const TemporaryFolder folder("diptych-arm-test");
+  const auto run = [&](const std::string& extra) {
+    return failure([&] {
+      ExternalProcess process(arm(extra), steady_seconds, 0.005);  // a run may take 0.3 s
+      process.describe();
+      process.load("model.onnx", {}, folder.path().string());
+      process.check(folder.path().string(), kTwo);
+      process.run(1);
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));  // what it says too much has come by then
+      process.run(1);
+    });
+  };
+  EXPECT_THAT(failure([] { ExternalProcess process({"/no/such/program"}); }), HasSubstr("/no/such/program"));
+  EXPECT_THAT(run("*describe*) echo '{\"protocol\":2}';;"), HasSubstr("protocol 2"));
+  EXPECT_THAT(run("*describe*) echo '{\"error\":\"PyTorch is not installed\"}';;"),
+              HasSubstr("PyTorch is not installed"));
+  EXPECT_THAT(run("*describe*) echo hello;;"), AllOf(HasSubstr("describe"), HasSubstr("\"hello\"")));
+  EXPECT_THAT(run("*load*) exit 3;;"), AllOf(HasSubstr("load"), HasSubstr("exit code 3")));
+  EXPECT_THAT(run("*load*) kill -9 $$;;"), HasSubstr("signal 9"));
+  EXPECT_THAT(run("*run*) sleep 60;;"), AllOf(HasSubstr("run"), HasSubstr("hangs")));
+  EXPECT_THAT(run("*run*) echo '{\"nanoseconds\":1e12}';;"), HasSubstr("passed here"));
+  EXPECT_THAT(run("*run*) echo '{\"nanoseconds\":-5}';;"), HasSubstr("passed here"));
+  EXPECT_THAT(run("*run*) echo '{\"nanoseconds\":\"fast\"}';;"), HasSubstr("passed here"));
+  EXPECT_THAT(run("*run*) printf '{\"nanoseconds\":9}\\n{\"nanoseconds\":9}\\n';;"), HasSubstr("before it is asked"));
+  EXPECT_THAT(run("*run*) printf '{\"nanoseconds\"'; exit 4;;"), HasSubstr("exit code 4"));
+  EXPECT_THAT(run("*load*) echo '{\"error\":\"no memory\"}'; exit 1;;"), HasSubstr("no memory"));
+  EXPECT_THAT(
+      run("*run*) while :; do printf aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa; done;;"),
+      AllOf(HasSubstr("run"), ::testing::AnyOf(HasSubstr("megabyte"), HasSubstr("hangs"))));
+  EXPECT_THAT(run("*run*) head -c 3000000 /dev/zero | tr '\\0' '['; echo;;"), HasSubstr("megabyte"));
+}
+
+TEST(ExternalProcess, DeepNestingIsNoTrouble) {
+  ExternalProcess process(
+      arm("*describe*) printf '{\"protocol\":1,\"x\":'; head -c 400000 /dev/zero | tr '\\0' '['; "
+          "head -c 400000 /dev/zero | tr '\\0' ']'; echo '}';;"));
+  EXPECT_EQ(process.describe()["protocol"], 1);
+}
+
+TEST(ExternalProcess, WhatItHasStartedEndsWithIt) {
+  const TemporaryFolder folder("diptych-arm-test");
+  const std::string file = (folder.path() / "pid").string();
+  {
+    ExternalProcess process({"/bin/sh", "-c", "sleep 1000 & echo $! > " + file + "; read line; wait"});
+    for (int i = 0; i < 500 && !std::filesystem::exists(file); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+  }
+  std::ifstream pid_file(file);
+  int pid = 0;
+  ASSERT_TRUE(pid_file >> pid);
+  bool is_gone = false;
+  for (int i = 0; i < 500 && !is_gone; ++i) {
+    std::ifstream status(fmt::format("/proc/{}/stat", pid));
+    std::string line;
+    std::getline(status, line);
+    is_gone = line.empty() || line.find(") Z") != std::string::npos;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_TRUE(is_gone);
+}
+
+TEST(ExternalProcess, OutputsThatAreNotThereAreAFailure) {
+  const TemporaryFolder folder("diptych-arm-test");
+  std::ofstream(folder.path() / "output_0.bin") << "1234";
+  const auto check = [&](const std::string& outputs) {
+    return failure([&] {
+      ExternalProcess process(arm("*check*) echo '{\"outputs\":" + outputs + "}';;"));
+      process.check(folder.path().string(), kTwo);
+    });
+  };
+  EXPECT_THAT(check("3"), HasSubstr("no list of outputs"));
+  EXPECT_THAT(check("[]"), HasSubstr("0 outputs, not 1"));
+  EXPECT_THAT(check("[3]"), HasSubstr("isn't described"));
+  EXPECT_THAT(check(R"([{"dtype":1,"shape":[2],"file":"output_0.bin"}])"), HasSubstr("isn't described"));
+  EXPECT_THAT(check(R"([{"dtype":"f32","shape":[2],"file":[]}])"), HasSubstr("isn't described"));
+  EXPECT_THAT(check(R"([{"dtype":"f32","shape":[2],"file":"output_0.bin"}])"), HasSubstr("as it is described"));
+  EXPECT_THAT(check(R"([{"dtype":"f16","shape":[2],"file":"output_0.bin"}])"), HasSubstr("wrong results"));
+  EXPECT_THAT(check(R"([{"dtype":"f32","shape":[-1],"file":"output_0.bin"}])"), HasSubstr("wrong results"));
+  EXPECT_THAT(check(R"([{"dtype":"f32","shape":[99999999999],"file":"output_0.bin"}])"), HasSubstr("wrong results"));
+  EXPECT_THAT(check(R"([{"dtype":"f32","shape":[2],"file":"/etc/passwd"}])"), HasSubstr("as it is described"));
+}
+
+/// x + 1 on two elements: {1, 2} from {0, 1}, as the script gives; a millisecond if `slow`, as a script's answer takes.
+class PlusOne final : public Program {
+ public:
+  explicit PlusOne(bool slow) : slow_(slow) {}
+  std::span<const Tensor> inputs(std::int64_t /*step*/) override { return inputs_; }
+  std::vector<Tensor> body(std::span<const Tensor> inputs) override {
+    if (slow_) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return {inputs[0] + 1.0};
+  }
+
+ private:
+  bool slow_;
+  std::array<Tensor, 1> inputs_{Tensor::from({0.0F, 1.0F}, {2})};
+};
+
+Workload plus_one(bool slow) {
+  return {.name = "test/plus-one",
+          .suite = "test",
+          .title = "adds",
+          .unit = "call",
+          .check_steps = 1,
+          .make = [slow](std::uint64_t) { return std::make_unique<PlusOne>(slow); }};
+}
+
+/// A cell of eager and arms that play `scripts`, by name.
+json measured(const std::map<std::string, std::string>& scripts, bool slow = true) {
+  const Workload workload = plus_one(slow);
+  CellPlan plan{&workload, {find_arm("eager")}, 1, 5, 9, 3, 0.0005, true};
+  for (const auto& [name, extra] : scripts) {
+    plan.arms.push_back(&add_external_arm(name, arm(extra)));
+  }
+  return measure_cell(plan, [](const std::string&) {});
+}
+
+const json& named(const json& list, const std::string& name) {
+  for (const json& entry : list) {
+    if (entry["name"] == name) {
+      return entry;
+    }
+  }
+  static const json none;
+  return none;
+}
+
+TEST(ExternalArms, StandBesideTheEnginesInTheSameRounds) {
+  const json cell = measured({{"test-good", ""}});
+  EXPECT_EQ(cell["validity"]["agree"], true) << cell["validity"];
+  const json& process = cell["processes"][0];
+  for (const json& round : process["rounds"]) {
+    EXPECT_THAT(round["seconds"], SizeIs(2));
+    EXPECT_GT(round["seconds"]["test-good"], 0);
+  }
+  EXPECT_EQ(named(process["arms"], "test-good")["compile_seconds"], 0);
+  EXPECT_EQ(named(process["arms"], "test-good")["load_seconds"], 0);
+  EXPECT_GT(named(process["arms"], "test-good")["protocol_seconds"], 0);
+  EXPECT_GT(named(process["arms"], "test-good")["start_seconds"], 0);
+  EXPECT_EQ(named(process["arms"], "test-good")["memory"]["peak_rss_bytes"], 4096);
+  EXPECT_EQ(named(cell["arms"], "test-good")["external"]["framework"], "bash");
+  EXPECT_EQ(named(cell["arms"], "test-good")["in_ladder"], false);
+}
+
+TEST(ExternalArms, OneThatFailsIsInvalidAlone) {
+  const json cell = measured({{"test-wrong",
+                               "*check*) printf '\\0\\0\\0\\0\\0\\0\\0\\100' > \"$folder/output_0.bin\"\n"
+                               "echo '{\"outputs\":[{\"dtype\":\"f32\",\"shape\":[2],\"file\":\"output_0.bin\"}]}';;"},
+                              {"test-dies-late",
+                               "*warm_up*|*run*) n=$((n+1)); [ $n -gt 2 ] && kill -9 $$; "
+                               "sleep 0.01; echo '{\"nanoseconds\":9000000}';;"},
+                              {"test-fine", ""}});
+  EXPECT_EQ(cell["validity"]["agree"], true);
+  EXPECT_THAT(named(cell["arms"], "test-wrong")["failed"].get<std::string>(),
+              AllOf(HasSubstr("wrong results"), HasSubstr("element 0")));
+  EXPECT_THAT(named(cell["arms"], "test-dies-late")["failed"].get<std::string>(), HasSubstr("signal 9"));
+  EXPECT_FALSE(named(cell["arms"], "test-fine").contains("failed"));
+  for (const json& round : cell["processes"][0]["rounds"]) {
+    EXPECT_THAT(round["seconds"], SizeIs(2)) << round;  // eager, test-fine
+    EXPECT_THAT(round["order"], SizeIs(2)) << round;
+  }
+  json run = {{"schema", reports::schema_id},
+              {"name", "test"},
+              {"created", "2026-01-01T00:00:00Z"},
+              {"status", "complete"},
+              {"command", {"diptych", "run"}},
+              {"size", {{"name", "quick"}, {"processes", 1}, {"rounds", 3}}},
+              {"seed", 1},
+              {"threads", 1},
+              {"numerics", "exact"},
+              {"environment", json::object()},
+              {"cells", {cell}}};
+  run["cells"][0].update({{"workload", "test/plus-one"},
+                          {"suite", "test"},
+                          {"title", "adds"},
+                          {"unit", "call"},
+                          {"reproduce", "diptych run test/plus-one"},
+                          {"comparisons", json::array()},
+                          {"rungs", json::array()}});
+  reports::analyse(run);
+  EXPECT_THAT(reports::validate(run), IsEmpty());
+  for (const json& comparison : run["cells"][0]["comparisons"]) {
+    const bool fails = comparison["arm"] == "test-wrong" || comparison["arm"] == "test-dies-late";
+    EXPECT_EQ(comparison["verdict"]["verdict"] == "INVALID", fails) << comparison;
+    EXPECT_EQ(comparison["verdict"]["reason"] == "arm-failed", fails) << comparison;
+  }
+}
+
+TEST(ExternalArms, OneThatLiesAboutItsTimeIsInvalidAndMovesNobodysCounts) {
+  const json cell =
+      measured({{"test-fast-liar", "*warm_up*|*run*) sleep 0.01; echo '{\"nanoseconds\":1}';;"}, {"test-honest", ""}});
+  EXPECT_THAT(named(cell["arms"], "test-fast-liar")["failed"].get<std::string>(), HasSubstr("leaves out time"));
+  EXPECT_FALSE(named(cell["arms"], "test-honest").contains("failed"));
+  EXPECT_LT(cell["processes"][0]["iterations"].get<int>(), 100'000);
+}
+
+TEST(ExternalArms, OneThatIsTooSlowForTheCellIsOut) {
+  const json cell =
+      measured({{"test-slow", "*warm_up*|*run*) sleep 0.2; echo '{\"nanoseconds\":199000000}';;"}}, false);
+  EXPECT_THAT(named(cell["arms"], "test-slow")["failed"].get<std::string>(), HasSubstr("too slow"));
+  EXPECT_THAT(cell["processes"][0]["rounds"][0]["seconds"], SizeIs(1));
+}
+
+TEST(ExternalArms, ResultsAreLookedAtAgainAfterTheRounds) {
+  const json cell =
+      measured({{"test-drifts",
+                 "*check*) n=$((n+1)); if [ $n -gt 1 ]; then printf '\\0\\0\\0\\0\\0\\0\\0\\100'; "
+                 "else printf '\\0\\0\\200\\077\\0\\0\\0\\100'; fi > \"$folder/output_0.bin\"\n"
+                 "echo '{\"outputs\":[{\"dtype\":\"f32\",\"shape\":[2],\"file\":\"output_0.bin\"}]}';;"}});
+  EXPECT_THAT(named(cell["arms"], "test-drifts")["failed"].get<std::string>(), HasSubstr("wrong results"));
+}
+
+TEST(ExternalArms, AnothersResultsDoNotPass) {
+  // It writes nothing, and names the file that the arm before it has written.
+  const json cell =
+      measured({{"test-a-writes", ""},
+                {"test-b-copies",
+                 "*check*) echo '{\"outputs\":[{\"dtype\":\"f32\",\"shape\":[2],\"file\":\"output_0.bin\"}]}';;"}});
+  EXPECT_FALSE(named(cell["arms"], "test-a-writes").contains("failed"));
+  EXPECT_THAT(named(cell["arms"], "test-b-copies")["failed"].get<std::string>(), HasSubstr("as it is described"));
+}
+
+TEST(ExternalArms, AloneTheyHaveNothingToBeCheckedAgainst) {
+  const Workload workload = plus_one(false);
+  const CellPlan plan{&workload, {&add_external_arm("test-alone", arm())}, 1, 5, 9, 3, 0.0005, true};
+  EXPECT_THROW(measure_cell(plan, [](const std::string&) {}), Error);
+}
+
+TEST(ExternalArms, NamesAreOwnAndPlain) {
+  add_external_arm("test-name", {"/bin/true"});
+  EXPECT_EQ(&add_external_arm("test-name", {"/bin/true"}), find_arm("test-name"));
+  EXPECT_THROW(add_external_arm("test-name", {"/bin/false"}), Error);
+  EXPECT_THROW(add_external_arm("eager", {"/bin/true"}), Error);
+  EXPECT_THROW(add_external_arm("Not plain", {"/bin/true"}), Error);
+}
+
+}  // namespace
+}  // namespace diptych::workloads
