@@ -1,8 +1,10 @@
 // Damaged model files: reading, importing and calling one either works or throws Error; nothing else happens. Seconds
-// by default; DIPTYCH_FUZZ_SECONDS gives it longer.
+// by default; DIPTYCH_FUZZ_SECONDS gives it longer, DIPTYCH_FUZZ_SEED another run of damage.
 
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
+#include <fcntl.h>
 #include <new>
 #include <random>
 #include <unistd.h>
@@ -173,21 +175,37 @@ std::optional<std::vector<Tensor>> inputs_of(const ImportedModel& model) {
   return inputs;
 }
 
+std::string current;  ///< what is tried, for the handler
+
+/// What hangs is found too, and kept.
+void keep_what_hangs(int /*signal*/) {
+  const char* const path = "onnx-fuzz-hang.onnx";
+  const int file = open(path, O_CREAT | O_WRONLY | O_TRUNC, 0644);
+  [[maybe_unused]] ssize_t ignored = write(file, current.data(), current.size());
+  constexpr std::string_view kSaid = "an input took over a minute; it is in onnx-fuzz-hang.onnx, in this folder\n";
+  ignored = write(STDERR_FILENO, kSaid.data(), kSaid.size());
+  _exit(1);
+}
+
 TEST(OnnxFuzz, DamagedModelsAreErrorsOrRun) {
   const char* const given = std::getenv("DIPTYCH_FUZZ_SECONDS");
   const double seconds = given != nullptr ? std::atof(given) : 5;
   const std::vector<std::string> files = seeds();
-  Mutator mutator(20261121);
+  const char* const chosen = std::getenv("DIPTYCH_FUZZ_SEED");
+  const std::uint64_t seed = chosen != nullptr ? std::strtoull(chosen, nullptr, 10) : 20261121;
+  Mutator mutator(seed);
+  set_memory_limit(std::uint64_t{1} << 30U);  // what it tries is one of many
+  signal(SIGALRM, keep_what_hangs);
   std::int64_t read = 0;
   std::int64_t ran = 0;
   std::int64_t tried = 0;
   const auto begin = std::chrono::steady_clock::now();
   while (std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() < seconds) {
-    const std::string bytes = mutator.damaged(files[static_cast<std::size_t>(tried) % files.size()]);
+    current = mutator.damaged(files[static_cast<std::size_t>(tried) % files.size()]);
     ++tried;
-    alarm(60);  // what hangs is found too
+    alarm(60);
     try {
-      auto model = std::make_shared<const Model>(parse_model(bytes, "fuzzed", "/nonexistent"));
+      auto model = std::make_shared<const Model>(parse_model(current, "fuzzed", "/nonexistent"));
       ++read;
       ImportedModel imported(model);
       if (const auto inputs = inputs_of(imported)) {
@@ -199,8 +217,8 @@ TEST(OnnxFuzz, DamagedModelsAreErrorsOrRun) {
     }
   }
   alarm(0);
-  std::printf("%ld tried, %ld read, %ld ran\n", static_cast<long>(tried), static_cast<long>(read),
-              static_cast<long>(ran));
+  std::printf("seed %llu: %ld tried, %ld read, %ld ran\n", static_cast<unsigned long long>(seed),
+              static_cast<long>(tried), static_cast<long>(read), static_cast<long>(ran));
   EXPECT_GT(read, tried / 20) << "the damage is too rough to get far";
   EXPECT_GT(ran, 0);
 }

@@ -654,5 +654,27 @@ TEST(Import, AbsurdSizesAreRefusedBeforeTheyAreTried) {
   }
 }
 
+TEST(OnnxImport, WhatTheMachineHasNoMemoryForIsRefusedBeforeItRuns) {
+  struct Limit {
+    double before = memory_limit();
+    Limit() { set_memory_limit(1 << 20); }
+    ~Limit() { memory_limit() = before; }
+  } limit;
+  const auto expanded = [](std::int64_t length) {
+    return Builder().input("x", DType::float32, {1}).integers("shape", {length}).node("Expand", {"x", "shape"}, {"a"});
+  };
+  const std::vector<Tensor> x = {full({1}, 2)};
+  EXPECT_EQ(expanded(90'000).node("Neg", {"a"}, {"y"}).output("y").imported().call(x)[0].numel(), 90'000);
+  ImportedModel alone = expanded(200'000).output("a").imported();
+  EXPECT_THAT(error_of([&] { alone.call(x); }), AllOf(HasSubstr("Expand"), HasSubstr("half of")));
+  ImportedModel together = expanded(90'000)
+                               .node("Neg", {"a"}, {"b"})
+                               .node("Exp", {"b"}, {"c"})
+                               .node("Sum", {"a", "b", "c"}, {"y"})
+                               .output("y")
+                               .imported();
+  EXPECT_THAT(error_of([&] { together.call(x); }), AllOf(HasSubstr("Exp"), HasSubstr("at one time")));
+}
+
 }  // namespace
 }  // namespace diptych::onnx

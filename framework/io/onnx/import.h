@@ -23,6 +23,10 @@ struct ImportOptions {
 
 class GraphProgram;
 
+/// The most memory that models may count on, in bytes: the machine's by default. One tensor may have half of it, what
+/// lives at one time in a call three quarters.
+void set_memory_limit(std::uint64_t bytes);
+
 /// Not thread-safe: one a thread.
 class ImportedModel {
  public:

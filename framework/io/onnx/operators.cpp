@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "framework/core/attributes.h"
+#include "framework/io/onnx/import.h"
 #include "framework/io/onnx/program.h"
 #include "framework/ops/creation.h"
 
@@ -174,9 +175,15 @@ Axes axes_of(std::span<const std::int64_t> axes, int rank) {
   return result;
 }
 
+double& memory_limit() {
+  static double bytes = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+
+void set_memory_limit(std::uint64_t bytes) { memory_limit() = static_cast<double>(bytes); }
+
 Shape checked_shape(std::span<const std::int64_t> lengths, DType dtype) {
-  const auto pages = static_cast<double>(sysconf(_SC_PHYS_PAGES));
-  const double most = pages * static_cast<double>(sysconf(_SC_PAGESIZE)) / 2;  // one tensor is never alone
+  const double most = memory_limit() / 2;  // one tensor is never alone
   double bytes = static_cast<double>(size_of(dtype));
   bool empty = false;
   for (const std::int64_t length : lengths) {
@@ -187,7 +194,7 @@ Shape checked_shape(std::span<const std::int64_t> lengths, DType dtype) {
     bytes *= static_cast<double>(std::max<std::int64_t>(length, 1));
   }
   if (!empty && bytes > most) {
-    throw ShapeError(fmt::format("a tensor of {:.3g} bytes: half of this machine's memory is {:.3g}", bytes, most));
+    throw ShapeError(fmt::format("a tensor of {:.3g} bytes: half of the machine's memory is {:.3g}", bytes, most));
   }
   return Shape(lengths);
 }

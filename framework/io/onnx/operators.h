@@ -141,6 +141,9 @@ double host_real(const Tensor& tensor);
 int axis_of(std::int64_t axis, int rank);
 Axes axes_of(std::span<const std::int64_t> axes, int rank);
 /// Throws ShapeError for negative lengths, and for more bytes than the machine has.
+/// Bytes: set_memory_limit().
+double& memory_limit();
+
 Shape checked_shape(std::span<const std::int64_t> lengths, DType dtype);
 /// i64, one axis.
 Tensor integers(std::span<const std::int64_t> values);

@@ -1,6 +1,7 @@
 #include "framework/io/onnx/program.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -253,10 +254,45 @@ void check_size(const GraphProgram::Step& step, const Tensor& tensor) {
   }
 }
 
+/// What lives at one time while a call is planned, and will in the call: values of this run of a graph, with those of
+/// the runs around it on this thread. A view counts as a copy. Weights don't count: they are in memory already.
+class LiveBytes {
+ public:
+  explicit LiveBytes(std::size_t values) : bytes_(values, 0) {}
+  ~LiveBytes() { total_ -= own_; }
+  LiveBytes(const LiveBytes&) = delete;
+  LiveBytes& operator=(const LiveBytes&) = delete;
+
+  void add(const GraphProgram::Step& step, int value, const Tensor& tensor) {
+    drop(value);
+    const double bytes = static_cast<double>(tensor.numel()) * static_cast<double>(size_of(tensor.dtype()));
+    bytes_[static_cast<std::size_t>(value)] = bytes;
+    own_ += bytes;
+    total_ += bytes;
+    constexpr double kShare = 0.75;  // the machine has more to do
+    if (total_ > kShare * memory_limit()) {
+      throw ShapeError(fmt::format("{}: a call would need {:.3g} bytes at one time; the machine has {:.3g}", step.what,
+                                   total_, memory_limit()));
+    }
+  }
+  void drop(int value) {
+    const double bytes = std::exchange(bytes_[static_cast<std::size_t>(value)], 0);
+    own_ -= bytes;
+    total_ -= bytes;
+  }
+
+ private:
+  static thread_local double total_;
+  double own_ = 0;
+  std::vector<double> bytes_;
+};
+thread_local double LiveBytes::total_ = 0;
+
 }  // namespace
 
 std::vector<std::uint32_t> GraphProgram::interpret(std::vector<Value>& values) const {
   const Depth guard;
+  LiveBytes live(values.size());
   count_step("a body");  // one without nodes can be asked for as often
   std::vector<std::uint32_t> chosen;
   std::vector<Value> arguments;
@@ -287,6 +323,7 @@ std::vector<std::uint32_t> GraphProgram::interpret(std::vector<Value>& values) c
       if (output >= 0) {
         Value& value = values[static_cast<std::size_t>(output)];
         check_size(step, value.tensor);
+        live.add(step, output, value.tensor);
         value.known = fold || (step.translation.sets_known && value.known);
         all_known = all_known && value.known;
       }
@@ -297,6 +334,7 @@ std::vector<std::uint32_t> GraphProgram::interpret(std::vector<Value>& values) c
     for (const int value : step.last_use) {
       if (!values[static_cast<std::size_t>(value)].known) {
         values[static_cast<std::size_t>(value)].tensor = Tensor();
+        live.drop(value);
       }
     }
   }
