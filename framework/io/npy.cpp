@@ -115,7 +115,7 @@ Tensor load_npy(const std::filesystem::path& path) {
   if (std::string_view(start.data(), kMagic.size()) != kMagic) {
     fail("it is no .npy file");
   }
-  const int version = start[6];
+  const int version = static_cast<unsigned char>(start[6]);
   if (version < 1 || version > 3) {
     fail("it is of a version of .npy that isn't known");
   }

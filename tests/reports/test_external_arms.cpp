@@ -73,7 +73,8 @@ TEST(ExternalArmViews, PeersShowTimesStartsAndVersions) {
 }
 
 TEST(ExternalArmViews, TheyHaveNoBreakEven) {
-  for (const Json& comparison : with_external_arm()["cells"][0]["comparisons"]) {
+  const Json run = with_external_arm();
+  for (const Json& comparison : run["cells"][0]["comparisons"]) {
     EXPECT_EQ(comparison["break_even"].is_null(), comparison["arm"] == "ort") << comparison["arm"];
   }
 }

@@ -103,7 +103,7 @@ ImportedModel::ImportedModel(std::shared_ptr<const Model> model, const ImportOpt
       throw Error(fmt::format("the model has no input {}", quote(name)));
     }
     const auto info = std::find_if(model_->graph->inputs.begin(), model_->graph->inputs.end(),
-                                   [&](const ValueInfo& each) { return each.name == name; });
+                                   [&wanted = name](const ValueInfo& each) { return each.name == wanted; });
     std::map<std::string, std::int64_t> lengths;
     check_input(*info, tensor, lengths);
     program_->inputs.erase(input);

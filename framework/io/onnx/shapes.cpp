@@ -117,7 +117,7 @@ Translation unsqueeze_axes(NodeView& node) {
   return {[=](Inputs in, Outputs out, Location where) {
             const Tensor& x = in[0].tensor;
             const List list = list_from(in, 1, fixed);
-            const int rank = x.rank() + static_cast<int>(std::min<std::size_t>(list.size(), 2 * kMaxRank));
+            const int rank = x.rank() + static_cast<int>(std::min(list.size(), std::size_t{2} * kMaxRank));
             if (rank > kMaxRank) {
               throw Unsupported(fmt::format("{} axes; the engine has {}", rank, kMaxRank));
             }
@@ -279,7 +279,7 @@ Tensor padded(Tensor x, const List& widths, const std::string& mode, double valu
   List lengths;
   for (int i = 0; i < x.rank(); ++i) {
     const std::int64_t before = widths[static_cast<std::size_t>(i)];
-    const std::int64_t after = widths[static_cast<std::size_t>(i + x.rank())];
+    const std::int64_t after = widths[static_cast<std::size_t>(i) + static_cast<std::size_t>(x.rank())];
     constexpr std::int64_t kFar = std::int64_t{1} << 40;
     if (before < -kFar || before > kFar || after < -kFar || after > kFar) {
       throw ShapeError(fmt::format("a width of {}", std::abs(before) > kFar ? before : after));
