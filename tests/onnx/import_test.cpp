@@ -676,5 +676,19 @@ TEST(OnnxImport, WhatTheMachineHasNoMemoryForIsRefusedBeforeItRuns) {
   EXPECT_THAT(error_of([&] { together.call(x); }), AllOf(HasSubstr("Exp"), HasSubstr("at one time")));
 }
 
+TEST(OnnxImport, AnAxisOfAbsurdLengthIsRefusedEvenWithoutElements) {
+  ImportedModel model =
+      Builder()
+          .input("x", DType::float32, {1, 2, 3, 3})
+          .constant("scales", Tensor::from({1.0F, 0.0625F, 2.5e10F, 2.0F}, {4}))
+          .node("Resize", {"x", "", "scales"}, {"y"}, {{"mode", AttributeValue(std::string("cubic"))}})
+          .output("y")
+          .imported();
+  EXPECT_THAT(error_of([&] {
+                model.call(std::vector<Tensor>{full({1, 2, 3, 3}, 1)});
+              }),
+              AllOf(HasSubstr("Resize"), HasSubstr("half of")));
+}
+
 }  // namespace
 }  // namespace diptych::onnx

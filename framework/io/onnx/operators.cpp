@@ -185,15 +185,14 @@ void set_memory_limit(std::uint64_t bytes) { memory_limit() = static_cast<double
 Shape checked_shape(std::span<const std::int64_t> lengths, DType dtype) {
   const double most = memory_limit() / 2;  // one tensor is never alone
   double bytes = static_cast<double>(size_of(dtype));
-  bool empty = false;
   for (const std::int64_t length : lengths) {
     if (length < 0) {
       throw ShapeError(fmt::format("a length of {}", length));
     }
-    empty = empty || length == 0;
+    // Without elements too: tables and loops are made for each axis.
     bytes *= static_cast<double>(std::max<std::int64_t>(length, 1));
   }
-  if (!empty && bytes > most) {
+  if (bytes > most) {
     throw ShapeError(fmt::format("a tensor of {:.3g} bytes: half of the machine's memory is {:.3g}", bytes, most));
   }
   return Shape(lengths);

@@ -195,7 +195,12 @@ Tensor resized_all(const Tensor& input, std::vector<double> scales, const List& 
     all.push_back(axis);
   }
   checked_shape(lengths, x.dtype());
+  std::copy(input.shape().begin(), input.shape().end(), lengths.begin());
   for (std::size_t k = 0; k < count; ++k) {
+    constexpr std::int64_t kTaps = 4;
+    checked_shape(std::array{all[k].to, kTaps}, DType::float64);  // its places and weights
+    lengths[static_cast<std::size_t>(axes[static_cast<int>(k)])] = all[k].to;
+    checked_shape(lengths, x.dtype());  // axis by axis it may be larger than in the end
     if (all[k].from != all[k].to || all[k].scale != 1 || style.transform == "tf_crop_and_resize") {
       x = resized(x, static_cast<int>(axes[static_cast<int>(k)]), all[k], style, where);
     }
