@@ -201,7 +201,8 @@ bool is_absent(const Json& arm) {
   return says("install") && (says("No module named") || says("is not installed") || says("can't start a process"));
 }
 
-/// A shipped arm in a run of small.onnx; skips where its framework isn't there, and then asks for a line how to get it.
+/// A shipped arm in a run of small.onnx, with a batch that keeps an arm of long calls within what is too slow; skips
+/// where its framework isn't there, and then asks for a line how to get it.
 void expect_it_takes_part(const Outcome& outcome, const fs::path& folder, const std::string& framework) {
   const Json measured = read_json(run_folder(folder) / "run.json");
   EXPECT_THAT(reports::validate(measured), IsEmpty());
@@ -220,18 +221,18 @@ TEST_F(Onnx, TheTemplateIsAnArmInUnder100Lines) {
   const fs::path source = fs::path(DIPTYCH_SOURCE) / "scripts/arms/template_arm.py";
   const std::string text = read_text(source);
   EXPECT_LT(std::count(text.begin(), text.end(), '\n'), 100);
-  const Outcome outcome = run(
-      {"run", "small.onnx:batch=8", "--arms", "eager,graph,mine", "--arm", "mine=/usr/bin/python3 " + source.string()});
+  const Outcome outcome = run({"run", "small.onnx:batch=4096", "--arms", "eager,graph,mine", "--arm",
+                               "mine=/usr/bin/python3 " + source.string()});
   expect_it_takes_part(outcome, folder_.path(), "numpy");
 }
 
 TEST_F(Onnx, PyTorchIsAnArm) {
-  const Outcome outcome = run({"run", "small.onnx:batch=8", "--arms", "eager,graph,torch-eager"});
+  const Outcome outcome = run({"run", "small.onnx:batch=4096", "--arms", "eager,graph,torch-eager"});
   expect_it_takes_part(outcome, folder_.path(), "PyTorch");
 }
 
 TEST_F(Onnx, OnnxRuntimeIsAnArm) {
-  const Outcome outcome = run({"run", "small.onnx:batch=8", "--arms", "eager,graph,ort"});
+  const Outcome outcome = run({"run", "small.onnx:batch=4096", "--arms", "eager,graph,ort"});
   expect_it_takes_part(outcome, folder_.path(), "ONNX Runtime");
 }
 
@@ -257,7 +258,7 @@ TEST_F(Onnx, OnnxRuntimeAgreesWithWhatIsExported) {
 }
 
 TEST_F(Onnx, LibtorchIsAnArm) {
-  const Outcome outcome = run({"run", "small.onnx:batch=8", "--arms", "eager,graph,libtorch"});
+  const Outcome outcome = run({"run", "small.onnx:batch=4096", "--arms", "eager,graph,libtorch"});
   expect_it_takes_part(outcome, folder_.path(), "libtorch");
 }
 
