@@ -10,10 +10,7 @@
 
 #include "framework/autograd/tape.h"
 #include "framework/diptych.h"
-
-#ifdef DIPTYCH_WITH_TORCH
 #include "tests/speed/torch_attention.h"
-#endif
 
 namespace diptych {
 namespace {
@@ -67,8 +64,6 @@ double ratio(const std::string& name, const std::function<double(int)>& ours, co
   fmt::print("{}: {:.1f} us, {:.2f} of libtorch's time\n", name, median(seconds) * 1e6, median(ratios));
   return median(ratios);
 }
-
-#ifdef DIPTYCH_WITH_TORCH
 
 /// Where the same BLAS calls take nearly all of the time, a median of noisy rounds may exceed 1 by this.
 constexpr double kSame = 1.1;
@@ -154,8 +149,6 @@ TEST_P(Gradients, MatmulIsNoSlowerThanLibtorch) {
 
 INSTANTIATE_TEST_SUITE_P(Speed, Gradients, ::testing::Bool(),
                          [](const auto& instance) { return instance.param ? "training" : "inference"; });
-
-#endif
 
 }  // namespace
 }  // namespace diptych
