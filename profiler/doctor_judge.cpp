@@ -1,7 +1,10 @@
 #include <algorithm>
 #include <initializer_list>
+#include <map>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -233,6 +236,29 @@ Finding address_layout(const Facts& facts) {
   return {Level::good, "address layout", "randomised, so that processes average over layouts", ""};
 }
 
+/// What the shell, a container or a scheduler may have set without the user's knowing.
+std::optional<Finding> tuning_variables(const Facts& facts) {
+  const auto variables = facts.get<std::map<std::string, std::string>>("/fingerprint/process/tuning_variables")
+                             .value_or(std::map<std::string, std::string>{});
+  if (variables.empty()) {
+    return std::nullopt;
+  }
+  std::vector<std::string> set;
+  for (const auto& [name, value] : variables) {
+    set.push_back(printable(fmt::format("{}={}", name, value)));
+  }
+  const std::string message = fmt::format("sets {}", fmt::join(set, ", "));
+  // A product of 512x512 float32 on one core of a Zen 5, OpenBLAS 0.3.21: 110 GFLOP/s with the kernels of Haswell, 215
+  // with those that it chooses itself.
+  if (variables.contains("OPENBLAS_CORETYPE")) {
+    return Finding{Level::warning, "environment", message,
+                   "matrix products run the kernels of that processor, perhaps at half of this one's speed: unset "
+                   "OPENBLAS_CORETYPE, unless that is what you measure"};
+  }
+  return Finding{Level::note, "environment", message,
+                 "libraries obey these, in every arm alike: unset what you don't mean to measure"};
+}
+
 std::optional<Finding> swap(const Facts& facts) {
   const double used = facts.number("/fingerprint/os/swap_used_bytes").value_or(0.0);
   if (used <= 0.0) {
@@ -277,6 +303,7 @@ std::vector<Finding> judge(const nlohmann::json& details) {
   add_if(quota(facts));
   findings.push_back(huge_pages(facts));
   findings.push_back(address_layout(facts));
+  add_if(tuning_variables(facts));
   add_if(swap(facts));
   add_if(build(facts));
   return findings;

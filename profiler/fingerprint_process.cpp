@@ -17,9 +17,9 @@ namespace diptych::profiler {
 namespace {
 
 /// Variables that change how fast numerical code runs; others stay private.
-constexpr std::array tuning_prefixes{"OMP_",           "GOMP_",   "KMP_",       "OPENBLAS_",  "GOTO_",
-                                     "MKL_",           "DNNL_",   "ONEDNN_",    "DIPTYCH_",   "LIBXSMM_",
-                                     "GLIBC_TUNABLES", "MALLOC_", "LD_PRELOAD", "LD_BIND_NOW"};
+constexpr std::array tuning_prefixes{"OMP_",     "GOMP_",          "KMP_",    "OPENBLAS_",   "GOTO_",
+                                     "MKL_",     "DNNL_",          "ONEDNN_", "DIPTYCH_ISA", "DIPTYCH_LAUNCH_BLOCKING",
+                                     "LIBXSMM_", "GLIBC_TUNABLES", "MALLOC_", "LD_PRELOAD",  "LD_BIND_NOW"};
 
 std::vector<int> affinity() {
   std::vector<int> cpus;

@@ -98,7 +98,7 @@ std::string render_html(const nlohmann::json& run, const RenderOptions& options)
                      escape_xml(text(run, "created")));
   out += fmt::format("<h1>{}</h1>\n<p class=\"lede\">{}</p>", escape_xml(headline(run, Glyphs::typographic)),
                      escape_xml(setup_line(run, Glyphs::typographic)));
-  if (const std::string warning = caution(run); !warning.empty()) {
+  for (const std::string& warning : cautions(run)) {
     out += fmt::format("<p class=\"lede\">{}</p>", escape_xml(warning));
   }
   if (const std::string status = text(run, "status"); status != "complete") {

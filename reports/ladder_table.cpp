@@ -252,7 +252,7 @@ std::string split_table(const Json& split, int width) {
 
 std::string render_ladder(const nlohmann::json& run, const TableOptions& options) {
   std::string out = shorten(printable(setup_line(run)), options.width) + "\n";
-  if (const std::string warning = caution(run); !warning.empty()) {
+  for (const std::string& warning : cautions(run)) {
     out += warning + "\n";
   }
   for (const Json& cell : list(run, "cells")) {

@@ -109,7 +109,7 @@ std::string render_markdown(const nlohmann::json& run) {
       "{}.{}\n\n", escape_markdown(setup_line(run, Glyphs::typographic)),
       is_timed(run) ? " Times are per call; brackets are 95 % intervals over processes; above 1× the arm is faster."
                     : "");
-  if (const std::string warning = caution(run); !warning.empty()) {
+  for (const std::string& warning : cautions(run)) {
     out += escape_markdown(warning) + "\n\n";
   }
   if (shows_counts(run)) {

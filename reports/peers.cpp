@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "reports/format.h"
 #include "reports/json_access.h"
@@ -110,6 +112,14 @@ std::string frameworks(const Json& run) {
   std::string out;
   for (const auto& [name, framework] : said) {
     out += fmt::format("- {}: {}\n", cell_text(name), cell_text(framework));
+  }
+  // Libraries of all arms obey these: OPENBLAS_CORETYPE alone may halve the speed of those that use OpenBLAS.
+  std::vector<std::string> set;
+  for (const auto& [variable, value] : member(member(environment, "process"), "tuning_variables").items()) {
+    set.push_back(fmt::format("{}={}", variable, value.is_string() ? value.get<std::string>() : value.dump()));
+  }
+  if (!set.empty()) {
+    out += fmt::format("\nSet in the environment: {}\n", cell_text(fmt::format("{}", fmt::join(set, ", "))));
   }
   return out;
 }

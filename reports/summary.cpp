@@ -9,6 +9,7 @@
 
 #include "reports/json_access.h"
 #include "reports/ladder.h"
+#include "reports/text.h"
 
 namespace diptych::reports {
 namespace {
@@ -276,16 +277,25 @@ std::vector<std::string> failed_arms(const Json& run) {
   return lines;
 }
 
-std::string caution(const Json& run) {
+std::vector<std::string> cautions(const Json& run) {
   if (member(run, "injected").is_object()) {
-    return "A slowdown was put into this run on purpose (--inject-...): its figures test a gate, they measure nothing.";
+    return {
+        "A slowdown was put into this run on purpose (--inject-...): its figures test a gate, they measure nothing."};
   }
+  std::vector<std::string> sentences;
   if (!is_timed(run)) {
-    return "";
+    return sentences;
   }
-  return text(member(run, "size"), "name") == "quick"
-             ? "A quick run shows directions, not verdicts: measure with --standard before you rely on it."
-             : "";
+  if (text(member(run, "size"), "name") == "quick") {
+    sentences.emplace_back(
+        "A quick run shows directions, not verdicts: measure with --standard before you rely on it.");
+  }
+  const Json& variables = member(member(member(run, "environment"), "process"), "tuning_variables");
+  if (const std::string type = text(variables, "OPENBLAS_CORETYPE"); !type.empty()) {
+    sentences.push_back(fmt::format("OPENBLAS_CORETYPE={} chose the kernels of matrix products, not this processor.",
+                                    shorten(printable(type), 40)));
+  }
+  return sentences;
 }
 
 std::string setup_line(const Json& run, Glyphs glyphs) {

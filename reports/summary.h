@@ -46,7 +46,7 @@ std::vector<std::string> arm_names(const nlohmann::json& run);
 /// Arms of other frameworks that are out: "ort is INVALID in vit/tiny, vit/b16: why", a line for each arm and reason.
 std::vector<std::string> failed_arms(const nlohmann::json& run);
 
-/// What a quick run cannot say; empty for the other sizes.
-std::string caution(const nlohmann::json& run);
+/// What these figures cannot say: those of a quick run, or of BLAS kernels that the environment chose. Mostly none.
+std::vector<std::string> cautions(const nlohmann::json& run);
 
 }  // namespace diptych::reports

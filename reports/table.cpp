@@ -194,7 +194,7 @@ std::string render_table(const nlohmann::json& run, const TableOptions& options)
   std::string out = wrapped("", printable(headline(run)), options.width, options.colour);
   out.erase(0, 2);
   out += shorten(printable(setup_line(run)), options.width) + "\n";
-  if (const std::string warning = caution(run); !warning.empty()) {
+  for (const std::string& warning : cautions(run)) {
     out += wrapped("", warning, options.width, options.colour).substr(2);
   }
   out += "\n";

@@ -75,6 +75,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Ailment{"/fingerprint/process/aslr_disabled", true, "address layout", Level::warning},
                     Ailment{"/fingerprint/os/transparent_huge_pages", "always", "huge pages", Level::note},
                     Ailment{"/fingerprint/os/swap_used_bytes", 1e9, "swap", Level::warning},
+                    Ailment{"/fingerprint/process/tuning_variables/OPENBLAS_CORETYPE", "Haswell", "environment",
+                            Level::warning},
+                    Ailment{"/fingerprint/process/tuning_variables/OMP_PROC_BIND", "true", "environment", Level::note},
                     Ailment{"/fingerprint/build/optimised", false, "build", Level::warning},
                     Ailment{"/fingerprint/build/sanitizers", "address", "build", Level::warning},
                     Ailment{"/fingerprint/clock/cost_ns", 800.0, "clock", Level::warning},
@@ -108,6 +111,7 @@ TEST(Doctor, RendersAbilitiesFirstAndAdviceBelow) {
 TEST(Doctor, DoesNotPassOnControlCharacters) {
   nlohmann::json details = quiet_machine();
   details["fingerprint"]["cpu"]["model"] = "evil\x1b[2J";
+  details["fingerprint"]["process"]["tuning_variables"]["OMP_PLACES"] = "evil\x1b[2J";
   const Diagnosis diagnosis{judge(details), details};
   EXPECT_EQ(render(diagnosis, false).find('\x1b'), std::string::npos);
 }

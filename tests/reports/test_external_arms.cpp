@@ -63,12 +63,14 @@ TEST(ExternalArmViews, PeersShowTimesStartsAndVersions) {
   Json run = with_external_arm();
   EXPECT_THAT(validate(run), IsEmpty());
   run["command"] = {"diptych", "peers", "--arm", "mine=python3 my_arm.py"};
+  run["environment"]["process"]["tuning_variables"] = {{"OMP_PLACES", "<2>|\n"}, {"OPENBLAS_CORETYPE", "Haswell"}};
   const std::string page = render_peers(run);
   EXPECT_THAT(page, HasSubstr("```\ndiptych peers --arm mine=python3 my_arm.py\n```"));
   EXPECT_THAT(page, HasSubstr("- eager, graph: Diptych "));
   EXPECT_THAT(page, AllOf(HasSubstr("| ort |"), HasSubstr("500 ms"), HasSubstr("250 ms"), HasSubstr("30.0 µs")));
   EXPECT_THAT(page, HasSubstr("ONNX &#124; Runtime"));
   EXPECT_THAT(page, Not(HasSubstr("<1>")));
+  EXPECT_THAT(page, HasSubstr("Set in the environment: OMP\\_PLACES=&lt;2&gt;&#124;"));
   EXPECT_THAT(page, Not(HasSubstr("Missing")));
 }
 

@@ -85,6 +85,16 @@ TEST(Metrics, AreToldOnceWhenTheyAgree) {
               ::testing::ElementsAre("held-out accuracy 96.9 % (eager), not measured (replay), 96.9 % (graph)"));
 }
 
+TEST(Cautions, AreSaidWhereTheEnvironmentChoseTheKernels) {
+  Json run = testing::analysed_run({SampleCell{}});
+  EXPECT_THAT(cautions(run), Not(::testing::Contains(HasSubstr("OPENBLAS"))));
+  run["environment"]["process"]["tuning_variables"]["OPENBLAS_CORETYPE"] = "<Has\x1b[2Jwell>";
+  const std::string sentence = "OPENBLAS_CORETYPE=<Has";
+  EXPECT_THAT(render_table(run, {.width = 200}), AllOf(HasSubstr(sentence), Not(HasSubstr("\x1b[2J"))));
+  EXPECT_THAT(render_markdown(run), HasSubstr("OPENBLAS\\_CORETYPE=&lt;Has"));
+  EXPECT_THAT(render_html(run), HasSubstr("OPENBLAS_CORETYPE=&lt;Has"));
+}
+
 TEST(Table, FitsItsWidth) {
   const Json run = testing::analysed_run({SampleCell{}, pair("日本語/模型", 1e-3, 2e-3)});
   for (const int width : {40, 70, 100, 140, 200}) {
