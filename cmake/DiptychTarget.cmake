@@ -13,8 +13,8 @@ if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
 endif()
 set(CMAKE_CXX_FLAGS_RELEASE "-O3 -DNDEBUG")
-set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g1 -fno-omit-frame-pointer")
-set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O1 -g1 -DNDEBUG -fno-omit-frame-pointer")  # of the preset tsan
+set(CMAKE_CXX_FLAGS_DEBUG "-Og -g1 -fno-omit-frame-pointer")
+set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-Og -g1 -DNDEBUG -fno-omit-frame-pointer")  # of the preset tsan
 
 set(DIPTYCH_NUMERICS_FLAGS -ffp-contract=off -fno-math-errno -fno-trapping-math)
 
@@ -55,8 +55,8 @@ function(diptych_test name)
   add_executable(${name} ${ARG_SOURCES})
   diptych_flags(${name})
   if(NOT speed IN_LIST ARG_LABELS)
-    # A test's own code is compiled for longer than it runs: as the libraries its build would take half as long again.
-    target_compile_options(${name} PRIVATE $<IF:$<CONFIG:Debug>,-O0,-O1>)
+    # A test's own code is compiled for longer than it runs: with -O3 its build would take half as long again.
+    target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
   endif()
   target_link_libraries(${name} PRIVATE ${ARG_LIBRARIES} GTest::gtest GTest::gmock GTest::gtest_main)
   if(unit IN_LIST ARG_LABELS)
