@@ -14,7 +14,6 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 set(CMAKE_CXX_FLAGS_RELEASE "-O3 -DNDEBUG")
 set(CMAKE_CXX_FLAGS_DEBUG "-Og -g1 -fno-omit-frame-pointer")
-set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-Og -g1 -DNDEBUG -fno-omit-frame-pointer")  # of the preset tsan
 
 set(DIPTYCH_NUMERICS_FLAGS -ffp-contract=off -fno-math-errno -fno-trapping-math)
 
