@@ -183,6 +183,21 @@ TEST_F(Onnx, ArmsOfOnesOwnTakePartAndFailAlone) {
   EXPECT_THAT(left_out.error, HasSubstr("--arms leaves it out"));
 }
 
+TEST_F(Onnx, PeersWriteTheirTable) {
+  io::save_npy(folder_.path() / "x.npy", full({1, 3}, 1));
+  write_text(folder_.path() / "arm.sh", kArm);
+  const Outcome outcome = run({"peers", "mlp/digits", "small.onnx:inputs=x.npy", "--arms", "eager,graph,mine", "--arm",
+                               "mine=bash arm.sh", "--markdown", "peers.md"});
+  EXPECT_EQ(outcome.exit_code, 1) << outcome.error;  // results for small.onnx are INVALID for the other
+  const std::string page = read_text(folder_.path() / "peers.md");
+  EXPECT_THAT(page, AllOf(HasSubstr("diptych peers mlp/digits small.onnx:inputs=x.npy --arms eager,graph,mine"),
+                          HasSubstr("| workload | eager | graph | mine |"),
+                          HasSubstr("| small.onnx:inputs=x.npy | mine |"), HasSubstr("bash 1")));
+  // Of a workload that trains, the trained model.
+  EXPECT_THAT(page, HasSubstr("models/mlp-digits-seed-1.onnx | graph |"));
+  EXPECT_THAT(page, AllOf(HasSubstr("Missing, and why"), HasSubstr("wrong results")));
+}
+
 TEST_F(Onnx, LongNamesFitIntoFiles) {
   const std::string deep = std::string(120, 'a') + "/" + std::string(120, 'b');
   fs::create_directories(folder_.path() / deep);
