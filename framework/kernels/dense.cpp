@@ -8,10 +8,6 @@
 namespace diptych::kernels {
 namespace {
 
-std::size_t bytes_of(const TensorType& type) {
-  return static_cast<std::size_t>(type.shape.product()) * size_of(type.dtype);
-}
-
 /// An elementwise op of one input and no attributes of its own, by its loop alone.
 void convert(LoopFn loop, const Operand& from, const Operand& to) {
   static const OpDef* const copy_op = find_op("copy");  // for walking the operands; the loop is the caller's

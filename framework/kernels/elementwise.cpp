@@ -1,6 +1,52 @@
 #include "framework/kernels/elementwise.h"
 
+#include <algorithm>
+
+#include "framework/kernels/strided_copy.h"
+
 namespace diptych::kernels {
+
+void detail::run_in_blocks(LoopFn loop, int inputs, const std::int64_t* sizes, const Plane& plane, void* const* data,
+                           const void* attributes) {
+  // All operands of a block fit the first-level cache; a transposed one is copied by tiles, for which rows are short.
+  constexpr std::int64_t kBlock = 1024;
+  constexpr std::int64_t kColumnsOfBlock = 64;
+  alignas(64) std::byte room[kMaxElementwiseInputs + 1][kBlock * sizeof(double)];
+  const std::int64_t width =
+      plane.rows == 1 ? std::min(plane.columns, kBlock) : std::min(plane.columns, kColumnsOfBlock);
+  const std::int64_t height = std::min(plane.rows, kBlock / std::max<std::int64_t>(width, 1));
+  bool filled[kMaxElementwiseInputs + 1] = {};
+  for (std::int64_t row = 0; row < plane.rows; row += height) {
+    const std::int64_t rows = std::min(height, plane.rows - row);
+    for (std::int64_t column = 0; column < plane.columns; column += width) {
+      const std::int64_t columns = std::min(width, plane.columns - column);
+      const auto place = [&](int k) {
+        return static_cast<std::byte*>(data[k]) + row * plane.row_strides[k] + column * plane.strides[k];
+      };
+      const auto is_dense = [&](int k) {
+        return plane.strides[k] == sizes[k] && (rows == 1 || plane.row_strides[k] == columns * sizes[k]);
+      };
+      const auto strides_of = [&](int k) {
+        return Strides{plane.row_strides[k] / sizes[k], plane.strides[k] / sizes[k]};
+      };
+      const auto size_of_element = [&](int k) { return static_cast<std::size_t>(sizes[k]); };
+      void* block[kMaxElementwiseInputs + 1];
+      for (int k = 0; k <= inputs; ++k) {
+        block[k] = is_dense(k) ? place(k) : static_cast<void*>(room[k]);
+        if (block[k] == room[k] && k < inputs && !filled[k]) {
+          strided_copy({rows, columns}, size_of_element(k), place(k), strides_of(k), room[k], {columns, 1});
+          // One value for all blocks, the first of which is the largest.
+          filled[k] = plane.strides[k] == 0 && (plane.rows == 1 || plane.row_strides[k] == 0);
+        }
+      }
+      loop(rows * columns, block, sizes, attributes);
+      if (block[inputs] == room[inputs]) {
+        strided_copy({rows, columns}, size_of_element(inputs), room[inputs], {columns, 1}, place(inputs),
+                     strides_of(inputs));
+      }
+    }
+  }
+}
 
 bool linear_strides(const KernelCall& call, std::int64_t* strides) {
   const Shape& shape = call.output.type->shape;
@@ -58,18 +104,26 @@ ElementwisePlan plan_elementwise(const KernelCall& call) {
   }
 
   ElementwisePlan plan;
+  for (int k = 0; k < operands; ++k) {
+    plan.sizes[k] =
+        static_cast<std::int64_t>(size_of((k < call.input_count ? call.inputs[k] : call.output).type->dtype));
+  }
   if (count == 0) {  // a single element, or none of rank 0
     plan.inner = shape.product();
     return plan;
   }
   plan.inner = lengths[count - 1];
   plan.outer_rank = count - 1;
+  unsigned pattern = 0;
   for (int k = 0; k < operands; ++k) {
     plan.inner_strides[k] = merged[count - 1][k];
+    pattern |= static_cast<unsigned>(merged[count - 1][k] == 0) << k;
+    plan.is_strided = plan.is_strided || (merged[count - 1][k] != 0 && merged[count - 1][k] != plan.sizes[k]);
     for (int axis = 0; axis < plan.outer_rank; ++axis) {
       plan.outer_strides[axis][k] = merged[axis][k];
     }
   }
+  plan.is_strided = plan.is_strided || !detail::has_loop(static_cast<std::size_t>(call.input_count), pattern);
   for (int axis = 0; axis < plan.outer_rank; ++axis) {
     plan.outer[axis] = lengths[axis];
   }
@@ -81,23 +135,29 @@ void run_elementwise(const ElementwisePlan& plan, LoopFn loop, void* const* data
   if (plan.inner == 0) {
     return;
   }
-  if (plan.outer_rank == 0) {
-    loop(plan.inner, data, plan.inner_strides, attributes);
-    return;
-  }
   for (int axis = 0; axis < plan.outer_rank; ++axis) {
     if (plan.outer[axis] == 0) {
       return;
     }
   }
+  // The last two axes at once where blocks are brought together.
+  const int walked = plan.is_strided && plan.outer_rank > 0 ? plan.outer_rank - 1 : plan.outer_rank;
+  const bool has_rows = walked < plan.outer_rank;
+  const std::int64_t no_strides[kMaxElementwiseInputs + 1] = {};
+  const detail::Plane plane{has_rows ? plan.outer[walked] : 1, plan.inner,
+                            has_rows ? plan.outer_strides[walked] : no_strides, plan.inner_strides};
   void* pointers[kMaxElementwiseInputs + 1];
   for (int k = 0; k < operands; ++k) {
     pointers[k] = data[k];
   }
   std::int64_t index[kMaxRank] = {};
   for (;;) {
-    loop(plan.inner, pointers, plan.inner_strides, attributes);
-    int axis = plan.outer_rank - 1;
+    if (plan.is_strided) {
+      detail::run_in_blocks(loop, operands - 1, plan.sizes, plane, pointers, attributes);
+    } else {
+      loop(plan.inner, pointers, plan.inner_strides, attributes);
+    }
+    int axis = walked - 1;
     for (;; --axis) {
       if (axis < 0) {
         return;

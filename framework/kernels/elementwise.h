@@ -64,49 +64,69 @@ DIPTYCH_INLINE void dense_loop(std::int64_t n, void* const* data, const Attribut
   }
 }
 
+/// Whether loops of `inputs` dense operands have a form where those of the bits of `pattern` are one value.
+constexpr bool has_loop(std::size_t inputs, unsigned pattern) {
+  return pattern == 0 || (inputs == 2 && pattern != 3) ||
+         (inputs == 3 && (pattern == 2 || pattern == 4));  // where() with one fixed branch
+}
+
+/// The last two axes of an elementwise call; strides in bytes, inputs first.
+struct Plane {
+  std::int64_t rows, columns;
+  const std::int64_t* row_strides;
+  const std::int64_t* strides;
+};
+/// Runs `loop` on dense blocks, which strided operands are copied to and from; `sizes`: of the elements. So there is
+/// one place that knows strides, and loops of ops are dense.
+void run_in_blocks(LoopFn loop, int inputs, const std::int64_t* sizes, const Plane& plane, void* const* data,
+                   const void* attributes);
+/// One row of any strides, for loops that have none for them.
+inline void run_in_blocks(LoopFn loop, int inputs, const std::int64_t* sizes, std::int64_t n, void* const* data,
+                          const std::int64_t* strides, const void* attributes) {
+  const std::int64_t no_strides[kMaxElementwiseInputs + 1] = {};
+  run_in_blocks(loop, inputs, sizes, {1, n, no_strides, strides}, data, attributes);
+}
+
 template <class Fn, class Attributes, class... In>
 struct LoopBody {
   using Out = typename Result<Fn, Attributes, In...>::type;
   static constexpr std::size_t kInputs = sizeof...(In);
+  static constexpr std::int64_t kSizes[] = {static_cast<std::int64_t>(sizeof(In))..., sizeof(Out)};
 
-  template <std::size_t... I>
-  DIPTYCH_INLINE static void dispatch(std::int64_t n, void* const* data, const std::int64_t* strides,
-                                      const Attributes* attributes, std::index_sequence<I...> indices) {
-    constexpr std::int64_t sizes[] = {static_cast<std::int64_t>(sizeof(In))..., 0};
+  /// Bit i: input i is one value for the whole loop. -1 if there is no loop for these strides.
+  DIPTYCH_INLINE static int pattern_of(const std::int64_t* strides) {
     unsigned pattern = 0;
-    bool dense = strides[kInputs] == static_cast<std::int64_t>(sizeof(Out));
+    bool dense = strides[kInputs] == kSizes[kInputs];
     for (std::size_t i = 0; i < kInputs; ++i) {
       pattern |= static_cast<unsigned>(strides[i] == 0) << i;
-      dense = dense && (strides[i] == 0 || strides[i] == sizes[i]);
+      dense = dense && (strides[i] == 0 || strides[i] == kSizes[i]);
     }
-    if (dense && pattern == 0) {
-      return dense_loop<0, Fn, Attributes, Out, In...>(n, data, attributes, indices);
+    return dense && has_loop(kInputs, pattern) ? static_cast<int>(pattern) : -1;
+  }
+
+  DIPTYCH_INLINE static void run_dense(int pattern, std::int64_t n, void* const* data, const void* attributes) {
+    const auto* mine = static_cast<const Attributes*>(attributes);
+    constexpr std::index_sequence_for<In...> indices;
+    if (pattern == 0) {
+      return dense_loop<0, Fn, Attributes, Out, In...>(n, data, mine, indices);
     }
     if constexpr (kInputs == 2) {
-      if (dense && pattern == 1) {
-        return dense_loop<1, Fn, Attributes, Out, In...>(n, data, attributes, indices);
-      }
-      if (dense && pattern == 2) {
-        return dense_loop<2, Fn, Attributes, Out, In...>(n, data, attributes, indices);
-      }
+      return pattern == 1 ? dense_loop<1, Fn, Attributes, Out, In...>(n, data, mine, indices)
+                          : dense_loop<2, Fn, Attributes, Out, In...>(n, data, mine, indices);
     }
-    if constexpr (kInputs == 3) {  // where() with one fixed branch
-      if (dense && pattern == 2) {
-        return dense_loop<2, Fn, Attributes, Out, In...>(n, data, attributes, indices);
-      }
-      if (dense && pattern == 4) {
-        return dense_loop<4, Fn, Attributes, Out, In...>(n, data, attributes, indices);
-      }
-    }
-    for (std::int64_t i = 0; i < n; ++i) {
-      at<Out>(data[kInputs], i, strides[kInputs]) =
-          call<Fn, Attributes>(attributes, at<const In>(data[I], i, strides[I])...);
+    if constexpr (kInputs == 3) {
+      return pattern == 2 ? dense_loop<2, Fn, Attributes, Out, In...>(n, data, mine, indices)
+                          : dense_loop<4, Fn, Attributes, Out, In...>(n, data, mine, indices);
     }
   }
 
   DIPTYCH_INLINE static void run(std::int64_t n, void* const* data, const std::int64_t* strides,
                                  const void* attributes) {
-    dispatch(n, data, strides, static_cast<const Attributes*>(attributes), std::index_sequence_for<In...>());
+    const int pattern = pattern_of(strides);
+    if (pattern < 0) {
+      return run_in_blocks(PerIsa<LoopBody>::active(), kInputs, kSizes, n, data, strides, attributes);
+    }
+    run_dense(pattern, n, data, attributes);
   }
 };
 
@@ -138,19 +158,22 @@ struct GuardedLoopBody {
   DIPTYCH_INLINE static void run(std::int64_t n, void* const* data, const std::int64_t* strides,
                                  const void* attributes) {
     constexpr std::int64_t kBlock = 512;  // fits the first-level cache with its result
-    constexpr std::size_t kOperands = sizeof...(In) + 1;
-    constexpr std::index_sequence_for<In...> indices;
-    const auto* mine = static_cast<const Attributes*>(attributes);
+    using Exact = LoopBody<Fn, Attributes, In...>;
+    const int pattern = Exact::pattern_of(strides);
+    if (pattern < 0) {
+      return run_in_blocks(PerIsa<GuardedLoopBody>::active(), sizeof...(In), Exact::kSizes, n, data, strides,
+                           attributes);
+    }
     for (std::int64_t begin = 0; begin < n; begin += kBlock) {
       const std::int64_t count = begin + kBlock < n ? kBlock : n - begin;
-      void* block[kOperands];
-      for (std::size_t k = 0; k < kOperands; ++k) {
+      void* block[sizeof...(In) + 1];
+      for (std::size_t k = 0; k <= sizeof...(In); ++k) {
         block[k] = static_cast<std::byte*>(data[k]) + begin * strides[k];
       }
-      if (all_common(count, block, strides, indices)) {
-        LoopBody<typename Fn::Common, Attributes, In...>::dispatch(count, block, strides, mine, indices);
+      if (all_common(count, block, strides, std::index_sequence_for<In...>())) {
+        LoopBody<typename Fn::Common, Attributes, In...>::run_dense(pattern, count, block, attributes);
       } else {
-        LoopBody<Fn, Attributes, In...>::dispatch(count, block, strides, mine, indices);
+        Exact::run_dense(pattern, count, block, attributes);
       }
     }
   }
@@ -214,10 +237,12 @@ constexpr LoopSet loop_set() {
 
 /// How an elementwise call walks its operands: the inner loop and the outer axes after merging what can be merged.
 struct ElementwisePlan {
-  std::int64_t inner = 0;                                                ///< elements of one inner loop
-  int outer_rank = 0;                                                    ///< axes outside it
-  std::int64_t outer[kMaxRank] = {};                                     ///< their lengths, outermost first
-  std::int64_t inner_strides[kMaxElementwiseInputs + 1] = {};            ///< bytes; inputs, then output
+  std::int64_t inner = 0;                                      ///< elements of one inner loop
+  bool is_strided = false;                                     ///< the inner loop is not dense
+  std::int64_t sizes[kMaxElementwiseInputs + 1] = {};          ///< of an element in bytes; inputs, then output
+  int outer_rank = 0;                                          ///< axes outside it
+  std::int64_t outer[kMaxRank] = {};                           ///< their lengths, outermost first
+  std::int64_t inner_strides[kMaxElementwiseInputs + 1] = {};  ///< bytes; inputs, then output
   std::int64_t outer_strides[kMaxRank][kMaxElementwiseInputs + 1] = {};  ///< bytes
 };
 

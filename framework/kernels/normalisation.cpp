@@ -90,9 +90,10 @@ DIPTYCH_INLINE T sum_of_block(std::int64_t begin, std::int64_t n, const Term& te
 /// Blocks keep the chains short, and so the sum accurate.
 template <class T, class Term>
 DIPTYCH_INLINE T sum_of(std::int64_t n, const Term& term) {
-  T total = sum_of_block<T>(0, std::min(n, 4 * kBlock), term);
-  for (std::int64_t begin = 4 * kBlock; begin < n; begin += 4 * kBlock) {
-    total += sum_of_block<T>(begin, std::min(n, begin + 4 * kBlock), term);
+  T total = T(0);
+  for (std::int64_t begin = 0; begin < n; begin += 4 * kBlock) {
+    const T of_block = sum_of_block<T>(begin, std::min(n, begin + 4 * kBlock), term);
+    total = begin == 0 ? of_block : total + of_block;  // 0 + -0 would be another zero
   }
   return total;
 }

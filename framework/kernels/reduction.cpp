@@ -35,21 +35,42 @@ ReductionPlan plan_reduction(const Operand& input, const Axes& axes) {
   return plan;
 }
 
-void gather_reduced(const ReductionPlan& plan, const void* in, std::size_t element_size, void* to) {
+namespace {
+
+/// By the size of an element: what it is doesn't matter.
+template <std::size_t size>
+void gather_elements(const ReductionPlan& plan, const std::byte* from, std::byte* to) {
   const int last = plan.reduced_rank - 1;
   const std::int64_t run = plan.reduced[last];
-  const auto* from = static_cast<const std::byte*>(in);
-  auto* out = static_cast<std::byte*>(to);
-  const auto size = static_cast<std::int64_t>(element_size);
+  const std::int64_t stride = plan.reduced_strides[last] * static_cast<std::int64_t>(size);
   for (std::int64_t index = 0; index < plan.length; index += run) {
-    const std::byte* start = from + ReductionPlan::offset(index / run, last, plan.reduced, plan.reduced_strides) * size;
-    if (plan.reduced_strides[last] == 1) {
-      std::memcpy(out + index * size, start, static_cast<std::size_t>(run * size));
+    const std::byte* start =
+        from + ReductionPlan::offset(index / run, last, plan.reduced, plan.reduced_strides) * std::int64_t{size};
+    if (stride == std::int64_t{size}) {
+      std::memcpy(to, start, static_cast<std::size_t>(run) * size);
+      to += run * std::int64_t{size};
       continue;
     }
-    for (std::int64_t i = 0; i < run; ++i) {
-      std::memcpy(out + (index + i) * size, start + i * plan.reduced_strides[last] * size, element_size);
+    for (std::int64_t i = 0; i < run; ++i, start += stride, to += size) {
+      std::memcpy(to, start, size);
     }
+  }
+}
+
+}  // namespace
+
+void gather_reduced(const ReductionPlan& plan, const void* in, std::size_t element_size, void* to) {
+  const auto* from = static_cast<const std::byte*>(in);
+  auto* out = static_cast<std::byte*>(to);
+  switch (element_size) {
+    case 1:
+      return gather_elements<1>(plan, from, out);
+    case 2:
+      return gather_elements<2>(plan, from, out);
+    case 4:
+      return gather_elements<4>(plan, from, out);
+    default:
+      return gather_elements<8>(plan, from, out);
   }
 }
 

@@ -121,19 +121,22 @@ DIPTYCH_INLINE T reduce(std::int64_t n, const Load& load) {
       }
     }
   }
-  if (n <= kBlock) {
-    return reduce_block<Combine, T>(0, n, load);
-  }
   T totals[kLanes];
-  for (int lane = 0; lane < kLanes; ++lane) {
-    totals[lane] = Combine::template identity<T>();
+  for (T& total : totals) {
+    total = Combine::template identity<T>();
   }
-  for (std::int64_t block = 0; block * kBlock < n; ++block) {
+  for (std::int64_t block = 0;; ++block) {
     const std::int64_t end = (block + 1) * kBlock < n ? (block + 1) * kBlock : n;
-    totals[block % kLanes] =
-        Combine::apply(totals[block % kLanes], reduce_block<Combine, T>(block * kBlock, end, load));
+    // The one place that calls it, because each is a copy.
+    const T result = reduce_block<Combine, T>(block * kBlock, end, load);
+    if (n <= kBlock) {
+      return result;
+    }
+    totals[block % kLanes] = Combine::apply(totals[block % kLanes], result);
+    if (end == n) {
+      return combine_lanes<Combine>(totals);
+    }
   }
-  return combine_lanes<Combine>(totals);
 }
 
 template <class Combine, class T, int W, class Load>
@@ -305,6 +308,17 @@ struct ReductionPlan {
   std::int64_t kept[kMaxRank], kept_strides[kMaxRank];
   std::int64_t reduced[kMaxRank], reduced_strides[kMaxRank];
 
+  /// Neighbouring reductions lie side by side in memory, and are enough to be done so.
+  bool side_by_side() const {
+    constexpr int kFewest = 8;
+    return reduced_rank <= 1 && length > 0 && kept_rank >= 1 && kept_strides[kept_rank - 1] == 1 &&
+           kept[kept_rank - 1] >= kFewest;
+  }
+  /// The elements of one reduction are brought together first: bodies pass over them densely, one copy of each body.
+  bool needs_gather() const {
+    return length > 0 && !side_by_side() && (reduced_rank > 1 || (reduced_rank == 1 && reduced_strides[0] != 1));
+  }
+
   /// Offset of element `index` (row-major) over some axes.
   static std::int64_t offset(std::int64_t index, int rank, const std::int64_t* lengths, const std::int64_t* strides) {
     std::int64_t result = 0;
@@ -322,16 +336,16 @@ ReductionPlan plan_reduction(const Operand& input, const Axes& axes);
 void gather_reduced(const ReductionPlan& plan, const void* in, std::size_t element_size, void* to);
 
 /// Passes over the elements of one reduction, or of `width` reductions side by side: what a body of Reduce works with.
-template <class In, class Load>
+template <class In>
 struct Row {
   static constexpr int kWidth = 1;
   std::int64_t n;
-  Load load;
+  const In* data;
   DIPTYCH_INLINE int width() const { return 1; }
   /// out[w]: the reduction of map(element, w) over the elements.
   template <class Combine, class T, class Map>
   DIPTYCH_INLINE void pass(const Map& map, T* out) const {
-    out[0] = detail::reduce<Combine, T>(n, [&](std::int64_t row) { return map(load(row), 0); });
+    out[0] = detail::reduce<Combine, T>(n, [&](std::int64_t row) { return map(data[row], 0); });
   }
 };
 template <class In>
@@ -354,16 +368,14 @@ struct Columns {
   }
 };
 
-/// Runs `Body::run(elements, attributes, out)` for every reduction of a plan; `buffer`: room for plan->length elements.
+/// Runs `Body::run(elements, attributes, out)` for every reduction of a plan; `buffer`: room for plan->length elements
+/// where the plan needs to gather them, else null.
 template <class Body, class In, class Out>
 struct Reduce {
   DIPTYCH_INLINE static void run(const ReductionPlan* plan, const In* in, Out* out, const void* attributes,
                                  In* buffer) {
-    constexpr int kFewest = 8;
     const std::int64_t n = plan->length;
-    const bool side_by_side = plan->kept_rank >= 1 && plan->kept_strides[plan->kept_rank - 1] == 1 &&
-                              plan->kept[plan->kept_rank - 1] >= kFewest;
-    if (plan->reduced_rank <= 1 && side_by_side && n > 0) {
+    if (plan->side_by_side()) {
       const std::int64_t row_stride = plan->reduced_rank == 1 ? plan->reduced_strides[0] : 0;
       const std::int64_t columns = plan->kept[plan->kept_rank - 1];
       for (std::int64_t base = 0; base < plan->outputs; base += columns) {
@@ -375,20 +387,13 @@ struct Reduce {
       }
       return;
     }
-    const std::int64_t stride = plan->reduced_rank == 1 ? plan->reduced_strides[0] : 1;
     for (std::int64_t i = 0; i < plan->outputs; ++i) {
       const In* start = in + plan->offset(i, plan->kept_rank, plan->kept, plan->kept_strides);
-      if (plan->reduced_rank > 1) {
+      if (buffer != nullptr) {
         gather_reduced(*plan, start, sizeof(In), buffer);
         start = buffer;
       }
-      if (stride == 1) {
-        const auto load = [=](std::int64_t row) { return start[row]; };
-        Body::run(Row<In, decltype(load)>{n, load}, attributes, out + i);
-      } else {
-        const auto load = [=](std::int64_t row) { return start[row * stride]; };
-        Body::run(Row<In, decltype(load)>{n, load}, attributes, out + i);
-      }
+      Body::run(Row<In>{n, start}, attributes, out + i);
     }
   }
 };
@@ -398,7 +403,7 @@ template <class Body, class In, class Out>
 void run_reduction(const Operand& input, const Axes& axes, const void* attributes, Out* out) {
   const ReductionPlan plan = plan_reduction(input, axes);
   StorageRef buffer;
-  if (plan.reduced_rank > 1) {
+  if (plan.needs_gather()) {
     buffer = allocate_storage(static_cast<std::size_t>(plan.length) * sizeof(In));
   }
   PerIsa<Reduce<Body, In, Out>>::active()(&plan, static_cast<const In*>(input.data), out, attributes,

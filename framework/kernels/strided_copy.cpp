@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "framework/kernels/isa.h"
+#include "framework/kernels/transpose.h"
 
 namespace diptych::kernels {
 namespace {
@@ -80,7 +81,11 @@ template <class T>
 struct CopyNest {
   DIPTYCH_INLINE static void plane(Plane kind, const Axis& rows, const Axis& inner, const T* from, T* to) {
     if (kind == Plane::tiles) {
-      copy_tiles(rows, inner, from, to);
+      if constexpr (sizeof(T) >= sizeof(float)) {
+        transpose_elements(sizeof(T), inner.length, rows.length, from, inner.from, to, rows.to);
+      } else {
+        copy_tiles(rows, inner, from, to);
+      }
       return;
     }
     for (std::int64_t row = 0; row < rows.length; ++row, from += rows.from, to += rows.to) {

@@ -51,16 +51,20 @@ DIPTYCH_INLINE void transpose_block(const T* in, std::int64_t in_pitch, T* out, 
   }
 }
 
-template <class T, int bytes>
+template <class Element, int bytes>
 struct Transpose {
-  DIPTYCH_INLINE static void run(std::int64_t rows, std::int64_t columns, const T* in, std::int64_t in_pitch, T* out,
-                                 std::int64_t out_pitch) {
+  DIPTYCH_INLINE static void run(std::int64_t rows, std::int64_t columns, const void* from, std::int64_t in_pitch,
+                                 void* to, std::int64_t out_pitch) {
+    typedef Element T __attribute__((may_alias));
+    const auto* in = static_cast<const T*>(from);
+    auto* out = static_cast<T*>(to);
     constexpr int kLanes = bytes / static_cast<int>(sizeof(T));
     std::int64_t column = 0;
     for (; column + kLanes <= columns; column += kLanes) {
       std::int64_t row = 0;
       for (; row + kLanes <= rows; row += kLanes) {
-        transpose_block<T, kLanes>(in + row * in_pitch + column, in_pitch, out + column * out_pitch + row, out_pitch);
+        transpose_block<Element, kLanes>(in + row * in_pitch + column, in_pitch, out + column * out_pitch + row,
+                                         out_pitch);
       }
       for (; row < rows; ++row) {
         for (std::int64_t j = column; j < column + kLanes; ++j) {
@@ -76,11 +80,9 @@ struct Transpose {
   }
 };
 
-}  // namespace
-
 template <class T>
-void transpose_matrix(std::int64_t rows, std::int64_t columns, const T* in, std::int64_t in_pitch, T* out,
-                      std::int64_t out_pitch) {
+void transpose(std::int64_t rows, std::int64_t columns, const void* in, std::int64_t in_pitch, void* out,
+               std::int64_t out_pitch) {
   switch (active_isa()) {
     case Isa::generic:
       return PerIsa<Transpose<T, 16>>::generic(rows, columns, in, in_pitch, out, out_pitch);
@@ -91,7 +93,15 @@ void transpose_matrix(std::int64_t rows, std::int64_t columns, const T* in, std:
   }
 }
 
-template void transpose_matrix(std::int64_t, std::int64_t, const float*, std::int64_t, float*, std::int64_t);
-template void transpose_matrix(std::int64_t, std::int64_t, const double*, std::int64_t, double*, std::int64_t);
+}  // namespace
+
+void transpose_elements(std::size_t size, std::int64_t rows, std::int64_t columns, const void* in,
+                        std::int64_t in_pitch, void* out, std::int64_t out_pitch) {
+  if (size == sizeof(float)) {
+    transpose<float>(rows, columns, in, in_pitch, out, out_pitch);
+  } else {
+    transpose<double>(rows, columns, in, in_pitch, out, out_pitch);
+  }
+}
 
 }  // namespace diptych::kernels

@@ -13,9 +13,6 @@ namespace {
 
 using namespace ops;
 
-constexpr Saves kInput{.inputs = 1};
-constexpr Saves kOutput{.output = true};
-
 Tensor call(const OpDef& op, const void* attributes, const Tensor& a, const Tensor& b) {
   const std::array<const Tensor*, 2> inputs{&a, &b};
   return apply(op, inputs, attributes, Location::current());
@@ -419,11 +416,16 @@ struct ClipBackward {
 };
 const Op kClipBackward{derivative<ClipBackward, ClipAttributes>(
     "clip_backward", "The gradient of clip: dy where x is within the bounds", flops_per_element<2>)};
+/// Once a loop: inlined, its branches would keep the loop from being vectorised.
+template <class T>
+[[gnu::noinline, gnu::const]] T clip_bound(double bound) {
+  return math::convert<T>(bound);
+}
 struct Clip {
   template <class T>
   DIPTYCH_INLINE static T apply(const ClipAttributes& a, T x) {
-    const T low = math::convert<T>(a.low);
-    const T high = math::convert<T>(a.high);
+    const T low = clip_bound<T>(a.low);
+    const T high = clip_bound<T>(a.high);
     const T raised = x < low ? low : x;
     return raised > high ? high : raised;
   }

@@ -2,6 +2,7 @@
 
 #include "framework/kernels/dense.h"
 #include "framework/kernels/reduction.h"
+#include "framework/ops/apply.h"
 #include "framework/ops/define.h"
 
 /// What the files that define reductions share.
@@ -87,5 +88,29 @@ std::vector<Sample> reduction_samples(std::initializer_list<DType> dtypes, const
   }
   return samples;
 }
+
+// What sum, prod, max, min, any and all share.
+
+template <Domain domain, bool needs_element>
+void infer_reduction(const InferCall& call, TensorType& output) {
+  check_domain<domain>(call, call.input(0).dtype);
+  output.dtype = call.input(0).dtype;
+  output.shape = reduced_shape<ReduceAttributes>(call);
+  if (needs_element) {
+    require_element(call, output.shape);
+  }
+}
+
+template <class Body>
+void reduce_kernel(const KernelCall& call) {
+  const Axes& axes = static_cast<const ReduceAttributes*>(call.attributes)->axes;
+  visit_arithmetic(call.inputs[0].type->dtype, [&]<class T>() {
+    kernels::run_reduction<Body, T>(call.inputs[0], axes, nullptr, static_cast<T*>(call.output.data));
+  });
+}
+
+std::vector<Sample> fold_samples(std::initializer_list<DType> dtypes, bool with_empty);
+
+Tensor reduce(const Op& op, const Tensor& x, const Axes& axes, bool keepdims, Location where);
 
 }  // namespace diptych::ops

@@ -73,31 +73,6 @@ Axes reduced_axes(const Tensor& x, const Axes& axes, const char* op, Location wh
   return sorted;
 }
 
-}  // namespace diptych::ops
-
-namespace diptych {
-namespace {
-
-using namespace ops;
-
-template <Domain domain, bool needs_element>
-void infer_reduction(const InferCall& call, TensorType& output) {
-  check_domain<domain>(call, call.input(0).dtype);
-  output.dtype = call.input(0).dtype;
-  output.shape = reduced_shape<ReduceAttributes>(call);
-  if (needs_element) {
-    require_element(call, output.shape);
-  }
-}
-
-template <class Body>
-void reduce_kernel(const KernelCall& call) {
-  const Axes& axes = static_cast<const ReduceAttributes*>(call.attributes)->axes;
-  visit_arithmetic(call.inputs[0].type->dtype, [&]<class T>() {
-    kernels::run_reduction<Body, T>(call.inputs[0], axes, nullptr, static_cast<T*>(call.output.data));
-  });
-}
-
 std::vector<Sample> fold_samples(std::initializer_list<DType> dtypes, bool with_empty) {
   std::vector<Sample> samples = reduction_samples(dtypes, ReduceAttributes{});
   samples.push_back(with({sample(DType::float64, {})}, ReduceAttributes{}));
@@ -109,6 +84,18 @@ std::vector<Sample> fold_samples(std::initializer_list<DType> dtypes, bool with_
   samples.push_back(with({sample(DType::float64, {3, 0})}, ReduceAttributes{{0}, false}));
   return samples;
 }
+
+Tensor reduce(const Op& op, const Tensor& x, const Axes& axes, bool keepdims, Location where) {
+  const ReduceAttributes attributes{reduced_axes(x, axes, op->name, where), keepdims};
+  return apply_op(op, &attributes, where, x);
+}
+
+}  // namespace diptych::ops
+
+namespace diptych {
+namespace {
+
+using namespace ops;
 
 const Op kSum{{.name = "sum",
                .doc = "The sum over axes",
@@ -122,50 +109,6 @@ const Op kSum{{.name = "sum",
                .linear = 1,
                .flops = reduce_flops,
                .samples = [] { return fold_samples(kNumbers, true); },
-               .family = "reduction"}};
-
-/// 1 at the elements that were taken, shared by equal ones.
-Tensor taken_share(const Tensor& x, const Tensor& kept, const Axes& axes) {
-  const Tensor taken = cast(equal(x, kept), x.dtype());
-  return div(taken, sum_over(taken, axes, true));
-}
-
-Gradients extreme_gradient(const VjpCall& v) {
-  const Tensor share =
-      taken_share(v.input(0), with_kept_axes<ReduceAttributes>(v.output, v), v.as<ReduceAttributes>().axes);
-  return {mul(share, with_kept_axes<ReduceAttributes>(v.cotangent, v))};
-}
-
-Tensor extreme_tangent(const JvpCall& v) {
-  const auto& attributes = v.as<ReduceAttributes>();
-  const Tensor share = taken_share(v.input(0), with_kept_axes<ReduceAttributes>(v.output, v), attributes.axes);
-  return sum_over(mul(share, v.tangent(0)), attributes.axes, attributes.keepdims);
-}
-
-const Op kMax{{.name = "max",
-               .doc = "The largest element over axes",
-               .inputs = 1,
-               .attributes = &attribute_type<ReduceAttributes>,
-               .infer = infer_reduction<Domain::any, true>,
-               .kernel = kernels::through_float<reduce_kernel<kernels::Fold<kernels::MaxCombine>>>,
-               .vjp = extreme_gradient,
-               .saves = {.inputs = 1, .output = true},
-               .jvp = extreme_tangent,
-               .flops = reduce_flops,
-               .samples = [] { return fold_samples(kAll, false); },
-               .family = "reduction"}};
-
-const Op kMin{{.name = "min",
-               .doc = "The smallest element over axes",
-               .inputs = 1,
-               .attributes = &attribute_type<ReduceAttributes>,
-               .infer = infer_reduction<Domain::any, true>,
-               .kernel = kernels::through_float<reduce_kernel<kernels::Fold<kernels::MinCombine>>>,
-               .vjp = extreme_gradient,
-               .saves = {.inputs = 1, .output = true},
-               .jvp = extreme_tangent,
-               .flops = reduce_flops,
-               .samples = [] { return fold_samples(kAll, false); },
                .family = "reduction"}};
 
 /// For each element the product of all the others, without dividing, so that zeros are no special case: pairs are
@@ -245,62 +188,6 @@ const Op kProd{{.name = "prod",
                 .samples = [] { return fold_samples(kNumbers, true); },
                 .family = "reduction"}};
 
-template <class Combine>
-struct Truth {
-  template <class Elements>
-  DIPTYCH_INLINE static void run(const Elements& elements, const void* /*attributes*/, std::uint8_t* out) {
-    elements.template pass<Combine, std::uint8_t>(
-        [](auto x, int) { return static_cast<std::uint8_t>(x != decltype(x)(0)); }, out);
-  }
-};
-
-template <class Combine>
-void truth_kernel(const KernelCall& call) {
-  const Axes& axes = static_cast<const ReduceAttributes*>(call.attributes)->axes;
-  visit_arithmetic(call.inputs[0].type->dtype, [&]<class T>() {
-    kernels::run_reduction<Truth<Combine>, T>(call.inputs[0], axes, nullptr,
-                                              static_cast<std::uint8_t*>(call.output.data));
-  });
-}
-
-void infer_truth(const InferCall& call, TensorType& output) {
-  output.dtype = DType::boolean;
-  output.shape = reduced_shape<ReduceAttributes>(call);
-}
-
-/// 0 and 1 alone: the identities of these are theirs.
-const Op kAny{{.name = "any",
-               .doc = "Whether any element over axes differs from 0",
-               .inputs = 1,
-               .attributes = &attribute_type<ReduceAttributes>,
-               .infer = infer_truth,
-               .kernel = kernels::through_float<truth_kernel<kernels::MaxCombine>>,
-               .flops = reduce_flops,
-               .samples = [] { return fold_samples(kAll, true); },
-               .family = "reduction"}};
-
-struct AndCombine : kernels::MinCombine {
-  template <class T>
-  DIPTYCH_INLINE static T identity() {
-    return T(1);
-  }
-};
-
-const Op kEvery{{.name = "all",
-                 .doc = "Whether every element over axes differs from 0",
-                 .inputs = 1,
-                 .attributes = &attribute_type<ReduceAttributes>,
-                 .infer = infer_truth,
-                 .kernel = kernels::through_float<truth_kernel<AndCombine>>,
-                 .flops = reduce_flops,
-                 .samples = [] { return fold_samples(kAll, true); },
-                 .family = "reduction"}};
-
-Tensor reduce(const Op& op, const Tensor& x, const Axes& axes, bool keepdims, Location where) {
-  const ReduceAttributes attributes{reduced_axes(x, axes, op->name, where), keepdims};
-  return apply_op(op, &attributes, where, x);
-}
-
 }  // namespace
 
 Tensor sum(const Tensor& x, const Axes& axes, bool keepdims, Location where) {
@@ -316,17 +203,4 @@ Tensor mean(const Tensor& x, const Axes& axes, bool keepdims, Location where) {
 Tensor prod(const Tensor& x, const Axes& axes, bool keepdims, Location where) {
   return reduce(kProd, is_floating(x.dtype()) ? x : cast(x, DType::int64, where), axes, keepdims, where);
 }
-Tensor max(const Tensor& x, const Axes& axes, bool keepdims, Location where) {
-  return reduce(kMax, x, axes, keepdims, where);
-}
-Tensor min(const Tensor& x, const Axes& axes, bool keepdims, Location where) {
-  return reduce(kMin, x, axes, keepdims, where);
-}
-Tensor any(const Tensor& x, const Axes& axes, bool keepdims, Location where) {
-  return reduce(kAny, x, axes, keepdims, where);
-}
-Tensor all(const Tensor& x, const Axes& axes, bool keepdims, Location where) {
-  return reduce(kEvery, x, axes, keepdims, where);
-}
-
 }  // namespace diptych

@@ -1,0 +1,66 @@
+// max and min: reductions that take one of their elements.
+
+#include "framework/ops/creation.h"
+#include "framework/ops/elementwise.h"
+#include "framework/ops/reduce.h"
+#include "framework/ops/reduction.h"
+
+namespace diptych {
+namespace {
+
+using namespace ops;
+
+/// 1 at the elements that were taken, shared by equal ones.
+Tensor taken_share(const Tensor& x, const Tensor& kept, const Axes& axes) {
+  const Tensor taken = cast(equal(x, kept), x.dtype());
+  return div(taken, sum_over(taken, axes, true));
+}
+
+Gradients extreme_gradient(const VjpCall& v) {
+  const Tensor share =
+      taken_share(v.input(0), with_kept_axes<ReduceAttributes>(v.output, v), v.as<ReduceAttributes>().axes);
+  return {mul(share, with_kept_axes<ReduceAttributes>(v.cotangent, v))};
+}
+
+Tensor extreme_tangent(const JvpCall& v) {
+  const auto& attributes = v.as<ReduceAttributes>();
+  const Tensor share = taken_share(v.input(0), with_kept_axes<ReduceAttributes>(v.output, v), attributes.axes);
+  return sum_over(mul(share, v.tangent(0)), attributes.axes, attributes.keepdims);
+}
+
+const Op kMax{{.name = "max",
+               .doc = "The largest element over axes",
+               .inputs = 1,
+               .attributes = &attribute_type<ReduceAttributes>,
+               .infer = infer_reduction<Domain::any, true>,
+               .kernel = kernels::through_float<reduce_kernel<kernels::Fold<kernels::MaxCombine>>>,
+               .vjp = extreme_gradient,
+               .saves = {.inputs = 1, .output = true},
+               .jvp = extreme_tangent,
+               .flops = reduce_flops,
+               .samples = [] { return fold_samples(kAll, false); },
+               .family = "reduction"}};
+
+const Op kMin{{.name = "min",
+               .doc = "The smallest element over axes",
+               .inputs = 1,
+               .attributes = &attribute_type<ReduceAttributes>,
+               .infer = infer_reduction<Domain::any, true>,
+               .kernel = kernels::through_float<reduce_kernel<kernels::Fold<kernels::MinCombine>>>,
+               .vjp = extreme_gradient,
+               .saves = {.inputs = 1, .output = true},
+               .jvp = extreme_tangent,
+               .flops = reduce_flops,
+               .samples = [] { return fold_samples(kAll, false); },
+               .family = "reduction"}};
+
+}  // namespace
+
+Tensor max(const Tensor& x, const Axes& axes, bool keepdims, Location where) {
+  return reduce(kMax, x, axes, keepdims, where);
+}
+Tensor min(const Tensor& x, const Axes& axes, bool keepdims, Location where) {
+  return reduce(kMin, x, axes, keepdims, where);
+}
+
+}  // namespace diptych
