@@ -8,6 +8,11 @@
 /// The charts of one cell as inline SVG; empty when there is nothing to draw. A number stands beside every colour.
 namespace diptych::reports {
 
+/// Every chart's, in SVG units.
+inline constexpr double kChartWidth = 560;
+/// A time as charts write it.
+std::string time_label(double seconds);
+
 /// Colour class of an arm, "c0" ... "c8": eager and graph are the same everywhere, the others follow in order.
 std::string arm_colour(const std::string& name, std::size_t position);
 

@@ -18,10 +18,7 @@
 namespace diptych::reports {
 namespace {
 
-constexpr double width = 560;
 constexpr double left = 62;
-
-std::string time_label(double seconds) { return format_seconds(std::optional<double>(seconds), Glyphs::typographic); }
 
 void gridlines(SvgCanvas& svg, const Scale& y, const std::vector<double>& ticks, double right) {
   for (const double tick : ticks) {
@@ -80,9 +77,9 @@ std::string rounds_chart(const Json& cell) {
   const double low = wide ? range.low / 1.1 : range.low - pad;
   const double high = wide ? range.high * 1.1 : range.high + pad;
   const Scale y(low, high, bottom, top, wide ? Scale::Kind::logarithmic : Scale::Kind::linear);
-  SvgCanvas svg(width, bottom + 26, "Every measured round, by process");
-  gridlines(svg, y, wide ? logarithmic_ticks(low, high) : round_ticks(low, high, 4), width);
-  const double group = (width - left) / static_cast<double>(processes.size());
+  SvgCanvas svg(kChartWidth, bottom + 26, "Every measured round, by process");
+  gridlines(svg, y, wide ? logarithmic_ticks(low, high) : round_ticks(low, high, 4), kChartWidth);
+  const double group = (kChartWidth - left) / static_cast<double>(processes.size());
   const double lane = 0.82 * group / static_cast<double>(arms.size());
   const std::size_t label_every = 1 + processes.size() / 16;
   for (std::size_t a = 0; a < arms.size(); ++a) {
@@ -144,11 +141,11 @@ std::string break_even_chart(const Json& cell) {
   const double span = std::max(10.0, reached && *calls > 0 ? 2.2 * *calls : 2 * extra / std::max(seconds[0], 1e-12));
   constexpr double top = 14;
   constexpr double bottom = 214;
-  constexpr double right = width - 92;
+  constexpr double right = kChartWidth - 92;
   const double most = std::max(compile[0] + span * seconds[0], compile[1] + span * seconds[1]);
   const Scale x(0, span, left, right);
   const Scale y(0, most, bottom, top);
-  SvgCanvas svg(width, bottom + 40, "Cumulative time, compile included, against the number of calls");
+  SvgCanvas svg(kChartWidth, bottom + 40, "Cumulative time, compile included, against the number of calls");
   if (reached && number(value, "low")) {
     const double low = std::min(x(*number(value, "low")), right);
     const double high = std::min(x(number(value, "high").value_or(span)), right);

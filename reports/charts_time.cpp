@@ -15,17 +15,15 @@
 namespace diptych::reports {
 namespace {
 
-constexpr double width = 560;
-
 std::string label(const std::string& name, int columns) { return shorten(printable(name), columns); }
-
-std::string time_label(double seconds) { return format_seconds(std::optional<double>(seconds), Glyphs::typographic); }
 
 void bar(SvgCanvas& svg, double x1, double x2, double y, const std::string& css) {
   svg.rect(std::min(x1, x2), y, std::max(std::abs(x2 - x1), 1.0), 16, css);
 }
 
 }  // namespace
+
+std::string time_label(double seconds) { return format_seconds(std::optional<double>(seconds), Glyphs::typographic); }
 
 std::string arm_colour(const std::string& name, std::size_t position) {
   if (name == "eager") {
@@ -48,11 +46,11 @@ std::string bars_chart(const Json& cell) {
     return "";
   }
   constexpr double left = 104;
-  constexpr double right = width - 76;
+  constexpr double right = kChartWidth - 76;
   constexpr double row_height = 32;
   const double height = 6 + row_height * static_cast<double>(rows);
   const Scale x(0, most, left, right);
-  SvgCanvas svg(width, height, "Time per call of each arm, with its interval");
+  SvgCanvas svg(kChartWidth, height, "Time per call of each arm, with its interval");
   double y = 6;
   for (std::size_t i = 0; i < arms.size(); ++i) {
     const auto seconds = estimate(member(arms[i], "seconds"));
@@ -102,8 +100,8 @@ std::string ladder_chart(const Json& cell) {
   }
   constexpr double row_height = 44;
   const double height = row_height * static_cast<double>(rungs.size() + (member(cell, "ladder").is_object() ? 3 : 2));
-  const Scale x(0, most, 1, width - 130);
-  SvgCanvas svg(width, height, "From the first arm to the last, what each cause saves");
+  const Scale x(0, most, 1, kChartWidth - 130);
+  SvgCanvas svg(kChartWidth, height, "From the first arm to the last, what each cause saves");
   double y = 0;
   const auto row = [&](const std::string& title, double from, double to, const std::string& css,
                        const std::string& value) {

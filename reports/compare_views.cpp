@@ -18,7 +18,7 @@ namespace {
 constexpr std::array<const char*, 6> by_severity = {"REGRESSED",    "INVALID",  "CONTAMINATED",
                                                     "INCONCLUSIVE", "IMPROVED", "EQUIVALENT"};
 constexpr std::size_t most_differences = 40;
-constexpr std::size_t most_rows = 25;
+constexpr std::size_t most_compared_rows = 25;
 
 std::string value_text(const Json& value, const std::string& unit) {
   if (!value.is_number()) {
@@ -219,12 +219,12 @@ std::string render_comparison_markdown(const Json& comparison, const SideNames& 
   const std::string header = "\n| cell | metric | base -> head | change | verdict | why |\n|---|---|---|---|---|---|\n";
   const std::vector<Json> rows = rows_by_severity(list(comparison, "rows"));
   out += header;
-  for (std::size_t i = 0; i < std::min(rows.size(), most_rows); ++i) {
+  for (std::size_t i = 0; i < std::min(rows.size(), most_compared_rows); ++i) {
     out += markdown_row(rows[i]);
   }
-  if (rows.size() > most_rows) {
-    out += fmt::format("\n<details><summary>{} more rows</summary>\n", rows.size() - most_rows) + header;
-    for (std::size_t i = most_rows; i < rows.size(); ++i) {
+  if (rows.size() > most_compared_rows) {
+    out += fmt::format("\n<details><summary>{} more rows</summary>\n", rows.size() - most_compared_rows) + header;
+    for (std::size_t i = most_compared_rows; i < rows.size(); ++i) {
       out += markdown_row(rows[i]);
     }
     out += "\n</details>\n";

@@ -39,7 +39,7 @@ std::vector<std::string> fields_of(const Json& cell, const Json& arm, const std:
           instructions && eager && *eager > 0 ? format_percent(*instructions / *eager) : "-"};
 }
 
-std::vector<std::vector<std::string>> rows_of(const Json& cell) {
+std::vector<std::vector<std::string>> count_rows(const Json& cell) {
   std::optional<double> eager;
   for (const Json& arm : list(cell, "arms")) {
     if (text(arm, "name") == "eager") {
@@ -76,7 +76,7 @@ std::string render_counts(const nlohmann::json& run, const TableOptions& options
                              printable(text(member(cell, "validity"), "reason")));
       continue;
     }
-    for (std::vector<std::string> fields : rows_of(cell)) {
+    for (std::vector<std::string> fields : count_rows(cell)) {
       for (std::string& field : fields) {
         field = printable(field);
       }
@@ -89,7 +89,7 @@ std::string render_counts(const nlohmann::json& run, const TableOptions& options
 std::string markdown_counts(const nlohmann::json& run) {
   std::string out = fmt::format("| {} |\n|---|---|--:|--:|--:|--:|--:|--:|\n", fmt::join(header(), " | "));
   for (const Json& cell : list(run, "cells")) {
-    for (const std::vector<std::string>& fields : rows_of(cell)) {
+    for (const std::vector<std::string>& fields : count_rows(cell)) {
       out += "|";
       for (const std::string& field : fields) {
         out += fmt::format(" {} |", escape_markdown(shorten(printable(field), 200)));

@@ -16,7 +16,7 @@
 namespace diptych::reports {
 namespace {
 
-constexpr std::size_t most_rows = 25;
+constexpr std::size_t most_gate_rows = 25;
 constexpr std::size_t most_advisory = 5;
 constexpr std::size_t most_annotations = 10;
 
@@ -163,9 +163,9 @@ std::string render_gate_markdown(const Json& gate) {
   // A few of the rows are the advisory ones', unless those that matter fill the table.
   const auto loud = static_cast<std::size_t>(std::count_if(rows.begin(), rows.end(), std::not_fn(quiet)));
   const std::size_t advisory =
-      std::min({most_advisory, list(gate, "advisory").size(), most_rows - std::min(loud, most_rows)});
+      std::min({most_advisory, list(gate, "advisory").size(), most_gate_rows - std::min(loud, most_gate_rows)});
   for (const Json& row : rows) {
-    if (shown == most_rows - advisory) {
+    if (shown == most_gate_rows - advisory) {
       break;
     }
     const std::string line = fmt::format(

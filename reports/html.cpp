@@ -75,7 +75,7 @@ std::string diagrams(const RenderOptions& options) {
   return out.empty() ? "" : fmt::format("<section class=\"cell\"><h2>Graphs</h2>\n{}</section>\n", out);
 }
 
-std::string environment(const Json& run) {
+std::string environment_section(const Json& run) {
   HtmlTable table({"name", "value"}, {1});
   for (const EnvironmentEntry& entry : flatten_environment(member(run, "environment"))) {
     table.row({{entry.name}, {shorten(printable(entry.value), 2000), "", {}, "wrap"}});
@@ -109,7 +109,7 @@ std::string render_html(const nlohmann::json& run, const RenderOptions& options)
   for (const Json& cell : list(run, "cells")) {
     out += html_cell(cell, index++);
   }
-  out += diagrams(options) + environment(run);
+  out += diagrams(options) + environment_section(run);
   out +=
       "<footer>Speedup is eager time divided by the arm's time: above 1 the arm is faster. Intervals are over "
       "processes, on the log scale: Student's t, further out on the side of a long tail. The detectable effect is the "

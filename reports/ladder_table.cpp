@@ -19,10 +19,6 @@ constexpr int kBarColumns = 20;
 
 using Row = std::vector<std::string>;
 
-std::string padded(const std::string& value, int width) {
-  return value + std::string(static_cast<std::size_t>(std::max(0, width - display_width(value))), ' ');
-}
-
 /// "#" from where the rung ends to where it starts, on the scale of the first arm.
 std::string bar(double from, double to, double most, char fill) {
   const auto column = [&](double seconds) {
@@ -62,7 +58,7 @@ double highest_level(const Json& ladder, double base) {
   return most;
 }
 
-std::vector<Row> rows_of(const Json& cell) {
+std::vector<Row> ladder_rows(const Json& cell) {
   const Json& ladder = member(cell, "ladder");
   const auto base = estimate(member(ladder, "base_seconds"));
   const double start = base ? base->value : 0;
@@ -263,7 +259,7 @@ std::string render_ladder(const nlohmann::json& run, const TableOptions& options
       out += fmt::format("  no ladder: {}\n", printable(reason.empty() ? "nothing was measured" : reason));
       continue;
     }
-    out += table_of(rows_of(cell), options.width);
+    out += table_of(ladder_rows(cell), options.width);
     out += fmt::format("\nOrder: {}; each adds one cause, all are timed in the same rounds.\n",
                        printable(ladder_order(ladder)));
     for (const Json& rung : list(ladder, "rungs")) {

@@ -89,7 +89,7 @@ std::string starts(const Json& run, const std::vector<std::string>& names) {
   return out;
 }
 
-std::string failures(const Json& run) {
+std::string missing_arms(const Json& run) {
   std::string out;
   for (const std::string& line : failed_arms(run)) {
     out += fmt::format("- {}\n", cell_text(line));
@@ -140,7 +140,7 @@ std::string render_peers(const nlohmann::json& run) {
       cell_text(text(member(member(run, "environment"), "cpu"), "model")), number(size, "processes").value_or(0),
       number(size, "rounds").value_or(0), member(run, "seed").dump());
   out += times(run, names) + "\nBefore the first result:\n\n" + starts(run, names) + "\n";
-  if (const std::string why = failures(run); !why.empty()) {
+  if (const std::string why = missing_arms(run); !why.empty()) {
     out += why + "\n";
   }
   out += frameworks(run);

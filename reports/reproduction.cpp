@@ -26,7 +26,7 @@ std::string line(const char* label, const std::string& value) {
 
 bool is_shown(const Json& arm, const std::string& chosen) { return chosen.empty() || text(arm, "name") == chosen; }
 
-std::string time_text(const Json& arm) {
+std::string typical_time(const Json& arm) {
   const auto seconds = estimate(member(arm, "seconds"));
   return seconds ? format_seconds(*seconds) : "not timed";
 }
@@ -37,7 +37,7 @@ std::string figures(const Json& cell, const std::string& chosen) {
     if (!is_shown(arm, chosen)) {
       continue;
     }
-    std::string figure = fmt::format("{}: {}", text(arm, "name"), time_text(arm));
+    std::string figure = fmt::format("{}: {}", text(arm, "name"), typical_time(arm));
     if (const auto instructions = number(member(arm, "instructions"), "value")) {
       figure += fmt::format(", {} instructions", format_count(*instructions));
     }
@@ -153,7 +153,8 @@ std::string describe_repetition(const Json& recorded, const Json& repeated, cons
   for (const Json& before : list(recorded, "arms")) {
     const Json& after = find_arm(repeated, text(before, "name"));
     if (is_shown(before, arm) && after.is_object()) {
-      table.add({printable(text(before, "name")), time_text(before), time_text(after), came_again(before, after)});
+      table.add(
+          {printable(text(before, "name")), typical_time(before), typical_time(after), came_again(before, after)});
     }
   }
   return table.empty() ? "" : table.render(false, 200);

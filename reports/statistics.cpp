@@ -24,10 +24,6 @@ double checked_time(double seconds) {
   return seconds;
 }
 
-double mean(std::span<const double> values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
-
 struct SkewedMean {
   Effect effect;        // of the values as they are
   double skewness = 0;  // of the mean; skewness.h
@@ -52,14 +48,6 @@ Estimate exponential(Estimate e) {
   return e;
 }
 
-std::vector<double> logs(std::span<const double> seconds) {
-  std::vector<double> out;
-  for (const double s : seconds) {
-    out.push_back(std::log(checked_time(s)));
-  }
-  return out;
-}
-
 struct CostPoint {
   double numerator, denominator;
 };
@@ -72,7 +60,7 @@ CostPoint cost_point(std::span<const ProcessCost> processes) {
       values.push_back(p.*field);
     }
     const bool positive = std::all_of(values.begin(), values.end(), [](double v) { return v > 0; });
-    return positive ? std::exp(mean(logs(values))) : mean(values);
+    return positive ? std::exp(mean(log_times(values))) : mean(values);
   };
   return {estimate(&ProcessCost::arm_compile) - estimate(&ProcessCost::base_compile),
           estimate(&ProcessCost::base_seconds) - estimate(&ProcessCost::arm_seconds)};
@@ -90,6 +78,18 @@ std::optional<double> if_finite(double value) {
 }
 
 }  // namespace
+
+double mean(std::span<const double> values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+std::vector<double> log_times(std::span<const double> seconds) {
+  std::vector<double> out;
+  for (const double s : seconds) {
+    out.push_back(std::log(checked_time(s)));
+  }
+  return out;
+}
 
 double median(std::span<const double> values) {
   if (values.empty()) {
@@ -152,7 +152,7 @@ Estimate ratio_estimate(std::span<const double> effects, double level) {
 }
 
 Estimate time_estimate(std::span<const double> process_seconds, double level) {
-  return exponential(mean_interval(logs(process_seconds), level));
+  return exponential(mean_interval(log_times(process_seconds), level));
 }
 
 Estimate cost_estimate(std::span<const double> process_seconds, double level) {

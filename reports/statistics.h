@@ -22,6 +22,11 @@ struct Estimate {
 
 /// Throws Error on an empty span.
 double median(std::span<const double> values);
+/// Not of an empty span.
+double mean(std::span<const double> values);
+
+/// The logarithm of each time; throws Error unless all are finite and positive.
+std::vector<double> log_times(std::span<const double> seconds);
 
 /// d_j = ln(base) - ln(arm) of every round of a process. Both spans hold the same rounds.
 std::vector<double> log_differences(std::span<const double> base_seconds, std::span<const double> arm_seconds);

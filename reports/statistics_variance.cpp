@@ -8,10 +8,6 @@
 namespace diptych::reports {
 namespace {
 
-double mean(const std::vector<double>& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
-
 double squares_about(const std::vector<double>& values, double centre) {
   double sum = 0;
   for (const double v : values) {

@@ -10,6 +10,7 @@
 #include "reports/json_access.h"
 #include "reports/summary.h"
 #include "reports/text.h"
+#include "reports/text_table.h"
 #include "reports/usage.h"
 
 namespace diptych::reports {
@@ -21,19 +22,6 @@ struct Row {
   std::vector<std::string> fields;
   std::string tone;
 };
-
-std::string padded(const std::string& value, int width) {
-  return value + std::string(static_cast<std::size_t>(std::max(0, width - display_width(value))), ' ');
-}
-
-std::string coloured(const std::string& value, const std::string& tone, bool colour) {
-  if (!colour || value.empty()) {
-    return value;
-  }
-  // Blue and orange keep apart for colour-blind eyes; the word beside says the same.
-  const char* code = tone == "faster" ? "34;1" : tone == "slower" ? "33;1" : tone == "dim" ? "2" : "1";
-  return fmt::format("\x1b[{}m{}\x1b[0m", code, value);
-}
 
 std::string time_text(const Json& arm, Detail detail) {
   const auto seconds = estimate(member(arm, "seconds"));

@@ -10,6 +10,7 @@ namespace diptych::reports {
 
 using diptych::display_width;
 using diptych::next_code_point;
+using diptych::padded;
 using diptych::printable;
 using diptych::shorten;
 

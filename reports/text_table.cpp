@@ -7,19 +7,14 @@
 #include "reports/text.h"
 
 namespace diptych::reports {
-namespace {
 
-std::string padded(const std::string& value, int width) {
-  return value + std::string(static_cast<std::size_t>(std::max(0, width - display_width(value))), ' ');
-}
-
-// The word itself says what the colour says; blue and orange stay apart for colour-blind eyes.
-std::string coloured(const std::string& value, const std::string& tone) {
+std::string coloured(const std::string& value, const std::string& tone, bool colour) {
+  if (!colour || value.empty()) {
+    return value;
+  }
   const char* code = tone == "faster" ? "34;1" : tone == "slower" ? "33;1" : tone == "dim" ? "2" : "1";
   return fmt::format("\x1b[{}m{}\x1b[0m", code, value);
 }
-
-}  // namespace
 
 void TextTable::add(std::vector<std::string> fields, std::string tone) {
   fields.resize(header_.size());
@@ -41,7 +36,7 @@ std::string TextTable::render(bool colour, int width) const {
     }
     const int room = std::max(0, width - display_width(out));
     const std::string last = shorten(fields.back(), room);
-    return shorten(out, width) + (colour && !tone.empty() ? coloured(last, tone) : last) + "\n";
+    return shorten(out, width) + coloured(last, tone, colour && !tone.empty()) + "\n";
   };
   int total = 2 * (static_cast<int>(widths.size()) - 1);
   for (const int column : widths) {

@@ -41,17 +41,6 @@ std::vector<double> without_outliers(std::span<const double> values, double nois
   return drawn_in;
 }
 
-std::vector<double> logs(std::span<const double> seconds) {
-  std::vector<double> out;
-  for (const double s : seconds) {
-    if (!std::isfinite(s) || s <= 0) {
-      throw Error(fmt::format("a call of {} s is not a measurement: times are finite and positive", s));
-    }
-    out.push_back(std::log(s));
-  }
-  return out;
-}
-
 // Levels of one series. Neighbours are joined when their medians differ by less than `same_level` or than four standard
 // errors: a few slow calls in a row move the mean that the change points see, but hardly the median.
 struct Level {
@@ -148,8 +137,8 @@ std::optional<Warmup> classify_warmup(std::span<const double> calls, std::span<c
   if (calls.size() < fewest_calls) {
     return std::nullopt;
   }
-  const std::vector<double> call_logs = logs(calls);
-  const std::vector<double> round_logs = logs(rounds);
+  const std::vector<double> call_logs = log_times(calls);
+  const std::vector<double> round_logs = log_times(rounds);
   std::vector<Level> levels = levels_of(call_logs, shortest_of_calls);
   std::vector<Level> later = rounds.empty() ? std::vector<Level>{} : levels_of(round_logs, shortest_of_rounds);
   const Level last = later.empty() ? levels.back() : later.back();

@@ -24,6 +24,11 @@ struct TensorType {
 
 std::string to_string(const TensorType& type);
 
+/// Of its elements, densely.
+inline std::size_t bytes_of(const TensorType& type) {
+  return static_cast<std::size_t>(type.shape.product()) * size_of(type.dtype);
+}
+
 struct TensorBody;
 void destroy(TensorBody* body) noexcept;
 

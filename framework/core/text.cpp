@@ -122,6 +122,10 @@ int display_width(std::string_view text) {
   return width;
 }
 
+std::string padded(std::string_view text, int columns) {
+  return std::string(text) + std::string(static_cast<std::size_t>(std::max(0, columns - display_width(text))), ' ');
+}
+
 std::string shorten(std::string_view text, int columns) {
   if (display_width(text) <= columns) {
     return std::string(text);

@@ -17,6 +17,9 @@ std::string printable(std::string_view text);
 /// Columns that a terminal needs for printable UTF-8: 2 for East Asian wide and emoji, 0 for combining marks.
 int display_width(std::string_view text);
 
+/// `text` with spaces behind it, to `columns` at least.
+std::string padded(std::string_view text, int columns);
+
 /// `text` cut to at most `columns`, with "..." as the mark of the cut. Cuts between code points.
 std::string shorten(std::string_view text, int columns);
 

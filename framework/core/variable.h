@@ -24,6 +24,8 @@ class Variable {
 
   /// The current tensor; while a graph is captured, the traced one.
   Tensor value() const;
+  /// No tensor if the variable was never made: a weight that a module leaves out.
+  Tensor value_or_none() const { return defined() ? value() : Tensor(); }
   operator Tensor() const {
     return value();
   }  // NOLINT(google-explicit-constructor): a variable is used like its tensor

@@ -36,7 +36,7 @@ class Stack {
   Stack(std::int64_t length, const TensorType& row) {
     const TensorType type = rows_type(length, row);
     rows_ = Tensor::empty(type.dtype, type.shape);
-    row_bytes_ = static_cast<std::size_t>(row.shape.product()) * size_of(row.dtype);
+    row_bytes_ = bytes_of(row);
   }
   void set(std::int64_t index, const Tensor& row, Location where) {
     const Tensor source = dense(row, where);

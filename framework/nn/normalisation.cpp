@@ -6,8 +6,6 @@
 namespace diptych::nn {
 namespace {
 
-Tensor value_of(const Variable& variable) { return variable.defined() ? variable.value() : Tensor(); }
-
 const Shape& checked_shape(const char* module, const Shape& shape) {
   if (shape.empty()) {
     throw Error(fmt::format("{}: the normalized shape has no axes; give the lengths of the last ones", module));
@@ -39,7 +37,7 @@ Tensor BatchNorm::forward(const Tensor& x) {
         fmt::format("{}: {} has {} axes, not {}", name_, to_string(x.type()), x.rank(), to_string(ranks_)));
   }
   return batch_norm(
-      x, value_of(weight), value_of(bias), running_mean, running_var,
+      x, weight.value_or_none(), bias.value_or_none(), running_mean, running_var,
       {.training = is_training() || !options_.track_running_stats, .momentum = options_.momentum, .eps = options_.eps});
 }
 
@@ -52,7 +50,9 @@ LayerNorm::LayerNorm(const Shape& normalized_shape, const NormOptions& options)
     }
   }
 }
-Tensor LayerNorm::forward(const Tensor& x) { return layer_norm(x, shape_, value_of(weight), value_of(bias), eps_); }
+Tensor LayerNorm::forward(const Tensor& x) {
+  return layer_norm(x, shape_, weight.value_or_none(), bias.value_or_none(), eps_);
+}
 
 RMSNorm::RMSNorm(const Shape& normalized_shape, const NormOptions& options)
     : shape_(checked_shape("RMSNorm", normalized_shape)), eps_(options.eps) {
@@ -60,7 +60,7 @@ RMSNorm::RMSNorm(const Shape& normalized_shape, const NormOptions& options)
     weight = parameter("weight", ones(shape_, options.dtype));
   }
 }
-Tensor RMSNorm::forward(const Tensor& x) { return rms_norm(x, shape_, value_of(weight), eps_); }
+Tensor RMSNorm::forward(const Tensor& x) { return rms_norm(x, shape_, weight.value_or_none(), eps_); }
 
 GroupNorm::GroupNorm(std::int64_t groups, std::int64_t channels, const NormOptions& options)
     : groups_(detail::checked_length("GroupNorm", "groups", groups)), eps_(options.eps) {
@@ -75,6 +75,8 @@ GroupNorm::GroupNorm(std::int64_t groups, std::int64_t channels, const NormOptio
     }
   }
 }
-Tensor GroupNorm::forward(const Tensor& x) { return group_norm(x, groups_, value_of(weight), value_of(bias), eps_); }
+Tensor GroupNorm::forward(const Tensor& x) {
+  return group_norm(x, groups_, weight.value_or_none(), bias.value_or_none(), eps_);
+}
 
 }  // namespace diptych::nn

@@ -27,8 +27,8 @@ struct SoftmaxAttributes {
   }
 };
 
-/// Rows of dense scores, and where the mask's element for each of them lies.
-struct Rows {
+/// ScoreRows of dense scores, and where the mask's element for each of them lies.
+struct ScoreRows {
   std::int64_t matrices = 0;
   std::int64_t rows = 0;     ///< of a matrix
   std::int64_t columns = 0;  ///< of a row
@@ -56,10 +56,10 @@ struct Rows {
   }
 };
 
-Rows rows_of(const KernelCall& call) {
+ScoreRows rows_of(const KernelCall& call) {
   const auto& a = *static_cast<const SoftmaxAttributes*>(call.attributes);
   const Shape& shape = call.output.type->shape;
-  Rows rows;
+  ScoreRows rows;
   rows.columns = shape.back();
   rows.rows = shape[shape.rank() - 2];
   rows.matrices = shape.contains(0) ? 0 : shape.product() / (rows.rows * rows.columns);
@@ -72,7 +72,7 @@ Rows rows_of(const KernelCall& call) {
   return rows;
 }
 
-void add_mask(Rows& rows, const Operand& mask, int rank) {
+void add_mask(ScoreRows& rows, const Operand& mask, int rank) {
   rows.mask = mask.data;
   const Shape& shape = mask.type->shape;
   const auto stride = [&](int axis) {
@@ -129,7 +129,7 @@ struct MaskedSoftmax {
     }
   }
 
-  DIPTYCH_INLINE static void run(const Rows* rows, const T* in, T* out) {
+  DIPTYCH_INLINE static void run(const ScoreRows* rows, const T* in, T* out) {
     const T scale = static_cast<T>(rows->scale);
     for (std::int64_t matrix = 0; matrix < rows->matrices; ++matrix) {
       const Mask* mask = static_cast<const Mask*>(rows->mask);
@@ -147,7 +147,7 @@ struct MaskedSoftmax {
 };
 
 template <class T>
-void masked_softmax_rows(const Rows& rows, const KernelCall& call, const void* scores) {
+void masked_softmax_rows(const ScoreRows& rows, const KernelCall& call, const void* scores) {
   const auto* in = static_cast<const T*>(scores);
   auto* out = static_cast<T*>(call.output.data);
   if (call.input_count == 1) {
@@ -160,7 +160,7 @@ void masked_softmax_rows(const Rows& rows, const KernelCall& call, const void* s
 }
 
 void masked_softmax_kernel(const KernelCall& call) {
-  Rows rows = rows_of(call);
+  ScoreRows rows = rows_of(call);
   if (call.input_count > 1) {
     add_mask(rows, call.inputs[1], call.output.type->shape.rank());
   }
@@ -175,7 +175,7 @@ void masked_softmax_kernel(const KernelCall& call) {
 /// scale p (g - sum(g p)) a row: from the gradient by the result p to the one by the scores.
 template <class T>
 struct SoftmaxBackward {
-  DIPTYCH_INLINE static void run(const Rows* rows, const T* gradient, const T* result, T* out) {
+  DIPTYCH_INLINE static void run(const ScoreRows* rows, const T* gradient, const T* result, T* out) {
     const T scale = static_cast<T>(rows->scale);
     const std::int64_t columns = rows->columns;
     for (std::int64_t row = 0; row < rows->matrices * rows->rows; ++row) {
@@ -198,7 +198,7 @@ struct SoftmaxBackward {
 };
 
 void softmax_backward_kernel(const KernelCall& call) {
-  const Rows rows = rows_of(call);
+  const ScoreRows rows = rows_of(call);
   const kernels::Dense gradient(call.inputs[0]);
   const kernels::Dense result(call.inputs[1]);
   const auto run = [&]<class T>(T* out) {
@@ -262,7 +262,7 @@ std::vector<Sample> backward_samples() {
   return samples;
 }
 
-const Op kSoftmaxBackward{
+const Op kMaskedSoftmaxBackward{
     {.name = "masked_softmax_backward",
      .doc = "scale p (g - sum(g p)) along the last axis, for a gradient g and a result p of masked_softmax",
      .inputs = 2,
@@ -308,10 +308,10 @@ const Op kSoftmaxBackward{
 
 Tensor softmax_backward(const Tensor& gradient, const Tensor& result, double scale, bool is_causal) {
   const SoftmaxAttributes attributes{scale, is_causal};
-  return apply_op(kSoftmaxBackward, &attributes, Location::current(), gradient, result);
+  return apply_op(kMaskedSoftmaxBackward, &attributes, Location::current(), gradient, result);
 }
 
-std::vector<Sample> softmax_samples() {
+std::vector<Sample> masked_softmax_samples() {
   std::vector<Sample> samples;
   for (DType dtype : kFloats) {
     const auto in = [&](const Shape& shape) { return sample(dtype, shape); };
@@ -366,7 +366,7 @@ const Op kMaskedSoftmax{
        return tangent;
      },
      .flops = flops_per_element<21>,
-     .samples = softmax_samples,
+     .samples = masked_softmax_samples,
      .family = "normalisation"}};
 
 }  // namespace

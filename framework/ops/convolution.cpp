@@ -259,7 +259,7 @@ const Op kConv2d{{.name = "conv2d",
                       },
                   .family = "convolution"}};
 
-std::vector<Sample> transpose_samples(bool of_weight) {
+std::vector<Sample> transposed_convolution_samples(bool of_weight) {
   std::vector<Sample> samples;
   for (const DType dtype : kFloats) {
     for (const ConvolutionCase& c : convolution_cases()) {
@@ -299,7 +299,7 @@ const Op kInputGradient{
            TensorType output;
            return convolution_flops(shape_of_input_gradient(call, output));
          },
-     .samples = [] { return transpose_samples(false); },
+     .samples = [] { return transposed_convolution_samples(false); },
      .family = "convolution"}};
 
 const Op kWeightGradient{
@@ -328,7 +328,7 @@ const Op kWeightGradient{
            TensorType output;
            return convolution_flops(shape_of_weight_gradient(call, output));
          },
-     .samples = [] { return transpose_samples(true); },
+     .samples = [] { return transposed_convolution_samples(true); },
      .family = "convolution"}};
 
 Tensor convolve(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvolutionAttributes& attributes,
@@ -352,14 +352,6 @@ ConvolutionAttributes attributes_of(const ConvolutionOptions& options, int axes,
 }
 
 /// The inputs in one floating type; an undefined one stays so.
-DType common_type(std::initializer_list<const Tensor*> tensors) {
-  DType common = DType::boolean;
-  for (const Tensor* tensor : tensors) {
-    common = tensor->defined() ? promote(common, tensor->dtype()) : common;
-  }
-  return common;
-}
-Tensor as_type(const Tensor& x, DType dtype, Location where) { return x.defined() ? cast(x, dtype, where) : x; }
 
 Tensor convolve_as(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvolutionAttributes& attributes,
                    Location where) {

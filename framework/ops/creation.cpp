@@ -5,6 +5,7 @@
 #include "framework/ops/created.h"
 #include "framework/ops/define.h"
 #include "framework/ops/full.h"
+#include "framework/ops/view.h"
 
 namespace diptych {
 namespace {
@@ -222,6 +223,7 @@ Tensor full_like(const Tensor& like, double value, const Shape& shape, Location 
   return full(shape, value, like.dtype(), where);
 }
 
+Tensor ops::zeros_of(const TensorType& type) { return expand(full(Shape{}, 0.0, type.dtype), type.shape); }
 Tensor zeros_like(const Tensor& like, Location where) { return full_like(like, 0, where); }
 Tensor ones_like(const Tensor& like, Location where) { return full_like(like, 1, where); }
 

@@ -41,11 +41,11 @@ void check_rows(const InferCall& call) {
 }
 
 /// The dense logits of a call, and labels that are classes or ignored.
-struct Rows {
+struct LogitRows {
   kernels::Dense logits, labels;
   std::int64_t count, classes;
 
-  explicit Rows(const KernelCall& call)
+  explicit LogitRows(const KernelCall& call)
       : logits(call.inputs[0]),
         labels(call.inputs[1]),
         count(call.inputs[0].type->shape[0]),
@@ -116,7 +116,7 @@ struct GradientRows {
 };
 
 void loss_kernel(const KernelCall& call) {
-  const Rows rows(call);
+  const LogitRows rows(call);
   const auto* attributes = static_cast<const CrossEntropyAttributes*>(call.attributes);
   const auto run = [&]<class T>() {
     PerIsa<LossRows<T>>::active()(rows.count, rows.classes, static_cast<const T*>(rows.logits.data()),
@@ -126,7 +126,7 @@ void loss_kernel(const KernelCall& call) {
 }
 
 void gradient_kernel(const KernelCall& call) {
-  const Rows rows(call);
+  const LogitRows rows(call);
   const kernels::Dense scale(call.inputs[2]);
   const auto* attributes = static_cast<const CrossEntropyAttributes*>(call.attributes);
   const auto run = [&]<class T>() {

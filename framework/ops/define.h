@@ -10,6 +10,10 @@
 /// What the files that define ops share.
 namespace diptych::ops {
 
+/// What a unary op keeps for its gradient.
+inline constexpr Saves kInput{.inputs = 1};
+inline constexpr Saves kOutput{.output = true};
+
 enum class Domain : std::uint8_t { floating, numeric, any };
 
 inline constexpr std::initializer_list<DType> kFloats = {DType::float32, DType::float64, DType::bfloat16};
@@ -107,6 +111,17 @@ template <int Flops>
 double flops_per_element(const InferCall& /*call*/, const TensorType& output) {
   return Flops * static_cast<double>(output.shape.product());
 }
+
+/// Zeros, one element seen through the shape.
+Tensor zeros_of(const TensorType& type);
+inline Tensor tangent_or_zeros(const Tensor& tangent, const Tensor& of) {
+  return tangent.defined() ? tangent : zeros_of(of.type());
+}
+
+/// What the tensors that there are are promoted to.
+DType common_type(std::initializer_list<const Tensor*> tensors);
+/// No tensor stays none.
+Tensor as_type(const Tensor& x, DType dtype, Location where);
 
 /// A sample with attributes.
 template <class A>

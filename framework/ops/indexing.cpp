@@ -95,12 +95,6 @@ void select_kernel(const KernelCall& call) {
   }
 }
 
-/// Zeros without memory of their own.
-Tensor no_elements(const TensorType& type) { return expand(full(Shape{}, 0.0, type.dtype), type.shape); }
-Tensor tangent_or_zeros(const Tensor& tangent, const Tensor& of) {
-  return tangent.defined() ? tangent : no_elements(of.type());
-}
-
 /// Inputs of the kinds that index ops see: x of `shape`, and indices below `length`.
 SampleInput index_sample(const Shape& shape, std::int64_t length) {
   return sample(DType::int64, shape, 0, static_cast<double>(length));
@@ -114,7 +108,7 @@ const Op kIndexSelect{{.name = "index_select",
                        .infer = infer_select,
                        .kernel = select_kernel<0>,
                        .vjp = [](const VjpCall& v) -> Gradients {
-                         return {index_add(no_elements(v.input_type(0)), static_cast<int>(v.as<AxisAttributes>().axis),
+                         return {index_add(zeros_of(v.input_type(0)), static_cast<int>(v.as<AxisAttributes>().axis),
                                            v.input(1), v.cotangent)};
                        },
                        .saves = {.inputs = 2},
@@ -153,7 +147,7 @@ const Op kEmbedding{{.name = "embedding",
                          },
                      .kernel = select_kernel<1>,
                      .vjp = [](const VjpCall& v) -> Gradients {
-                       return {Tensor(), index_add(no_elements(v.input_type(1)), 0, v.input(0), v.cotangent)};
+                       return {Tensor(), index_add(zeros_of(v.input_type(1)), 0, v.input(0), v.cotangent)};
                      },
                      .saves = {.inputs = 1},
                      .linear = 2,

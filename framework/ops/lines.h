@@ -10,6 +10,11 @@ struct AxisAttributes {
   static constexpr auto fields() { return std::tuple(field("axis", &AxisAttributes::axis)); }
 };
 
+struct AxesAttributes {
+  Axes axes;
+  static constexpr auto fields() { return std::tuple(field("axes", &AxesAttributes::axes)); }
+};
+
 /// The axis, or an error if the first input has none of this number.
 inline int checked_axis(const InferCall& call, std::int64_t axis) {
   if (axis < 0 || axis >= call.shape(0).rank()) {

@@ -559,16 +559,6 @@ Tensor normalise(const Tensor& x, const Tensor& weight, const Tensor& bias, cons
                         : apply_op(op, &attributes, where, x, weight);
 }
 
-Tensor as_type(const Tensor& t, DType dtype, Location where) { return t.defined() ? cast(t, dtype, where) : t; }
-
-DType common_type(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  DType common = x.dtype();
-  for (const Tensor& t : {weight, bias}) {
-    common = t.defined() ? promote(common, t.dtype()) : common;
-  }
-  return common;
-}
-
 /// How many last axes of x `normalized_shape` names.
 std::int64_t trailing_axes(const Tensor& x, const Shape& normalized_shape, const char* op, Location where) {
   const int first = x.rank() - normalized_shape.rank();
@@ -631,7 +621,7 @@ Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, con
   }
   check_channels(weight, x, "batch_norm", "weight", where);
   check_channels(bias, x, "batch_norm", "bias", where);
-  const DType common = common_type(x, weight, bias);
+  const DType common = common_type({&x, &weight, &bias});
   if (options.training || !tracked) {
     if (options.training && x.numel() == x.shape()[1] && x.numel() > 0) {
       throw ShapeError(fmt::format("batch_norm: {} has one element a channel", to_string(x.type())), where,
@@ -654,7 +644,7 @@ Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, con
 
 Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight, const Tensor& bias, double eps,
                   Location where) {
-  const DType common = common_type(x, weight, bias);
+  const DType common = common_type({&x, &weight, &bias});
   return normalise<Kind::layer>(cast(x, common, where), as_type(weight, common, where), as_type(bias, common, where),
                                 {trailing_axes(x, normalized_shape, "layer_norm", where), eps}, where);
 }
@@ -667,7 +657,7 @@ Tensor group_norm(const Tensor& x, std::int64_t groups, const Tensor& weight, co
   }
   check_channels(weight, x, "group_norm", "weight", where);
   check_channels(bias, x, "group_norm", "bias", where);
-  const DType common = common_type(x, weight, bias);
+  const DType common = common_type({&x, &weight, &bias});
   std::int64_t length = x.shape()[1] / groups;
   for (int axis = 2; axis < x.rank(); ++axis) {
     length *= x.shape()[axis];
@@ -681,7 +671,7 @@ Tensor group_norm(const Tensor& x, std::int64_t groups, const Tensor& weight, co
 }
 
 Tensor rms_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight, double eps, Location where) {
-  const DType common = common_type(x, weight, {});
+  const DType common = common_type({&x, &weight});
   return normalise<Kind::rms>(cast(x, common, where), as_type(weight, common, where), {},
                               {trailing_axes(x, normalized_shape, "rms_norm", where), eps}, where);
 }

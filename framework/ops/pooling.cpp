@@ -247,7 +247,7 @@ std::vector<Sample> pool_samples() {
 }
 
 template <class A, class Transpose>
-std::vector<Sample> transpose_samples() {
+std::vector<Sample> transposed_pool_samples() {
   std::vector<Sample> samples;
   for (const DType dtype : kFloats) {
     for (const PoolCase<A>& c : pool_cases<A>(false)) {
@@ -350,7 +350,7 @@ OpDef mean_backward_definition(const char* name, const char* doc) {
           .vjp = [](const VjpCall& v) -> Gradients { return {mean_of<A>(v.cotangent, v.as<Transpose>())}; },
           .linear = 1,
           .flops = pool_flops<shape_of_mean_scatter<Transpose>>,
-          .samples = transpose_samples<A, Transpose>,
+          .samples = transposed_pool_samples<A, Transpose>,
           .family = "pooling"};
 }
 

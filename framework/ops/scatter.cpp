@@ -123,11 +123,6 @@ void infer_scatter(const InferCall& call, TensorType& output) {
 
 int axis_of(const VjpCall& v) { return static_cast<int>(v.as<AxisAttributes>().axis); }
 int axis_of(const JvpCall& v) { return static_cast<int>(v.as<AxisAttributes>().axis); }
-/// Zeros without memory of their own.
-Tensor zeros_of(const TensorType& type) { return expand(full(Shape{}, 0.0, type.dtype), type.shape); }
-Tensor tangent_or_zeros(const Tensor& tangent, const Tensor& of) {
-  return tangent.defined() ? tangent : zeros_of(of.type());
-}
 
 /// true where an entry of the index isn't overwritten by a later one
 Tensor last_entries(const Tensor& index, const TensorType& x, int axis) {

@@ -143,4 +143,13 @@ Tensor cast(const Tensor& x, DType dtype, Location where) {
   return apply_op(kCast, &attributes, where, x);
 }
 
+DType ops::common_type(std::initializer_list<const Tensor*> tensors) {
+  DType common = DType::boolean;
+  for (const Tensor* tensor : tensors) {
+    common = tensor->defined() ? promote(common, tensor->dtype()) : common;
+  }
+  return common;
+}
+Tensor ops::as_type(const Tensor& x, DType dtype, Location where) { return x.defined() ? cast(x, dtype, where) : x; }
+
 }  // namespace diptych

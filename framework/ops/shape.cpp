@@ -11,6 +11,7 @@
 #include "framework/ops/define.h"
 #include "framework/ops/elementwise.h"
 #include "framework/ops/lengths.h"
+#include "framework/ops/lines.h"
 #include "framework/ops/view.h"
 
 namespace diptych {
@@ -27,11 +28,6 @@ void copy_to(const Operand& from, const Operand& output, std::int64_t offset) {
   kernels::strided_copy(from.type->shape, size_of(from.type->dtype), from.data, *from.strides,
                         element_at(output, offset), *output.strides);
 }
-
-struct AxisAttributes {
-  std::int64_t axis = 0;
-  static constexpr auto fields() { return std::tuple(field("axis", &AxisAttributes::axis)); }
-};
 
 void infer_concat(const InferCall& call, TensorType& output) {
   const std::int64_t axis = call.as<AxisAttributes>().axis;
@@ -69,8 +65,6 @@ void concat_kernel(const KernelCall& call) {
   }
 }
 
-Tensor zeros_of(const TensorType& type) { return expand(full({}, 0, type.dtype), type.shape); }
-
 const Op kConcat{
     {.name = "concat",
      .doc = "The inputs one after the other along an axis",
@@ -95,7 +89,7 @@ const Op kConcat{
      .jvp = [](const JvpCall& j) -> Tensor {
        std::vector<Tensor> tangents;
        for (int i = 0; i < j.input_count; ++i) {
-         tangents.push_back(j.tangent(i).defined() ? j.tangent(i) : zeros_of(j.input(i).type()));
+         tangents.push_back(tangent_or_zeros(j.tangent(i), j.input(i)));
        }
        return concat(tangents, static_cast<int>(j.as<AxisAttributes>().axis));
      },
@@ -113,11 +107,6 @@ const Op kConcat{
            return samples;
          },
      .family = "shape"}};
-
-struct AxesAttributes {
-  Axes axes;
-  static constexpr auto fields() { return std::tuple(field("axes", &AxesAttributes::axes)); }
-};
 
 void flip_kernel(const KernelCall& call) {
   const Axes& axes = static_cast<const AxesAttributes*>(call.attributes)->axes;

@@ -9,9 +9,6 @@ namespace {
 
 using namespace ops;
 
-constexpr Saves kInput{.inputs = 1};
-constexpr Saves kOutput{.output = true};
-
 struct Exp {
   template <class T>
   DIPTYCH_INLINE static T apply(T x) {

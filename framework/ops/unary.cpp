@@ -10,9 +10,6 @@ namespace {
 
 using namespace ops;
 
-constexpr Saves kInput{.inputs = 1};
-constexpr Saves kOutput{.output = true};
-
 struct Neg {
   template <class T>
   DIPTYCH_INLINE static T apply(T x) {
@@ -264,7 +261,7 @@ struct Copy {
   }
 };
 /// By runs and tiles instead of a loop a row. In place there is nothing to do.
-void copy_kernel(const KernelCall& call) {
+void strided_copy_kernel(const KernelCall& call) {
   const Operand& from = call.inputs[0];
   if (from.data != call.output.data) {
     kernels::strided_copy(from.type->shape, size_of(from.type->dtype), from.data, *from.strides, call.output.data,
@@ -276,7 +273,7 @@ const Op kCopy{{.name = "copy",
                 .doc = "A dense copy",
                 .inputs = 1,
                 .infer = infer_unary<Domain::any>,
-                .kernel = copy_kernel,
+                .kernel = strided_copy_kernel,
                 .loops = loops<Copy, Domain::any, 1>(),
                 .vjp = [](const VjpCall& v) -> Gradients { return {v.cotangent}; },
                 .samples = [] { return unary_samples(kAll, -9, 9); }}};

@@ -9,6 +9,7 @@
 #include "framework/ops/define.h"
 #include "framework/ops/elementwise.h"
 #include "framework/ops/lengths.h"
+#include "framework/ops/lines.h"
 
 namespace diptych {
 namespace {
@@ -19,12 +20,8 @@ struct ShapeAttributes {
   Shape shape;
   static constexpr auto fields() { return std::tuple(field("shape", &ShapeAttributes::shape)); }
 };
-struct AxesAttributes {
-  Axes axes;
-  static constexpr auto fields() { return std::tuple(field("axes", &AxesAttributes::axes)); }
-};
 /// A row-major copy of the input, seen through the output's shape.
-void copy_kernel(const KernelCall& call) { kernels::copy_dense(call.inputs[0], call.output.data); }
+void dense_copy_kernel(const KernelCall& call) { kernels::copy_dense(call.inputs[0], call.output.data); }
 
 /// New strides for the same elements in the same order, if there are any: each group of output axes must lie in a run
 /// of input axes that is itself dense.
@@ -82,7 +79,7 @@ const Op kReshape{
          },
      .view = reshape_view,
      .write_back = [](const Tensor& base, const Tensor& value, const void*) { return reshape(value, base.shape()); },
-     .kernel = copy_kernel,
+     .kernel = dense_copy_kernel,
      .vjp = [](const VjpCall& v) -> Gradients { return {reshape(v.cotangent, v.input_type(0).shape)}; },
      .linear = 1,
      .samples =
@@ -140,7 +137,7 @@ const Op kPermute{
          [](const Tensor&, const Tensor& value, const void* attributes) {
            return permute(value, inverse_of(static_cast<const AxesAttributes*>(attributes)->axes));
          },
-     .kernel = copy_kernel,
+     .kernel = dense_copy_kernel,
      .vjp = [](const VjpCall& v) -> Gradients {
        return {permute(v.cotangent, inverse_of(v.as<AxesAttributes>().axes))};
      },
@@ -177,7 +174,7 @@ const Op kExpand{
            }
            return true;
          },
-     .kernel = copy_kernel,
+     .kernel = dense_copy_kernel,
      // The engine sums a gradient to its input's shape.
      .vjp = [](const VjpCall& v) -> Gradients { return {v.cotangent}; },
      .linear = 1,

@@ -12,10 +12,6 @@ namespace {
 using graph::ScanAttributes;
 using graph::WhileAttributes;
 
-std::size_t bytes_of(const TensorType& type) {
-  return static_cast<std::size_t>(type.shape.product()) * size_of(type.dtype);
-}
-
 /// A tensor whose elements somebody else keeps.
 Tensor borrowed(const TensorType& type, const Strides& strides) {
   TensorBody* body = new_body();

@@ -11,10 +11,6 @@ using graph::Graph;
 using graph::InputKind;
 using graph::ValueId;
 
-std::size_t bytes_of(const TensorType& type) {
-  return static_cast<std::size_t>(type.shape.product()) * size_of(type.dtype);
-}
-
 class Lowering {
  public:
   Lowering(const Graph& graph, const LoweringOptions& options)

@@ -10,6 +10,7 @@
 #include "framework/kernels/isa.h"
 #include "workloads/arms/arm.h"
 #include "workloads/harness/instructions.h"
+#include "workloads/harness/worker.h"
 
 /// callgrind counts from the entry of this function to its end, and writes a file at its end. By name: it has to be in
 /// the symbol table, whatever the optimiser would like.
@@ -22,12 +23,6 @@ namespace diptych::workloads {
 namespace {
 
 using nlohmann::json;
-
-void emit(const json& event) {
-  const std::string line = event.dump(-1, ' ', true, json::error_handler_t::replace) + "\n";
-  std::fwrite(line.data(), 1, line.size(), stdout);
-  std::fflush(stdout);
-}
 
 void count_arm(const Workload& workload, const Arm& arm, std::uint64_t seed, std::int64_t extra) {
   ArmInstance instance(workload, arm, seed);
@@ -44,7 +39,7 @@ void count_arm(const Workload& workload, const Arm& arm, std::uint64_t seed, std
   std::function<void()> counted = calls;
   calls();  // warms up
   diptych_counted_calls([](void* context) { (*static_cast<std::function<void()>*>(context))(); }, &counted);
-  emit({{"event", "counted"}, {"arm", arm.name}, {"isa", kIsaNames[static_cast<std::size_t>(active_isa())]}});
+  emit_event({{"event", "counted"}, {"arm", arm.name}, {"isa", kIsaNames[static_cast<std::size_t>(active_isa())]}});
 }
 
 }  // namespace
@@ -76,9 +71,9 @@ int run_counting_worker(const std::string& workload, const std::vector<std::stri
         const auto found = extra.find(name);
         count_arm(*find_workload(workload), *find_arm(name), seed, found == extra.end() ? 0 : found->second);
       }
-      emit({{"event", "done"}});
+      emit_event({{"event", "done"}});
     } catch (const std::exception& error) {
-      emit({{"event", "error"}, {"message", error.what()}});
+      emit_event({{"event", "error"}, {"message", error.what()}});
       code = 1;
     }
   });

@@ -16,13 +16,6 @@ namespace {
 
 using nlohmann::json;
 
-void emit(const json& event) {
-  // One write a line: the reader never sees half of one from a process that died between lines.
-  const std::string line = event.dump(-1, ' ', true, json::error_handler_t::replace) + "\n";
-  std::fwrite(line.data(), 1, line.size(), stdout);
-  std::fflush(stdout);
-}
-
 /// Takes Google Benchmark's context; the figures go their own way.
 class ContextReporter : public benchmark::BenchmarkReporter {
  public:
@@ -32,13 +25,13 @@ class ContextReporter : public benchmark::BenchmarkReporter {
       caches.push_back(
           {{"type", cache.type}, {"level", cache.level}, {"size", cache.size}, {"num_sharing", cache.num_sharing}});
     }
-    emit({{"event", "context"},
-          {"context",
-           {{"num_cpus", context.cpu_info.num_cpus},
-            {"mhz_per_cpu", context.cpu_info.cycles_per_second / 1e6},
-            {"cpu_scaling_enabled", context.cpu_info.scaling == benchmark::CPUInfo::ENABLED},
-            {"caches", caches},
-            {"load_avg", context.cpu_info.load_avg}}}});
+    emit_event({{"event", "context"},
+                {"context",
+                 {{"num_cpus", context.cpu_info.num_cpus},
+                  {"mhz_per_cpu", context.cpu_info.cycles_per_second / 1e6},
+                  {"cpu_scaling_enabled", context.cpu_info.scaling == benchmark::CPUInfo::ENABLED},
+                  {"caches", caches},
+                  {"load_avg", context.cpu_info.load_avg}}}});
     return true;
   }
   void ReportRuns(const std::vector<Run>& /*runs*/) override {}
@@ -62,7 +55,7 @@ void run_cell(benchmark::State& state, const WorkerPlan& plan, const Workload& w
   for (auto _ : state) {
     try {
       const json result = measure_cell(cell, [&](const std::string& what) {
-        emit({{"event", "progress"}, {"workload", workload.name}, {"what", what}});
+        emit_event({{"event", "progress"}, {"workload", workload.name}, {"what", what}});
       });
       double total = 0;
       for (const json& process : result["processes"]) {
@@ -73,9 +66,9 @@ void run_cell(benchmark::State& state, const WorkerPlan& plan, const Workload& w
         }
       }
       state.SetIterationTime(total);
-      emit({{"event", "cell"}, {"workload", workload.name}, {"cell", result}});
+      emit_event({{"event", "cell"}, {"workload", workload.name}, {"cell", result}});
     } catch (const std::exception& error) {
-      emit({{"event", "error"}, {"workload", workload.name}, {"message", error.what()}});
+      emit_event({{"event", "error"}, {"workload", workload.name}, {"message", error.what()}});
       state.SkipWithError(error.what());
       break;
     }
@@ -83,6 +76,13 @@ void run_cell(benchmark::State& state, const WorkerPlan& plan, const Workload& w
 }
 
 }  // namespace
+
+void emit_event(const json& event) {
+  // One write a line: the reader never sees half of one from a process that died between lines.
+  const std::string line = event.dump(-1, ' ', true, json::error_handler_t::replace) + "\n";
+  std::fwrite(line.data(), 1, line.size(), stdout);
+  std::fflush(stdout);
+}
 
 int run_worker(const WorkerPlan& plan) {
   if (!plan.pinned.empty()) {
@@ -117,7 +117,7 @@ int run_worker(const WorkerPlan& plan) {
   }
   ContextReporter reporter;
   benchmark::RunSpecifiedBenchmarks(&reporter);
-  emit({{"event", "done"}});
+  emit_event({{"event", "done"}});
   return 0;
 }
 

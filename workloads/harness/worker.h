@@ -39,6 +39,9 @@ struct WorkerPlan {
   std::vector<std::string> benchmark_options;  ///< passed on to Google Benchmark, "--benchmark_..."
 };
 
+/// Writes one line of the protocol.
+void emit_event(const nlohmann::json& event);
+
 /// Returns the process's exit code. A cell that throws is reported and the next one goes on.
 int run_worker(const WorkerPlan& plan);
 

@@ -7,24 +7,24 @@
 namespace diptych::workloads {
 namespace {
 
-constexpr std::int64_t kWidth = 256;
-constexpr std::int64_t kHeads = 8;
-const Shape kInput{2, 196, kWidth};
+constexpr std::int64_t kAttentionWidth = 256;
+constexpr std::int64_t kAttentionHeads = 8;
+const Shape kInput{2, 196, kAttentionWidth};
 
 /// One projection to queries, keys and values, heads side by side, and one projection of the result.
 class SelfAttention : public nn::Module {
  public:
   explicit SelfAttention(Rng& rng)
-      : qkv_(add("qkv", std::make_shared<nn::Linear>(kWidth, 3 * kWidth, rng))),
-        projection_(add("projection", std::make_shared<nn::Linear>(kWidth, kWidth, rng))) {}
+      : qkv_(add("qkv", std::make_shared<nn::Linear>(kAttentionWidth, 3 * kAttentionWidth, rng))),
+        projection_(add("projection", std::make_shared<nn::Linear>(kAttentionWidth, kAttentionWidth, rng))) {}
 
   Tensor forward(const Tensor& x) override {
     const std::int64_t batch = x.shape()[0];
     const std::int64_t length = x.shape()[1];
-    const Tensor by_head = reshape((*qkv_)(x), {batch, length, 3, kHeads, kWidth / kHeads});
+    const Tensor by_head = reshape((*qkv_)(x), {batch, length, 3, kAttentionHeads, kAttentionWidth / kAttentionHeads});
     const std::vector<Tensor> qkv = unbind(permute(by_head, {2, 0, 3, 1, 4}));
     const Tensor mixed = scaled_dot_product_attention(qkv[0], qkv[1], qkv[2]);
-    return (*projection_)(reshape(transpose(mixed, 1, 2), {batch, length, kWidth}));
+    return (*projection_)(reshape(transpose(mixed, 1, 2), {batch, length, kAttentionWidth}));
   }
 
  private:

@@ -19,8 +19,6 @@ ModulePtr conv_norm(std::int64_t inputs, std::int64_t outputs, std::int64_t kern
                              std::make_shared<nn::BatchNorm2d>(outputs)});
 }
 
-ModulePtr relu() { return std::make_shared<nn::ReLU>(); }
-
 /// Two convolutions and a way around them [He et al. 2016, figure 5, left]; a projection where shapes differ.
 class BasicBlock : public nn::Module {
  public:
@@ -70,16 +68,16 @@ std::unique_ptr<Program> block_training(std::uint64_t seed) {
       [](const Tensor& output, const Tensor& target) { return mse_loss(output, target); }, std::vector{batch});
 }
 
-constexpr DigitsSchedule kDigitsSchedule{.batch = 32, .epochs = 12};
+constexpr DigitsSchedule kConvSchedule{.batch = 32, .epochs = 12};
 
-std::unique_ptr<Program> digits(std::uint64_t seed) {
+std::unique_ptr<Program> conv_digits(std::uint64_t seed) {
   Rng rng(seed);
   const auto model = std::make_shared<nn::Sequential>(
       std::vector<ModulePtr>{conv_norm(1, 32, 3, 1, rng), relu(), std::make_shared<nn::MaxPool2d>(Dims{2}),  //
                              conv_norm(32, 64, 3, 1, rng), relu(), std::make_shared<nn::Flatten>(),          //
                              std::make_shared<nn::Linear>(64 * 4 * 4, 10, rng)});
   return std::make_unique<DigitsTraining>(model, std::make_unique<optim::Adam>(model->parameters(), 2e-3),
-                                          split_digits({1, 8, 8}, seed), kDigitsSchedule, seed);
+                                          split_digits({1, 8, 8}, seed), kConvSchedule, seed);
 }
 
 }  // namespace
@@ -118,9 +116,9 @@ std::vector<Workload> conv_suite() {
        .suite = "conv",
        .title = "Digits classifier of 2 convolutions with batch norm, training step, batch 32, Adam",
        .unit = "training step",
-       .check_steps = kDigitsSchedule.steps(),
+       .check_steps = kConvSchedule.steps(),
        .targets = {{"held-out accuracy", 0.98}},
-       .make = digits},
+       .make = conv_digits},
   };
 }
 

@@ -9,31 +9,31 @@ namespace {
 
 constexpr std::int64_t kVocabulary = 64;
 constexpr std::int64_t kContext = 64;
-constexpr std::int64_t kWidth = 128;
-constexpr std::int64_t kHeads = 4;
+constexpr std::int64_t kGptWidth = 128;
+constexpr std::int64_t kGptHeads = 4;
 constexpr std::int64_t kLayers = 4;
-constexpr std::int64_t kBatch = 8;
+constexpr std::int64_t kGptBatch = 8;
 constexpr std::int64_t kSteps = 30;  // of the check
 
 /// tokens: i64[N, L] -> logits of the next token [N, L, vocabulary] [Radford et al. 2019].
 class Gpt : public nn::Module {
  public:
   explicit Gpt(Rng& rng)
-      : tokens_(add("tokens", std::make_shared<nn::Embedding>(kVocabulary, kWidth, rng,
+      : tokens_(add("tokens", std::make_shared<nn::Embedding>(kVocabulary, kGptWidth, rng,
                                                               nn::EmbeddingOptions{.init = "normal(0.02)"}))),
-        positions_(parameter("positions", rng.normal({kContext, kWidth}, 0, 0.02))) {
+        positions_(parameter("positions", rng.normal({kContext, kGptWidth}, 0, 0.02))) {
     for (std::int64_t i = 0; i < kLayers; ++i) {
       layers_->append(std::make_shared<nn::TransformerEncoderLayer>(
-          kWidth, kHeads, rng,
-          nn::TransformerEncoderLayerOptions{.dim_feedforward = 4 * kWidth,
+          kGptWidth, kGptHeads, rng,
+          nn::TransformerEncoderLayerOptions{.dim_feedforward = 4 * kGptWidth,
                                              .dropout = 0,
                                              .activation = "gelu",
                                              .norm_first = true,
                                              .is_causal = true}));
     }
     add("layers", layers_);
-    norm_ = add("norm", std::make_shared<nn::LayerNorm>(Shape{kWidth}));
-    head_ = add("head", std::make_shared<nn::Linear>(kWidth, kVocabulary, rng, nn::LinearOptions{.bias = false}));
+    norm_ = add("norm", std::make_shared<nn::LayerNorm>(Shape{kGptWidth}));
+    head_ = add("head", std::make_shared<nn::Linear>(kGptWidth, kVocabulary, rng, nn::LinearOptions{.bias = false}));
   }
 
   Tensor forward(const Tensor& tokens) override {
@@ -56,9 +56,9 @@ class Gpt : public nn::Module {
 /// Batches of one chain; another `seed` draws other sequences of the same chain.
 std::vector<Training::Batch> token_batches(std::int64_t count, std::uint64_t seed) {
   const data::Dataset tokens =
-      data::synthetic_tokens({.count = count * kBatch, .length = kContext, .vocabulary = kVocabulary, .seed = seed});
-  const std::vector<Tensor> inputs = split(tokens.inputs, kBatch);
-  const std::vector<Tensor> labels = split(tokens.labels, kBatch);
+      data::synthetic_tokens({.count = count * kGptBatch, .length = kContext, .vocabulary = kVocabulary, .seed = seed});
+  const std::vector<Tensor> inputs = split(tokens.inputs, kGptBatch);
+  const std::vector<Tensor> labels = split(tokens.labels, kGptBatch);
   std::vector<Training::Batch> batches;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     batches.push_back({inputs[i], labels[i]});

@@ -5,19 +5,18 @@
 namespace diptych::workloads {
 namespace {
 
-constexpr DigitsSchedule kDigits{.batch = 64, .epochs = 40};
+constexpr DigitsSchedule kMlpSchedule{.batch = 64, .epochs = 40};
 
 nn::ModulePtr linear(std::int64_t inputs, std::int64_t outputs, Rng& rng) {
   return std::make_shared<nn::Linear>(inputs, outputs, rng);
 }
-nn::ModulePtr relu() { return std::make_shared<nn::ReLU>(); }
 
-std::unique_ptr<Program> digits(std::uint64_t seed) {
+std::unique_ptr<Program> mlp_digits(std::uint64_t seed) {
   Rng rng(seed);
   auto model = std::make_shared<nn::Sequential>(
       std::vector<nn::ModulePtr>{linear(64, 128, rng), relu(), linear(128, 64, rng), relu(), linear(64, 10, rng)});
   auto optimizer = std::make_unique<optim::Adam>(model->parameters(), 2e-3);
-  return std::make_unique<DigitsTraining>(model, std::move(optimizer), split_digits({64}, seed), kDigits, seed);
+  return std::make_unique<DigitsTraining>(model, std::move(optimizer), split_digits({64}, seed), kMlpSchedule, seed);
 }
 
 std::unique_ptr<Program> simplenet(std::uint64_t seed) {
@@ -41,9 +40,9 @@ std::vector<Workload> mlp_suite() {
        .title = "Digits classifier 64-128-64-10, training step, batch 64, Adam",
        .unit = "training step",
        .in_default_set = true,
-       .check_steps = kDigits.steps(),
+       .check_steps = kMlpSchedule.steps(),
        .targets = {{"held-out accuracy", 0.95}},
-       .make = digits},
+       .make = mlp_digits},
       {.name = "mlp/simplenet",
        .suite = "mlp",
        .title = "Dense 1024 -> 1024 + ReLU, MSE, training step, batch 32, momentum 0.9",

@@ -3,7 +3,7 @@
 namespace diptych::workloads {
 namespace {
 
-const data::Dataset& digits() {
+const data::Dataset& all_digits() {
   static const data::Dataset all = data::load_digits(data::digits_path());
   return all;
 }
@@ -64,11 +64,11 @@ Tensor Training::evaluate(const Tensor& x) {
 Tensor classification_loss(const Tensor& logits, const Tensor& labels) { return cross_entropy(logits, labels); }
 
 data::Split split_digits(const Shape& shape, std::uint64_t seed) {
-  Shape all{digits().size()};
+  Shape all{all_digits().size()};
   for (const std::int64_t length : shape) {
     all.push_back(length);
   }
-  return data::split({reshape(digits().inputs, all), digits().labels}, DigitsSchedule::kHeldOut, seed);
+  return data::split({reshape(all_digits().inputs, all), all_digits().labels}, DigitsSchedule::kHeldOut, seed);
 }
 
 DigitsTraining::DigitsTraining(nn::ModulePtr model, std::unique_ptr<optim::Optimizer> optimizer,

@@ -45,6 +45,8 @@ class Training : public Program {
   std::vector<Batch> batches_;
 };
 
+inline nn::ModulePtr relu() { return std::make_shared<nn::ReLU>(); }
+
 /// Labels as targets.
 Tensor classification_loss(const Tensor& logits, const Tensor& labels);
 

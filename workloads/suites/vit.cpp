@@ -25,9 +25,9 @@ struct VitShape {
 constexpr VitShape kReference{.width = 256, .heads = 8, .blocks = 1, .mlp = 0, .classes = 100};
 constexpr VitShape kTiny{.width = 192, .heads = 3, .blocks = 12, .mlp = 768, .classes = 1000};
 constexpr VitShape kBase{.width = 768, .heads = 12, .blocks = 12, .mlp = 3072, .classes = 1000};
-constexpr VitShape kDigits{
+constexpr VitShape kVitDigits{
     .image = 8, .channels = 1, .patch = 2, .width = 32, .heads = 4, .blocks = 2, .mlp = 64, .classes = 10};
-constexpr DigitsSchedule kDigitsSchedule{.batch = 64, .epochs = 20};
+constexpr DigitsSchedule kVitSchedule{.batch = 64, .epochs = 20};
 
 /// x + attention(norm(x))
 class AttentionBlock : public nn::Module {
@@ -107,11 +107,11 @@ std::unique_ptr<Program> reference_training(std::uint64_t seed) {
                                     random_batches(1, kReference.images(32), kReference.classes, rng));
 }
 
-std::unique_ptr<Program> digits(std::uint64_t seed) {
+std::unique_ptr<Program> vit_digits(std::uint64_t seed) {
   Rng rng(seed);
-  auto model = std::make_shared<VisionTransformer>(kDigits, rng);
+  auto model = std::make_shared<VisionTransformer>(kVitDigits, rng);
   auto optimizer = std::make_unique<optim::Adam>(model->parameters(), 1.5e-3);
-  return std::make_unique<DigitsTraining>(model, std::move(optimizer), split_digits({1, 8, 8}, seed), kDigitsSchedule,
+  return std::make_unique<DigitsTraining>(model, std::move(optimizer), split_digits({1, 8, 8}, seed), kVitSchedule,
                                           seed);
 }
 
@@ -149,9 +149,9 @@ std::vector<Workload> vit_suite() {
                    .suite = "vit",
                    .title = "ViT on digits, 32 wide, 2 blocks, patch 2, training step, batch 64, Adam",
                    .unit = "training step",
-                   .check_steps = kDigitsSchedule.steps(),
+                   .check_steps = kVitSchedule.steps(),
                    .targets = {{"held-out accuracy", 0.93}},
-                   .make = digits});
+                   .make = vit_digits});
   return suite;
 }
 

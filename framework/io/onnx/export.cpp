@@ -425,7 +425,7 @@ void summed(Call& call) {
 }
 
 template <const char* name>
-void position(Call& call) {
+void export_position(Call& call) {
   call.out.emit(name, call.inputs, call.result,
                 {{"axis", AttributeValue(call.attributes.integer("axis"))},
                  {"keepdims", AttributeValue(std::int64_t{call.attributes.flag("keepdims")})}});
@@ -494,8 +494,8 @@ const std::map<std::string_view, Emit>& table() {
       {"adaptive_avg_pool2d", adaptive_pool<false>},
       {"adaptive_max_pool2d", adaptive_pool<true>},
       {"add", same<kAdd>},
-      {"argmax", position<kArgMax>},
-      {"argmin", position<kArgMin>},
+      {"argmax", export_position<kArgMax>},
+      {"argmin", export_position<kArgMin>},
       {"avg_pool2d", pool<false>},
       {"cast", cast},
       {"ceil", same<kCeil>},
