@@ -1,8 +1,5 @@
-// Products and attention against libtorch, in the same interleaved rounds (ABBA); figures are medians of ratios.
+// Products and attention against libtorch, in the same interleaved rounds.
 
-#include <algorithm>
-#include <chrono>
-#include <cmath>
 #include <functional>
 
 #include <fmt/format.h>
@@ -11,6 +8,7 @@
 #include "framework/autograd/tape.h"
 #include "framework/diptych.h"
 #include "tests/speed/torch_attention.h"
+#include "tests/support/speed_bound.h"
 
 namespace diptych {
 namespace {
@@ -35,37 +33,15 @@ double our_seconds(const Forward& forward, const std::vector<Shape>& shapes, boo
     asm volatile("" : : "r"(result.body()) : "memory");
   };
   once();
-  const auto start = std::chrono::steady_clock::now();
-  for (int i = 0; i < iterations; ++i) {
-    once();
-  }
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return testing::seconds_of(iterations, once);
 }
 
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
-  return values[values.size() / 2];
+/// Our time is at most so much of theirs.
+void expect_no_slower(const std::string& name, double limit, const testing::Block& ours, const testing::Block& theirs) {
+  testing::expect_ratio(name, limit, ours, theirs, "of libtorch's time");
 }
 
-/// Our time over theirs.
-double ratio(const std::string& name, const std::function<double(int)>& ours, const std::function<double(int)>& theirs,
-             int rounds = 9) {
-  const double once = ours(1);
-  const int iterations = std::clamp(static_cast<int>(0.01 / once), 1, 10000);
-  std::vector<double> ratios;
-  std::vector<double> seconds;
-  for (int round = 0; round < rounds; ++round) {
-    const double first = ours(iterations);
-    const double other = theirs(iterations) + theirs(iterations);
-    const double mine = first + ours(iterations);
-    ratios.push_back(mine / other);
-    seconds.push_back(mine / (2 * iterations));
-  }
-  fmt::print("{}: {:.1f} us, {:.2f} of libtorch's time\n", name, median(seconds) * 1e6, median(ratios));
-  return median(ratios);
-}
-
-/// Where the same BLAS calls take nearly all of the time, a median of noisy rounds may exceed 1 by this.
+/// Where the same BLAS calls take nearly all of the time, theirs may be faster by this.
 constexpr double kSame = 1.1;
 
 class Gradients : public ::testing::TestWithParam<bool> {};
@@ -81,10 +57,9 @@ Tensor attention_block(const std::vector<Tensor>& inputs) {
 TEST_P(Gradients, AttentionBlockIsNoSlowerThanLibtorch) {
   const bool gradients = GetParam();
   const std::vector<Shape> shapes = {{2, 196, 256}, {256, 768}, {768}, {256, 256}, {256}};
-  EXPECT_LE(ratio(
-                "attention block", [&](int n) { return our_seconds(attention_block, shapes, gradients, n); },
-                [&](int n) { return torch_reference::attention_block_seconds(gradients, n); }),
-            1);
+  expect_no_slower(
+      "attention block", 1, [&](int n) { return our_seconds(attention_block, shapes, gradients, n); },
+      [&](int n) { return torch_reference::attention_block_seconds(gradients, n); });
 }
 
 TEST_P(Gradients, AttentionIsNoSlowerThanLibtorch) {
@@ -97,17 +72,14 @@ TEST_P(Gradients, AttentionIsNoSlowerThanLibtorch) {
         return scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], {.is_causal = is_causal});
       };
       for (const bool whole : {false, true}) {
-        EXPECT_LE(ratio(
-                      fmt::format("attention {} x {}{}, against {}", heads, length, is_causal ? ", causal" : "",
-                                  whole ? "its function" : "its ops"),
-                      [&](int n) {
-                        return our_seconds(forward, {shape, shape, shape}, gradients, n);
-                      },
-                      [&](int n) {
-                        return torch_reference::attention_seconds(heads, length, is_causal, whole, gradients, n);
-                      },
-                      length > 1000 ? 3 : 9),
-                  kSame);
+        expect_no_slower(
+            fmt::format("attention {} x {}{}, against {}", heads, length, is_causal ? ", causal" : "",
+                        whole ? "its function" : "its ops"),
+            kSame,
+            [&](int n) {
+              return our_seconds(forward, {shape, shape, shape}, gradients, n);
+            },
+            [&](int n) { return torch_reference::attention_seconds(heads, length, is_causal, whole, gradients, n); });
       }
     }
   }
@@ -121,11 +93,10 @@ TEST_P(Gradients, LinearIsNoSlowerThanLibtorch) {
   for (const Case& c : {Case{1, 16, 64, 64}, Case{2, 196, 256, 768}, Case{4, 32, 1024, 1024}}) {
     const auto forward = [](const std::vector<Tensor>& in) { return linear(in[0], in[1], in[2]); };
     const std::vector<Shape> shapes = {{c.batch, c.rows, c.in}, {c.in, c.out}, {c.out}};
-    EXPECT_LE(ratio(
-                  fmt::format("linear {}x{}x{} to {}", c.batch, c.rows, c.in, c.out),
-                  [&](int n) { return our_seconds(forward, shapes, gradients, n); },
-                  [&](int n) { return torch_reference::linear_seconds(c.batch, c.rows, c.in, c.out, gradients, n); }),
-              kSame);
+    expect_no_slower(
+        fmt::format("linear {}x{}x{} to {}", c.batch, c.rows, c.in, c.out), kSame,
+        [&](int n) { return our_seconds(forward, shapes, gradients, n); },
+        [&](int n) { return torch_reference::linear_seconds(c.batch, c.rows, c.in, c.out, gradients, n); });
   }
 }
 
@@ -139,11 +110,10 @@ TEST_P(Gradients, MatmulIsNoSlowerThanLibtorch) {
     const auto forward = [](const std::vector<Tensor>& in) { return matmul(in[0], in[1]); };
     const std::vector<Shape> shapes = c.batch == 0 ? std::vector<Shape>{{c.m, c.k}, {c.k, c.n}}
                                                    : std::vector<Shape>{{c.batch, c.m, c.k}, {c.batch, c.k, c.n}};
-    EXPECT_LE(ratio(
-                  fmt::format("matmul {} x {}x{}x{}", c.batch, c.m, c.k, c.n),
-                  [&](int n) { return our_seconds(forward, shapes, gradients, n); },
-                  [&](int n) { return torch_reference::matmul_seconds(c.batch, c.m, c.k, c.n, gradients, n); }),
-              kSame);
+    expect_no_slower(
+        fmt::format("matmul {} x {}x{}x{}", c.batch, c.m, c.k, c.n), kSame,
+        [&](int n) { return our_seconds(forward, shapes, gradients, n); },
+        [&](int n) { return torch_reference::matmul_seconds(c.batch, c.m, c.k, c.n, gradients, n); });
   }
 }
 

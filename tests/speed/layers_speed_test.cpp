@@ -1,15 +1,13 @@
-// Convolutions, poolings and normalisations against libtorch: one thread, the same shapes, interleaved rounds (ABBA),
-// the median of their ratios. libtorch keeps from the forward pass what its backward pass needs (indices, statistics);
-// Diptych computes that again. So the second figure is of both passes together.
-
-#include <algorithm>
-#include <chrono>
+// Convolutions, poolings and normalisations against libtorch: one thread, the same shapes, interleaved rounds. libtorch
+// keeps from the forward pass what its backward pass needs (indices, statistics); Diptych computes that again. So the
+// second figure is of both passes together.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "framework/diptych.h"
 #include "tests/speed/torch_layers.h"
+#include "tests/support/speed_bound.h"
 
 namespace diptych {
 namespace {
@@ -17,36 +15,6 @@ namespace {
 using torch_reference::Convolution;
 using torch_reference::Planes;
 using Call = std::function<void()>;
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
-  return values[values.size() / 2];
-}
-
-double seconds_of(const Call& call, int count) {
-  const auto start = std::chrono::steady_clock::now();
-  for (int i = 0; i < count; ++i) {
-    call();
-  }
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-/// Our time by theirs.
-double ratio_of(const std::string& what, const Call& ours, const Call& theirs, int rounds) {
-  ours();
-  theirs();
-  const int count = std::max(1, static_cast<int>(0.004 / seconds_of(theirs, 1)));
-  std::vector<double> ratios;
-  std::vector<double> mine;
-  for (int round = 0; round < rounds; ++round) {
-    const double first = seconds_of(ours, count);
-    const double peer = seconds_of(theirs, count) + seconds_of(theirs, count);
-    mine.push_back((first + seconds_of(ours, count)) / 2 / count);
-    ratios.push_back(mine.back() * 2 * count / peer);
-  }
-  fmt::print("{}: {:.0f} us, {:.2f} of libtorch's time\n", what, median(mine) * 1e6, median(ratios));
-  return median(ratios);
-}
 
 struct LayerCase {
   std::string name;
@@ -58,18 +26,14 @@ struct LayerCase {
 
 constexpr double kBound = 1.2;
 
-/// What a few rounds flag, many decide: other programs may have had the machine.
-void expect_ratio(const std::string& what, const Call& ours, const Call& theirs) {
-  double ratio = ratio_of(what, ours, theirs, 11);
-  if (ratio > kBound) {
-    ratio = ratio_of(what + ", again", ours, theirs, 55);
-  }
-  EXPECT_LE(ratio, kBound) << what;
+void expect_no_slower(const std::string& what, const Call& ours, const Call& theirs) {
+  testing::expect_ratio(what, kBound, testing::block_of(ours), testing::block_of(theirs), "of libtorch's time",
+                        {.block_seconds = 0.004});
 }
 
 void expect_speed(const LayerCase& c) {
-  expect_ratio(c.name + ", forward", c.forward, c.torch_forward);
-  expect_ratio(c.name + ", forward and backward", c.both, c.torch_both);
+  expect_no_slower(c.name + ", forward", c.forward, c.torch_forward);
+  expect_no_slower(c.name + ", forward and backward", c.both, c.torch_both);
 }
 
 /// A function of x and weights, and its gradients by all of them.

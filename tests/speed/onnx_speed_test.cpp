@@ -1,7 +1,6 @@
 // Models from files: what reading one costs, and that it runs as fast as the same model built in C++.
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <fstream>
 
@@ -11,10 +10,13 @@
 #include "framework/core/temporary_folder.h"
 #include "framework/diptych.h"
 #include "framework/io/onnx/export.h"
+#include "reports/statistics.h"
 #include "tests/onnx/builder.h"
+#include "tests/support/speed_bound.h"
 #include "workloads/arms/arm.h"
 #include "workloads/arms/external_process.h"
 #include "workloads/harness/child.h"
+#include "workloads/harness/load.h"
 #include "workloads/harness/pinning.h"
 #include "workloads/onnx/export.h"
 #include "workloads/onnx/workload.h"
@@ -23,20 +25,11 @@ namespace diptych::workloads {
 namespace {
 
 namespace fs = std::filesystem;
+using diptych::testing::Block;
+using diptych::testing::block_of;
 using diptych::testing::Builder;
-using SteadyClock = std::chrono::steady_clock;
-
-template <class Body>
-double seconds_of(const Body& body) {
-  const auto start = SteadyClock::now();
-  body();
-  return std::chrono::duration<double>(SteadyClock::now() - start).count();
-}
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
-  return values[values.size() / 2];
-}
+using diptych::testing::expect_bounds;
+using diptych::testing::expect_ratio;
 
 /// 25 layers with a megaword of weights each.
 std::shared_ptr<const onnx::Model> large_model() {
@@ -57,34 +50,23 @@ TEST(OnnxSpeed, ImportTakesLittleMoreThanReadingAndPacking) {
   const fs::path path = folder.path() / "large.onnx";
   onnx::write_model(*large_model(), path);
   const std::size_t size = fs::file_size(path);
-  std::vector<double> ratios;
-  std::vector<double> imports;
-  for (int round = 0; round < 9; ++round) {
-    // The least that an importer can do: the bytes of the file, and each weight where the engine wants it.
-    const auto least = [&] {
-      const std::unique_ptr<char[]> bytes(new char[size]);
-      std::ifstream(path, std::ios::binary).read(bytes.get(), static_cast<std::streamsize>(size));
-      const std::size_t weight = std::size_t{4} << 20U;
-      std::vector<Tensor> weights;
-      for (std::size_t at = 0; at + weight <= size; at += weight) {
-        weights.push_back(Tensor::empty(DType::float32, {1024, 1024}));
-        std::memcpy(weights.back().mutable_data<float>(), bytes.get() + at, weight);
-      }
-    };
-    const auto import = [&] {
-      const onnx::ImportedModel model(std::make_shared<onnx::Model>(onnx::read_model(path)));
-      EXPECT_EQ(model.inputs().size(), 1U);
-    };
-    double sums[2] = {};
-    for (const int i : {0, 1, 1, 0}) {
-      sums[i] += i == 0 ? seconds_of(least) : seconds_of(import);
+  // The least that an importer can do: the bytes of the file, and each weight where the engine wants it.
+  const auto least = [&] {
+    const std::unique_ptr<char[]> bytes(new char[size]);
+    std::ifstream(path, std::ios::binary).read(bytes.get(), static_cast<std::streamsize>(size));
+    const std::size_t weight = std::size_t{4} << 20U;
+    std::vector<Tensor> weights;
+    for (std::size_t at = 0; at + weight <= size; at += weight) {
+      weights.push_back(Tensor::empty(DType::float32, {1024, 1024}));
+      std::memcpy(weights.back().mutable_data<float>(), bytes.get() + at, weight);
     }
-    ratios.push_back(sums[1] / sums[0]);
-    imports.push_back(sums[1] / 2);
-  }
-  fmt::print("{} MB: {:.1f} ms, {:.2f} of reading and packing alone\n", size / 1000000, median(imports) * 1e3,
-             median(ratios));
-  EXPECT_LE(median(ratios), 1.5);
+  };
+  const auto import = [&] {
+    const onnx::ImportedModel model(std::make_shared<onnx::Model>(onnx::read_model(path)));
+    EXPECT_EQ(model.inputs().size(), 1U);
+  };
+  expect_ratio(fmt::format("import of {} MB", size / 1000000), 1.5, block_of(import), block_of(least),
+               "of reading and packing alone", {.calls = 1});
 }
 
 /// BERT's encoder [Devlin et al. 2019], small: token, position and segment embeddings, 4 post-norm layers, the pooler.
@@ -161,46 +143,24 @@ TEST_P(FromOnnx, RunsAsFastAsTheModelBuiltInCpp) {
   for (const char* arm : {"eager", "graph"}) {
     ArmInstance from_code(built, *find_arm(arm), 1);
     ArmInstance from_file(read, *find_arm(arm), 1);
-    const double call = seconds_of([&] { from_code.call(0); });
-    from_file.call(0);
-    const int calls = std::max(1, static_cast<int>(0.02 / seconds_of([&] { from_code.call(0); })));
-    const int rounds = call > 0.2 ? 15 : 41;
-    std::vector<double> ratios;
-    for (int round = 0; round < rounds; ++round) {
-      double sums[2] = {};
-      for (const int i : {0, 1, 1, 0}) {
-        sums[i] += seconds_of([&] {
-          for (int k = 0; k < calls; ++k) {
-            (i == 0 ? from_code : from_file).call(0);
-          }
-        });
-      }
-      ratios.push_back(sums[1] / sums[0]);
-    }
-    fmt::print("{} {}: {:.3f} of the time of the model built in C++\n", built.name, arm, median(ratios));
-    EXPECT_LE(median(ratios), 1.03) << arm;
+    const auto calls_of = [](ArmInstance& instance) { return block_of([&instance] { instance.call(0); }); };
+    expect_ratio(fmt::format("{} {}", built.name, arm), 1.03, calls_of(from_file), calls_of(from_code),
+                 "of the time of the model built in C++", {.block_seconds = 0.02});
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, FromOnnx, ::testing::Values("conv/resnet18", "vit/b16", "bert/mini"));
 
-/// Seconds of a line there and back.
-struct LineCost {
-  double protocol = 1;  ///< asked and answered by the protocol
-  double bare = 1;      ///< the pipes and the wake-ups behind them alone: a line to a loop in Python, and the same back
-};
+/// The least arm, which answers, and that is all; and the pipes and the wake-ups behind it alone: a loop in Python that
+/// says every line again. This process on one CPU, those on another or the same: what the scheduler chooses differs
+/// between loops that differ by microseconds, and a CPU that has gone idle takes longer to wake than all else here.
+class ArmProtocol : public ::testing::Test {
+ protected:
+  ~ArmProtocol() override { pin_this_process(before_); }
 
-/// This process on one CPU, the others on another or the same: what the scheduler chooses differs between loops that
-/// differ by microseconds, and a CPU that has gone idle takes longer to wake than all else here. Both kinds alternate;
-/// the batch with the least medians counts, as a neighbour's time is none of the protocol's.
-LineCost line_cost(const char* where, int own_cpu, int other_cpu) {
-  struct Unpinned {
-    std::vector<int> before = allowed_cpus();
-    ~Unpinned() { pin_this_process(before); }
-  } const unpinned;
-  pin_this_process(std::vector{other_cpu});  // those that are started inherit it
-  // The least arm: it answers, and that is all.
-  ExternalProcess arm({"/usr/bin/python3", "-c", R"py(
+  void start(int own_cpu, int other_cpu) {
+    pin_this_process(std::vector{other_cpu});  // those that are started inherit it
+    arm_ = std::make_unique<ExternalProcess>(std::vector<std::string>{"/usr/bin/python3", "-c", R"py(
 import json, sys, time
 for line in sys.stdin:
     request = json.loads(line)
@@ -208,44 +168,78 @@ for line in sys.stdin:
     answer = {"protocol": 1} if request["do"] == "describe" else {"nanoseconds": max(time.perf_counter_ns() - start, 1)}
     print(json.dumps(answer), flush=True)
 )py"});
-  Child echo({"/usr/bin/python3", "-c", "import sys\nfor line in sys.stdin: print(line, end='', flush=True)"},
-             own_environment(), ChildOptions{.is_told = true, .search_path = true});
-  pin_this_process(std::vector{own_cpu});
-  LineCost least;
-  std::string answer;
-  for (int batch = 0; batch < 10; ++batch) {
-    std::vector<double> protocol;
-    std::vector<double> bare;
-    for (int round = 0; round < 100; ++round) {
-      const ExternalProcess::Block block = arm.run(1);
-      protocol.push_back(block.passed - block.said);
-      bare.push_back(seconds_of([&] {
-        echo.write_line("hello", 1000);
-        echo.read_line(answer, 1000);
-      }));
-    }
-    const LineCost cost{median(protocol), median(bare)};
-    least = cost.protocol < least.protocol ? cost : least;
+    echo_ = std::make_unique<Child>(
+        std::vector<std::string>{"/usr/bin/python3", "-c",
+                                 "import sys\nfor line in sys.stdin: print(line, end='', flush=True)"},
+        own_environment(), ChildOptions{.is_told = true, .search_path = true});
+    pin_this_process(std::vector{own_cpu});
   }
-  EXPECT_EQ(answer, "hello");
-  fmt::print("a line there and back {}: {:.1f} us, {:.1f} us without the protocol\n", where, least.protocol * 1e6,
-             least.bare * 1e6);
-  return least;
-}
 
-TEST(ArmProtocol, ARoundCostsLittle) {
+  /// Seconds of lines there and back: asked and answered by the protocol, and without it. By the median line: one that
+  /// waited for its CPU says nothing about either.
+  std::vector<Block> lines() {
+    const auto median_line = [](int count, const auto& line) {
+      std::vector<double> seconds;
+      for (int i = 0; i < count; ++i) {
+        seconds.push_back(line());
+      }
+      return count * reports::median(seconds);
+    };
+    const Block protocol = [this, median_line](int count) {
+      return median_line(count, [this] {
+        const ExternalProcess::Block block = arm_->run(1);
+        return block.passed - block.said;
+      });
+    };
+    const Block bare = [this, median_line](int count) {
+      return median_line(count, [this] {
+        return diptych::testing::seconds_of(1, [this] {
+          std::string answer;
+          echo_->write_line("hello", 1000);
+          echo_->read_line(answer, 1000);
+          EXPECT_EQ(answer, "hello");
+        });
+      });
+    };
+    return {protocol, bare};
+  }
+
+  diptych::testing::MeasuringOptions options() {
+    return {.calls = 50,
+            .own_seconds = [this] { return own_cpu_seconds() + arm_->cpu_seconds() + echo_->cpu_seconds(); }};
+  }
+
+ private:
+  std::vector<int> before_ = allowed_cpus();
+  std::unique_ptr<ExternalProcess> arm_;
+  std::unique_ptr<Child> echo_;
+};
+
+TEST_F(ArmProtocol, ARoundCostsLittle) {
   const int cpu = allowed_cpus().back();
-  EXPECT_LE(line_cost("on one CPU", cpu, cpu).protocol, 50e-6);
+  start(cpu, cpu);
+  expect_bounds(lines(),
+                {{.what = "a line there and back on one CPU",
+                  .limit = 50e-6,
+                  .figure = [](auto seconds) { return seconds[0]; },
+                  .unit = "us",
+                  .scale = 1e6}},
+                options());
 }
 
-TEST(ArmProtocol, ARoundAcrossCpusCostsLittleMoreThanWakingThem) {
+TEST_F(ArmProtocol, ARoundAcrossCpusCostsLittleMoreThanWakingThem) {
   const std::vector<int> cpus = allowed_cpus();
   if (cpus.size() < 2) {
     GTEST_SKIP() << "needs two CPUs; this process may use one";
   }
-  const LineCost cost = line_cost("across CPUs", cpus.front(), cpus.back());
+  start(cpus.front(), cpus.back());
   // 50 us, but where two pipes and the wake-ups behind them take that by themselves.
-  EXPECT_LE(cost.protocol, std::max(50e-6, 1.5 * cost.bare));
+  expect_bounds(lines(),
+                {{.what = "a line there and back across CPUs",
+                  .limit = 1,
+                  .figure = [](auto seconds) { return seconds[0] / std::max(50e-6, 1.5 * seconds[1]); },
+                  .unit = "of the larger of 50 us and 1.5 lines without the protocol"}},
+                options());
 }
 
 }  // namespace

@@ -1,34 +1,41 @@
 // What pipelined dispatch costs, stage by stage, and where it pays: the figures of docs/pipeline.md. Contenders are
-// measured in the same interleaved rounds; figures are medians.
-
-#include <algorithm>
-#include <chrono>
-#include <functional>
+// measured in the same interleaved rounds; figures without a bound are medians.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "framework/diptych.h"
 #include "framework/ops/op.h"
+#include "reports/statistics.h"
+#include "tests/support/speed_bound.h"
 
 namespace diptych {
 namespace {
 
-/// Nanoseconds of one of `iterations` calls of each, over 21 rounds.
-std::vector<double> medians(int iterations, const std::vector<std::function<void(int)>>& contenders) {
+using testing::Block;
+using testing::expect_bounds;
+using testing::InterleavedRounds;
+using testing::seconds_of;
+
+/// What does `n` calls itself, as a contender.
+template <class Calls>
+Block calls_of(Calls calls) {
+  return [=](int n) { return seconds_of(1, [&] { calls(n); }); };
+}
+
+/// Nanoseconds a call of each, over 21 rounds of blocks of so many calls.
+std::vector<double> median_ns(int calls, const std::vector<Block>& contenders) {
+  InterleavedRounds round(contenders, {}, {.calls = calls});
   std::vector<std::vector<double>> all(contenders.size());
-  for (int round = 0; round < 21; ++round) {
-    for (std::size_t i = 0; i < contenders.size(); ++i) {
-      const auto start = std::chrono::steady_clock::now();
-      contenders[i](iterations);
-      const std::chrono::duration<double, std::nano> spent = std::chrono::steady_clock::now() - start;
-      all[i].push_back(spent.count() / iterations);
+  for (int i = 0; i < 21; ++i) {
+    const std::vector<double> seconds = round();
+    for (std::size_t j = 0; j < seconds.size(); ++j) {
+      all[j].push_back(1e9 * seconds[j]);
     }
   }
   std::vector<double> result;
-  for (std::vector<double>& values : all) {
-    std::nth_element(values.begin(), values.begin() + 10, values.end());
-    result.push_back(values[10]);
+  for (const std::vector<double>& ns : all) {
+    result.push_back(reports::median(ns));
   }
   return result;
 }
@@ -49,39 +56,45 @@ TEST(PipelineStages, OfA4x4Add) {
       keep(add(a, b));
     }
   };
-  const std::vector<double> ns = medians(20000, {[&](int n) {
-                                                   for (int i = 0; i < n; ++i) {
-                                                     TensorType type;
-                                                     op.infer({op, types, nullptr, {}}, type);
-                                                     keep(type);
-                                                   }
-                                                 },
-                                                 [&](int n) {
-                                                   for (int i = 0; i < n; ++i) {
-                                                     keep(Tensor::empty(DType::float32, {4, 4}));
-                                                   }
-                                                 },
-                                                 adds,
-                                                 [&](int n) {
-                                                   set_dispatch(Dispatch::pipelined);
-                                                   adds(n);
-                                                   set_dispatch(Dispatch::direct);
-                                                   synchronize();
-                                                 },
-                                                 [&](int n) {
-                                                   set_dispatch(Dispatch::pipelined);
-                                                   for (int i = 0; i < n / 16; ++i) {
-                                                     adds(1);
-                                                     synchronize();
-                                                   }
-                                                   set_dispatch(Dispatch::direct);
-                                                 }});
+  const std::vector<Block> stages = {calls_of([&](int n) {
+                                       for (int i = 0; i < n; ++i) {
+                                         TensorType type;
+                                         op.infer({op, types, nullptr, {}}, type);
+                                         keep(type);
+                                       }
+                                     }),
+                                     calls_of([&](int n) {
+                                       for (int i = 0; i < n; ++i) {
+                                         keep(Tensor::empty(DType::float32, {4, 4}));
+                                       }
+                                     }),
+                                     calls_of([&](int n) {
+                                       set_dispatch(Dispatch::pipelined);
+                                       adds(n);
+                                       set_dispatch(Dispatch::direct);
+                                       synchronize();
+                                     })};
+  const std::vector<double> ns =
+      median_ns(20000, {stages[0], stages[1], calls_of(adds), stages[2], calls_of([&](int n) {
+                          set_dispatch(Dispatch::pipelined);
+                          for (int i = 0; i < n / 16; ++i) {
+                            adds(1);
+                            synchronize();
+                          }
+                          set_dispatch(Dispatch::direct);
+                        })});
   fmt::print(
       "4x4 add: infer {:.0f} ns, allocate and free {:.0f} ns, direct {:.0f} ns, pipelined {:.0f} ns, launch and read "
       "{:.0f} ns\n",
       ns[0], ns[1], ns[2], ns[3], ns[4] * 16);
-  // The point of direct dispatch for small ops, and of not splitting the stages over more queues.
-  EXPECT_LT(ns[0] + ns[1], ns[3]) << "a queue costs more than the stages that it would move";
+  // The point of direct dispatch for small ops, and of not splitting the stages over more queues: a queue costs more
+  // than the stages that it would move.
+  expect_bounds(stages,
+                {{.what = "infer, allocate and free",
+                  .limit = 1,
+                  .figure = [](auto seconds) { return (seconds[0] + seconds[1]) / seconds[2]; },
+                  .unit = "of a pipelined 4x4 add"}},
+                {.calls = 20000});
 }
 
 TEST(PipelinedChain, BySize) {
@@ -98,10 +111,10 @@ TEST(PipelinedChain, BySize) {
       }
       synchronize();
     };
-    const std::vector<double> ns = medians(n > 10000 ? 1 : 20, {chain, [&](int calls) {
-                                                                  const PipelinedScope pipelined;
-                                                                  chain(calls);
-                                                                }});
+    const std::vector<double> ns = median_ns(n > 10000 ? 1 : 20, {calls_of(chain), calls_of([&](int calls) {
+                                                                    const PipelinedScope pipelined;
+                                                                    chain(calls);
+                                                                  })});
     fmt::print("chain of tanh(z + y) on {:6}: direct {:8.0f} ns an op, pipelined {:8.0f} ns, {:.2f} x\n", n,
                ns[0] / 100, ns[1] / 100, ns[0] / ns[1]);
   }
@@ -130,12 +143,13 @@ TEST(PipelinedTraining, ByWidth) {
       synchronize();
     };
     const auto pipelined = [&](bool read) {
-      return [&, read](int n) {
+      return calls_of([&, read](int n) {
         const PipelinedScope scope;
         steps(n, read);
-      };
+      });
     };
-    const std::vector<double> ns = medians(20, {[&](int n) { steps(n, false); }, pipelined(false), pipelined(true)});
+    const std::vector<double> ns =
+        median_ns(20, {calls_of([&](int n) { steps(n, false); }), pipelined(false), pipelined(true)});
     fmt::print("training step 32x{:3}: direct {:6.1f} us, pipelined {:6.1f} us, {:.2f} x; reading each loss {:.2f} x\n",
                width, ns[0] / 1e3, ns[1] / 1e3, ns[0] / ns[1], ns[0] / ns[2]);
   }

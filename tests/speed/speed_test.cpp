@@ -1,7 +1,4 @@
-// The speed that the engine must have. Contenders are measured in the same interleaved rounds; figures are medians.
-
-#include <algorithm>
-#include <chrono>
+// The speed that the engine must have. Contenders are measured in the same interleaved rounds.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -9,6 +6,8 @@
 #include "framework/autograd/tape.h"
 #include "framework/diptych.h"
 #include "profiler/tracer.h"
+#include "reports/statistics.h"
+#include "tests/support/speed_bound.h"
 
 #ifdef DIPTYCH_WITH_TORCH
 #include "tests/speed/torch_reference.h"
@@ -17,28 +16,21 @@
 namespace diptych {
 namespace {
 
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
-  return values[values.size() / 2];
-}
-
-template <class Fn>
-double seconds_of(Fn&& fn) {
-  const auto start = std::chrono::steady_clock::now();
-  fn();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
+using testing::Block;
+using testing::block_of;
+using testing::expect_bounds;
+using testing::expect_ratio;
+using testing::InterleavedRounds;
+using testing::seconds_of;
 
 double add_seconds(bool tape, int iterations) {
   Rng rng(1);
   const Tensor plain = rng.normal({4, 4});
   const Tensor a = tape ? autograd::watch(plain) : plain;
   const Tensor b = rng.normal({4, 4});
-  return seconds_of([&] {
-    for (int i = 0; i < iterations; ++i) {
-      const Tensor c = add(a, b);
-      asm volatile("" : : "r"(c.body()) : "memory");
-    }
+  return seconds_of(iterations, [&] {
+    const Tensor c = add(a, b);
+    asm volatile("" : : "r"(c.body()) : "memory");
   });
 }
 
@@ -46,26 +38,21 @@ class EagerAdd : public ::testing::TestWithParam<bool> {};
 
 TEST_P(EagerAdd, TakesASixthOfLibtorchsTime) {
   const bool tape = GetParam();
-  constexpr int kRounds = 21;
-  constexpr int kIterations = 20000;
-  std::vector<double> ours;
-  std::vector<double> ratios;
-  for (int round = 0; round < kRounds; ++round) {
-    const double mine = add_seconds(tape, kIterations);
-    ours.push_back(mine / kIterations);
+  const Block ours = [tape](int n) { return add_seconds(tape, n); };
 #ifdef DIPTYCH_WITH_TORCH
-    ratios.push_back(mine / torch_reference::add_seconds(tape, kIterations));
+  const Block theirs = [tape](int n) { return torch_reference::add_seconds(tape, n); };
+  expect_ratio(tape ? "eager add 4x4 with tape" : "eager add 4x4", 1.0 / 6, ours, theirs,
+               fmt::format("of libtorch {}'s time", torch_reference::version()));
 #endif
+  InterleavedRounds alone({ours});
+  std::vector<double> seconds;
+  for (int round = 0; round < 21; ++round) {
+    seconds.push_back(alone()[0]);
   }
-  fmt::print("eager add 4x4{}: {:.1f} ns\n", tape ? " with tape" : "", median(ours) * 1e9);
-  if (ratios.empty()) {
-    GTEST_SKIP() << "built without libtorch; scripts/setup --torch installs it";
-  }
-#ifdef DIPTYCH_WITH_TORCH
-  fmt::print("  {:.4f} of libtorch {}'s time (1/{:.1f})\n", median(ratios), torch_reference::version(),
-             1 / median(ratios));
+  fmt::print("eager add 4x4{}: {:.1f} ns\n", tape ? " with tape" : "", reports::median(seconds) * 1e9);
+#ifndef DIPTYCH_WITH_TORCH
+  GTEST_SKIP() << "built without libtorch; scripts/setup --torch installs it";
 #endif
-  EXPECT_LE(median(ratios), 1.0 / 6);
 }
 
 INSTANTIATE_TEST_SUITE_P(Tape, EagerAdd, ::testing::Bool(),
@@ -84,28 +71,22 @@ TEST(Replay, CostsAtMost25NanosecondsANode) {
     return z;
   });
   chain(x, y);
-  std::vector<double> per_node;
-  for (int round = 0; round < 21; ++round) {
-    constexpr int kCalls = 200;
-    per_node.push_back(seconds_of([&] {
-                         for (int call = 0; call < kCalls; ++call) {
-                           chain(x, y);
-                         }
-                       }) /
-                       (kCalls * kNodes));
-  }
   // With its kernel, which makes the test stricter than the figure.
-  fmt::print("replay: {:.1f} ns a node of 4x4 add, kernel and call included\n", median(per_node) * 1e9);
-  EXPECT_LE(median(per_node), 25e-9);
+  expect_bounds({block_of([&] { chain(x, y); })}, {{.what = "replay of 4x4 adds, kernels and call included",
+                                                    .limit = 25e-9,
+                                                    .figure = [](auto seconds) { return seconds[0] / kNodes; },
+                                                    .unit = "ns a node",
+                                                    .scale = 1e9}});
 }
 
 TEST(TracePoints, CostNothingMeasurableWhenOff) {
-  std::vector<double> off;
-  for (int round = 0; round < 5; ++round) {
-    off.push_back(profiler::measure_overhead().disabled_ns);
-  }
-  fmt::print("trace point, off: {:.2f} ns\n", median(off));
-  EXPECT_LE(median(off), 1.0);
+  expect_bounds({[](int zones) { return zones * 1e-9 * profiler::measure_overhead().disabled_ns; }},
+                {{.what = "trace point, off",
+                  .limit = 1e-9,
+                  .figure = [](auto seconds) { return seconds[0]; },
+                  .unit = "ns",
+                  .scale = 1e9}},
+                {.calls = 100000});
 }
 
 }  // namespace

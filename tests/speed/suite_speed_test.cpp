@@ -2,13 +2,13 @@
 // the most memory that a step has in use.
 
 #include <algorithm>
-#include <chrono>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "framework/core/allocator.h"
 #include "tests/speed/torch_models.h"
+#include "tests/support/speed_bound.h"
 #include "workloads/arms/arm.h"
 
 namespace diptych::workloads {
@@ -31,19 +31,6 @@ const Case kCases[] = {
     {"vit/reference-train", [] { return torch_reference::vit_reference_step(32); }, 1},
 };
 
-double seconds_of(const Step& step, int calls) {
-  const auto start = std::chrono::steady_clock::now();
-  for (int call = 0; call < calls; ++call) {
-    step();
-  }
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / calls;
-}
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
-  return values[values.size() / 2];
-}
-
 Step step_of(ArmInstance& instance) {
   return [&instance, step = std::int64_t{0}]() mutable { instance.call(step++); };
 }
@@ -55,31 +42,18 @@ class AgainstLibtorch : public ::testing::TestWithParam<Case> {
 };
 
 TEST_P(AgainstLibtorch, TakesNoMoreTime) {
-  constexpr int kRounds = 11;
   ArmInstance eager(workload(), *find_arm("eager"), 1);
   ArmInstance graph(workload(), *find_arm("graph"), 1);
-  const Step contenders[] = {step_of(eager), step_of(graph), GetParam().libtorch()};
-  std::vector<double> seconds[3];
-  std::vector<double> ratios[2];
-  for (const Step& contender : contenders) {
-    seconds_of(contender, 2);  // warm-up
-  }
-  for (int round = 0; round < kRounds; ++round) {
-    double sums[3] = {};
-    for (const int i : {0, 1, 2, 2, 1, 0}) {
-      sums[i] += seconds_of(contenders[i], GetParam().calls) / 2;
-    }
-    for (int i = 0; i < 3; ++i) {
-      seconds[i].push_back(sums[i]);
-    }
-    ratios[0].push_back(sums[0] / sums[2]);
-    ratios[1].push_back(sums[1] / sums[2]);
-  }
-  fmt::print("{}: libtorch {:.2f} ms\n", workload().name, median(seconds[2]) * 1e3);
-  for (int i = 0; i < 2; ++i) {
-    fmt::print("  {}: {:.2f} ms, {:.3f} of libtorch's time\n", kArms[i], median(seconds[i]) * 1e3, median(ratios[i]));
-    EXPECT_LE(median(ratios[i]), 1.0) << kArms[i];
-  }
+  const auto of_libtorch = [](std::size_t arm) {
+    return testing::SpeedBound{.what = fmt::format("{} {}", GetParam().workload, kArms[arm]),
+                               .limit = 1,
+                               .figure = [arm](auto seconds) { return seconds[arm] / seconds[2]; },
+                               .unit = "of libtorch's time",
+                               .measured = arm};
+  };
+  testing::expect_bounds(
+      {testing::block_of(step_of(eager)), testing::block_of(step_of(graph)), testing::block_of(GetParam().libtorch())},
+      {of_libtorch(0), of_libtorch(1)}, {.calls = GetParam().calls});
 }
 
 /// The most in use at one time in a steady step: parameters, optimizer state, inputs, gradients, intermediate results.

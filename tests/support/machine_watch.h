@@ -32,7 +32,8 @@ class MachineWatch {
   MachineWatch(const MachineWatch&) = delete;
   MachineWatch& operator=(const MachineWatch&) = delete;
 
-  /// Since construction. What /proc doesn't tell is 0; it counts in ticks of 10 ms, so short spans are coarse.
+  /// Since construction. What /proc doesn't tell is 0; it counts in ticks of 10 ms, and what
+  /// lies within their error isn't others'.
   MachineState state() const;
 
  private:
