@@ -151,6 +151,14 @@ while read -r line; do
   esac
 done)sh";
 
+/// The product's own word that it could not tell how long an arm's blocks were: beside others, none of the arm's
+/// faults.
+bool is_disturbed(const Json& arm, const MachineState& machine) {
+  const std::string why = arm.value("failed", "");
+  const auto says = [&](const char* text) { return why.find(text) != std::string::npos; };
+  return !machine.is_quiet() && (says("it leaves out time") || says("too slow for this cell"));
+}
+
 TEST_F(Onnx, ArmsOfOnesOwnTakePartAndFailAlone) {
   io::save_npy(folder_.path() / "x.npy", full({1, 3}, 1));
   write_text(folder_.path() / "arm.sh", kArm);
@@ -162,6 +170,9 @@ TEST_F(Onnx, ArmsOfOnesOwnTakePartAndFailAlone) {
   const Json& cell = measured["cells"][0];
   ASSERT_THAT(cell["arms"], SizeIs(4));
   EXPECT_EQ(cell["arms"][2]["external"]["framework"], "bash 1");
+  if (is_disturbed(cell["arms"][2], outcome.machine)) {
+    GTEST_SKIP() << cell["arms"][2]["failed"] << "; " << outcome.machine.text();
+  }
   EXPECT_FALSE(cell["arms"][2].contains("failed")) << cell["arms"][2];
   EXPECT_TRUE(cell["arms"][2]["seconds"].is_object());
   EXPECT_THAT(cell["arms"][3]["failed"].get<std::string>(), HasSubstr("ended"));
@@ -226,6 +237,9 @@ void expect_it_takes_part(const Outcome& outcome, const fs::path& folder, const 
     EXPECT_THAT(outcome.error, HasSubstr("install"));
     GTEST_SKIP() << arm["failed"];
   }
+  if (is_disturbed(arm, outcome.machine)) {
+    GTEST_SKIP() << arm["failed"] << "; " << outcome.machine.text();
+  }
   ASSERT_FALSE(arm.contains("failed")) << arm["failed"];
   EXPECT_THAT(arm["external"]["framework"].get<std::string>(), HasSubstr(framework));
   EXPECT_TRUE(arm["seconds"].is_object());
@@ -260,13 +274,13 @@ TEST_F(Onnx, OnnxRuntimeAgreesWithWhatIsExported) {
     ASSERT_EQ(exported.exit_code, 0) << exported.error;
     arguments.push_back(folder + "/model.onnx:inputs=" + folder + "/test_data_set_0/input_0.pb");
   }
-  run(arguments);
+  const Outcome outcome = run(arguments);
   const Json measured = read_json(run_folder(folder_.path()) / "run.json");
   ASSERT_THAT(measured["cells"], SizeIs(5));
   for (const Json& cell : measured["cells"]) {
     const Json& arm = cell["arms"][1];
-    if (is_absent(arm)) {
-      GTEST_SKIP() << arm["failed"];
+    if (is_absent(arm) || is_disturbed(arm, outcome.machine)) {
+      GTEST_SKIP() << arm["failed"] << "; " << outcome.machine.text();
     }
     EXPECT_FALSE(arm.contains("failed")) << cell["workload"] << arm["failed"];
   }

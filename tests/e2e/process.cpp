@@ -231,9 +231,13 @@ void Process::pump(int milliseconds) {
 
 bool Process::collect() {
   int status = 0;
-  if (!ended_ && waitpid(pid_, &status, WNOHANG) == pid_) {
+  rusage usage{};
+  if (!ended_ && wait4(pid_, &status, WNOHANG, &usage) == pid_) {
     ended_ = true;
     outcome_.seconds = now_seconds() - started_;
+    outcome_.cpu_seconds = static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+                           1e-6 * static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+    outcome_.machine = watch_.state();
     outcome_.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     outcome_.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   }

@@ -6,6 +6,8 @@
 #include <sys/types.h>
 #include <vector>
 
+#include "tests/support/machine_watch.h"
+
 /// Runs a program as a user's shell would, and keeps all that it says.
 namespace diptych::testing {
 
@@ -18,7 +20,7 @@ struct Command {
   std::map<std::string, std::string> environment = {};  ///< on top of this process's; TERM is set, NO_COLOR is not
   Terminal terminal = Terminal::none;
   std::size_t file_size_limit = 0;  ///< RLIMIT_FSIZE in bytes; 0: none
-  double timeout = 60;              ///< seconds, after which it is killed
+  double timeout = 180;             ///< seconds, after which it is killed: for what hangs, also beside others
 };
 
 struct Outcome {
@@ -26,6 +28,8 @@ struct Outcome {
   int signal = 0;
   bool timed_out = false;
   double seconds = 0;
+  double cpu_seconds = 0;     ///< its own, and those of the processes that it has waited for
+  MachineState machine = {};  ///< while it ran: it and this process aren't "others"
   std::string output, error;  ///< with a terminal for both, `output` has both
 };
 
@@ -58,6 +62,7 @@ class Process {
 
   Command command_;
   Outcome outcome_;
+  MachineWatch watch_;
   pid_t pid_ = -1;
   bool ended_ = false;
   double started_ = 0;

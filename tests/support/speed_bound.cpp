@@ -63,12 +63,29 @@ std::string reason(Decision decision, const Judgement& j, const MachineState& ma
                      j.answer == Answer::cannot_tell ? " it from its bound" : "", machine.text());
 }
 
+/// Skips and failures end the function that they stand in: this one.
+void report(Decision decision, const std::string& text) {
+  if (decision == Decision::fail) {
+    ADD_FAILURE() << text;
+  } else if (decision != Decision::pass) {
+    GTEST_SKIP() << text;
+  }
+}
+
 double slowdown_on_purpose() {
   const char* text = std::getenv("DIPTYCH_TEST_SLOWDOWN");
   return text != nullptr ? std::strtod(text, nullptr) : 0;
 }
 
 }  // namespace
+
+Answer answer_of(double low, double high, double bound, Side side) {
+  const bool at_most = side == Side::at_most;
+  if (at_most ? low > bound : high < bound) {
+    return Answer::beyond;
+  }
+  return (at_most ? high <= bound : low >= bound) ? Answer::within : Answer::cannot_tell;
+}
 
 Judgement judge(std::span<const double> figures, double bound, Side side) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -84,16 +101,7 @@ Judgement judge(std::span<const double> figures, double bound, Side side) {
   if (!interval) {
     return result;
   }
-  result.low = interval->low;
-  result.high = interval->high;
-  const bool above = result.low > bound;
-  const bool below = result.high < bound;
-  if (side == Side::at_most) {
-    result.answer = above ? Answer::beyond : result.high <= bound ? Answer::within : Answer::cannot_tell;
-  } else {
-    result.answer = below ? Answer::beyond : result.low >= bound ? Answer::within : Answer::cannot_tell;
-  }
-  return result;
+  return {answer_of(interval->low, interval->high, bound, side), result.estimate, interval->low, interval->high};
 }
 
 Decision decide(Answer answer, const MachineState& machine, bool is_last_attempt) {
@@ -240,11 +248,7 @@ void expect_bounds(const std::function<std::vector<double>()>& round, const std:
                    const MeasuringOptions& options) {
   for (const SpeedVerdict& verdict : measure(round, bounds, options)) {
     fmt::print("{}\n", verdict.text);
-    if (verdict.decision == Decision::fail) {
-      ADD_FAILURE() << verdict.text;
-    } else if (verdict.decision != Decision::pass) {
-      [&] { GTEST_SKIP() << verdict.text; }();
-    }
+    report(verdict.decision, verdict.text);
   }
 }
 
@@ -258,16 +262,15 @@ void expect_ratio(const std::string& what, double limit, const Block& measured, 
   expect_bounds({measured, other}, {{.what = what, .limit = limit, .unit = unit}}, options);
 }
 
+void expect_told(const std::string& what, const Judgement& judgement, const MachineState& machine) {
+  const Decision decision = decide(judgement.answer, machine, true);
+  report(decision, fmt::format("{}: {:.4g} [{:.4g}, {:.4g}]{}", what, judgement.estimate, judgement.low, judgement.high,
+                               reason(decision, judgement, machine)));
+}
+
 void expect_passed(double seconds, double most, const MachineState& machine) {
-  if (seconds < most) {
-    return;
-  }
-  const std::string text = fmt::format("it took {:.2f} s, not below {:.2f} s; {}", seconds, most, machine.text());
-  if (machine.is_quiet()) {
-    ADD_FAILURE() << text;
-  } else {
-    GTEST_SKIP() << text;
-  }
+  report(decide(seconds < most ? Answer::within : Answer::beyond, machine, true),
+         fmt::format("it took {:.2f} s, not below {:.2f} s; {}", seconds, most, machine.text()));
 }
 
 }  // namespace diptych::testing

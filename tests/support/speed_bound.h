@@ -36,7 +36,9 @@ struct Judgement {
   double low = 0, high = 0;  ///< the whole line where there is no interval
 };
 
-/// A figure of each round, in their order, against a bound. At most one of the looks at one series.
+/// An interval against a bound.
+Answer answer_of(double low, double high, double bound, Side side = Side::at_most);
+/// A figure of each round, in their order, against a bound: one of the looks at a series.
 Judgement judge(std::span<const double> figures, double bound, Side side = Side::at_most);
 
 /// What becomes of the test. `again`: once more, later.
@@ -121,6 +123,8 @@ void expect_bounds(const std::vector<Block>& contenders, const std::vector<Speed
 /// Time of the first by that of the second, at most `limit`.
 void expect_ratio(const std::string& what, double limit, const Block& measured, const Block& other,
                   const std::string& unit, const MeasuringOptions& options = {});
+/// What a program said with an interval of its own, or `judge` of its rounds.
+void expect_told(const std::string& what, const Judgement& judgement, const MachineState& machine);
 /// `seconds` that passed lie below `most`; beyond it, a machine that wasn't quiet is a reason to skip.
 void expect_passed(double seconds, double most, const MachineState& machine);
 
