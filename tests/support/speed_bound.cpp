@@ -91,15 +91,18 @@ Judgement judge(std::span<const double> figures, double bound, Side side) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   Judgement result{Answer::cannot_tell, reports::median(figures), -kInfinity, kInfinity};
   std::vector<double> batches(figures.begin(), figures.end());
-  for (std::size_t size = 2; autocorrelation(batches) > kMostAutocorrelation; size *= 2) {
-    if (figures.size() / size < kLooks.front()) {
-      return result;
-    }
+  std::size_t size = 1;
+  while (autocorrelation(batches) > kMostAutocorrelation && figures.size() / (2 * size) >= kLooks.front()) {
+    size *= 2;
     batches = batch_medians(figures, size);
   }
-  const auto interval = reports::sign_interval(batches, 1 - (1 - kFamilyLevel) / kLooks.size());
+  auto interval = reports::sign_interval(batches, 1 - (1 - kFamilyLevel) / kLooks.size());
   if (!interval) {
     return result;
+  }
+  if (autocorrelation(batches) > kMostAutocorrelation) {
+    const auto [least, most] = std::minmax_element(batches.begin(), batches.end());
+    interval = {*least - (*most - *least), *most + (*most - *least)};
   }
   return {answer_of(interval->low, interval->high, bound, side), result.estimate, interval->low, interval->high};
 }

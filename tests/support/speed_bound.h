@@ -19,9 +19,10 @@
 /// distribution, and what happens to a tenth of the rounds doesn't move it. It asks for independent rounds. Where their
 /// lag-1 autocorrelation is above 0.3, medians of ever longer batches of rounds stand for them until it isn't [Law &
 /// Carson, A sequential procedure for determining the length of a steady-state simulation, Operations Research 27,
-/// 1979]. There are four looks, fixed in advance, each at a level of 99.75 %: over all of them, of rounds that are
-/// independent, either side is missed with a probability of 0.5 % at most [Bonferroni]. speed_bound_test.cpp has the
-/// rates for data of other kinds.
+/// 1979]; where that leaves fewer than twelve, the interval is their whole range with as much again on either side,
+/// which tells what lies far from its bound. There are four looks, fixed in advance, each at a level of 99.75 %: over
+/// all of them, of rounds that are independent, either side is missed with a probability of 0.5 % at most [Bonferroni].
+/// speed_bound_test.cpp has the rates for data of other kinds.
 namespace diptych::testing {
 
 /// Rounds at which the verdict is looked for.

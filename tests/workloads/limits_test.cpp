@@ -2,20 +2,26 @@
 
 #include "workloads/harness/limits.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <unistd.h>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "framework/core/temporary_folder.h"
 #include "framework/diptych.h"
+#include "tests/support/speed_bound.h"
 #include "workloads/arms/arm.h"
 
 namespace diptych::workloads {
 namespace {
 
+using diptych::testing::expect_bounds;
+using diptych::testing::Side;
+using diptych::testing::SpeedBound;
 using nlohmann::json;
 using ::testing::HasSubstr;
 
@@ -84,28 +90,62 @@ TEST(AnalyticWork, ControlFlowHasAReason) {
 // Two ports, two operations, every cycle: no core does more; and with one port at a fifth of the time on a machine that
 // others use too, it does a thirtieth of that. Clocks lie between 0.8 and 6 GHz.
 TEST(PeakFlops, LiesBetweenTheFormulasOfSlowAndFastCores) {
-  double before = 0;
+  std::vector<Isa> isas;
+  std::vector<SpeedBound> bounds;
   for (const auto& [isa, lanes] : {std::pair{Isa::generic, 4}, {Isa::avx2, 8}, {Isa::avx512, 16}}) {
     if (!is_supported(isa)) {
       continue;
     }
-    const double flops = peak_flops_per_second(isa);
-    EXPECT_LT(flops, 2.0 * 2 * lanes * 6e9) << lanes;
-    EXPECT_GT(flops, 2.0 * lanes * 0.8e9 / 8) << lanes;
-    before = std::max(before, flops);
+    const std::string name = fmt::format("peak of {} lanes", lanes);
+    const auto figure = [i = isas.size()](std::span<const double> flops) { return flops[i]; };
+    bounds.push_back(
+        {.what = name, .limit = 2.0 * 2 * lanes * 6e9, .figure = figure, .unit = "GFLOP/s", .scale = 1e-9});
+    bounds.push_back({.what = name,
+                      .limit = 2.0 * lanes * 0.8e9 / 8,
+                      .figure = figure,
+                      .unit = "GFLOP/s",
+                      .scale = 1e-9,
+                      .side = Side::at_least});
+    isas.push_back(isa);
   }
   // A multiply-add on wider vectors is worth more than twice an add on the narrowest.
   if (is_supported(Isa::avx2)) {
-    EXPECT_GT(before, 1.5 * peak_flops_per_second(Isa::generic));
+    bounds.push_back(
+        {.what = "the best peak",
+         .limit = 1.5,
+         .figure =
+             [](std::span<const double> flops) { return *std::max_element(flops.begin(), flops.end()) / flops[0]; },
+         .unit = "of the narrowest's",
+         .side = Side::at_least});
   }
+  const auto round = [&] {
+    std::vector<double> flops;
+    for (const Isa isa : isas) {
+      flops.push_back(peak_flops_per_second(isa));
+    }
+    return flops;
+  };
+  expect_bounds(round, bounds);
 }
 
 TEST(Bandwidth, OfCachesIsAboveThatOfMemory) {
-  const double small = read_bytes_per_second(16 << 10, active_isa());
-  const double large = read_bytes_per_second(std::int64_t{64} << 20, active_isa());
-  EXPECT_GT(small, large);
-  EXPECT_GT(large, 2e8);
-  EXPECT_LT(small, 2.0 * 64 * 2 * 6e9) << "two loads of 64 bytes a cycle, and as much again";
+  const auto round = [] {
+    return std::vector<double>{read_bytes_per_second(16 << 10, active_isa()),
+                               read_bytes_per_second(std::int64_t{64} << 20, active_isa())};
+  };
+  // The upper bound: two loads of 64 bytes a cycle, and as much again.
+  expect_bounds(round, {{.what = "a cache's bandwidth", .limit = 1, .unit = "of memory's", .side = Side::at_least},
+                        {.what = "memory's bandwidth",
+                         .limit = 2e8,
+                         .figure = [](auto rates) { return rates[1]; },
+                         .unit = "GB/s",
+                         .scale = 1e-9,
+                         .side = Side::at_least},
+                        {.what = "a cache's bandwidth",
+                         .limit = 2.0 * 64 * 2 * 6e9,
+                         .figure = [](auto rates) { return rates[0]; },
+                         .unit = "GB/s",
+                         .scale = 1e-9}});
   EXPECT_GT(read_bytes_per_second(1, active_isa()), 0);
 }
 

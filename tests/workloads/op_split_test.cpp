@@ -7,6 +7,7 @@
 
 #include "framework/core/trace_points.h"
 #include "framework/diptych.h"
+#include "tests/support/speed_bound.h"
 #include "workloads/harness/op_clock.h"
 #include "workloads/harness/op_list.h"
 #include "workloads/harness/timing.h"
@@ -14,6 +15,8 @@
 namespace diptych::workloads {
 namespace {
 
+using diptych::testing::expect_bounds;
+using diptych::testing::Side;
 using nlohmann::json;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
@@ -74,16 +77,26 @@ TEST(OpSplit, CountsOpsTapeAndKinds) {
   EXPECT_GT(taped["taped_seconds"], taped["untaped_seconds"]);
 }
 
-// A loop around ops has next to no code of its own: the list takes what the program takes. Wide bounds: the machine
-// may be busy; the medians of interleaved repetitions still agree.
+/// The value of a round that stands at `index`.
+auto value_at(std::size_t index) {
+  return [index](std::span<const double> values) { return values[index]; };
+}
+
+// A loop around ops has next to no code of its own: the list takes what the program takes.
 TEST(OpSplit, PartsExplainAProgramOfNothingButOps) {
-  const json parts = split(chain(200, 4, false), 0.2);
-  const auto part = [&](const char* name) { return parts[name].get<double>(); };
-  EXPECT_NEAR(part("list_seconds") / part("eager_seconds"), 1, 0.25);
-  const double sum = part("kernel_seconds") + part("inference_seconds") + part("allocation_seconds");
-  EXPECT_LT(sum, 1.15 * part("list_seconds")) << "no part is counted twice";
-  EXPECT_GT(sum, 0.5 * part("list_seconds"));
-  EXPECT_LT(part("inference_seconds"), part("allocation_seconds"));
+  const auto round = [] {
+    const json parts = split(chain(200, 4, false));
+    const auto part = [&](const char* name) { return parts[name].get<double>(); };
+    const double sum = part("kernel_seconds") + part("inference_seconds") + part("allocation_seconds");
+    return std::vector<double>{part("list_seconds") / part("eager_seconds"), sum / part("list_seconds"),
+                               part("inference_seconds") / part("allocation_seconds")};
+  };
+  expect_bounds(
+      round, {{.what = "the list", .limit = 1.25, .figure = value_at(0), .unit = "of eager"},
+              {.what = "the list", .limit = 0.75, .figure = value_at(0), .unit = "of eager", .side = Side::at_least},
+              {.what = "no part counted twice", .limit = 1.15, .figure = value_at(1), .unit = "of the list"},
+              {.what = "the parts", .limit = 0.5, .figure = value_at(1), .unit = "of the list", .side = Side::at_least},
+              {.what = "inference", .limit = 1, .figure = value_at(2), .unit = "of allocation"}});
 }
 
 /// Spins between its ops, before its backward pass and after it.
@@ -114,11 +127,16 @@ TEST(OpSplit, WhatTheProgramDoesBetweenItsOpsIsItsOwn) {
       .name = "test/spinning", .suite = "test", .title = "spins", .unit = "call", .make = [](std::uint64_t) {
         return std::make_unique<Spinning>();
       }};
-  const json parts = split(workload);
-  ASSERT_FALSE(parts.contains("reason")) << parts;
-  const double between = parts["between_seconds"].get<double>() - parts["list_between_seconds"].get<double>();
-  EXPECT_NEAR(between, 2 * Spinning::kSpin, 0.2 * Spinning::kSpin);
-  EXPECT_LT(parts["backward_seconds"].get<double>(), 0.2 * Spinning::kSpin) << "it spins outside of the pass";
+  const auto round = [&] {
+    const json parts = split(workload);
+    EXPECT_FALSE(parts.contains("reason")) << parts;
+    const double between = parts["between_seconds"].get<double>() - parts["list_between_seconds"].get<double>();
+    return std::vector<double>{between / Spinning::kSpin, parts["backward_seconds"].get<double>() / Spinning::kSpin};
+  };
+  expect_bounds(
+      round, {{.what = "between its ops", .limit = 1.8, .figure = value_at(0), .unit = "spins", .side = Side::at_least},
+              {.what = "between its ops", .limit = 2.2, .figure = value_at(0), .unit = "spins"},
+              {.what = "the pass, outside of which it spins", .limit = 0.2, .figure = value_at(1), .unit = "spins"}});
 }
 
 TEST(OpClock, FindsThePassesAndWhatLiesBetween) {
@@ -141,14 +159,21 @@ TEST(OpClock, FindsThePassesAndWhatLiesBetween) {
   // All ops in one pass: what is left are its two ends.
   const std::vector<OpRange> all = {{0, ops}};
   const auto untaped = [&] { neg(neg(neg(x))); };
-  EXPECT_LE(seconds_between_ops(untaped, all), 20e-6);
+  expect_bounds([&] { return std::vector<double>{seconds_between_ops(untaped, all)}; },
+                {{.what = "the ends of a pass", .limit = 20e-6, .figure = value_at(0), .unit = "us", .scale = 1e6}});
   EXPECT_EQ(trace::hooks(), nullptr);
 }
 
 TEST(OpSplit, LargeTensorsAreAllKernel) {
-  const json parts = split(chain(6, 512, false), 0.2);
-  EXPECT_GT(parts["kernel_seconds"].get<double>(), 0.8 * parts["list_seconds"].get<double>());
-  EXPECT_LT(parts["allocation_seconds"].get<double>(), 0.05 * parts["list_seconds"].get<double>());
+  const auto round = [] {
+    const json parts = split(chain(6, 512, false), 0.1);
+    const double list = parts["list_seconds"];
+    return std::vector<double>{parts["kernel_seconds"].get<double>() / list,
+                               parts["allocation_seconds"].get<double>() / list};
+  };
+  expect_bounds(
+      round, {{.what = "kernels", .limit = 0.8, .figure = value_at(0), .unit = "of the list", .side = Side::at_least},
+              {.what = "allocation", .limit = 0.05, .figure = value_at(1), .unit = "of the list"}});
 }
 
 TEST(OpSplit, EffectsAndOtherGraphsHaveAReason) {
