@@ -19,11 +19,6 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using Json = nlohmann::json;
 
-bool has_run_json(const fs::path& folder) {
-  const auto found = run_folders(folder);
-  return found.size() == 1 && fs::exists(found[0] / "run.json");
-}
-
 TEST(Interrupt, CtrlCKeepsWhatWasMeasured) {
   TemporaryFolder folder;
   Command command = diptych_command({"run", "micro/dispatch", "--standard", "--arms", "eager"}, folder.path());

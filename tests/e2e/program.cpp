@@ -5,6 +5,11 @@
 #include <iterator>
 #include <stdexcept>
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "reports/schema.h"
+
 namespace diptych::testing {
 
 namespace fs = std::filesystem;
@@ -17,6 +22,25 @@ Command diptych_command(const std::vector<std::string>& arguments, const fs::pat
 
 Outcome diptych(const std::vector<std::string>& arguments, const fs::path& folder) {
   return run_command(diptych_command(arguments, folder));
+}
+
+nlohmann::json run_json(const std::vector<std::string>& arguments, const fs::path& folder, Outcome* outcome) {
+  std::vector<std::string> command = {"run"};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  const Outcome result = diptych(command, folder);
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  if (outcome != nullptr) {
+    *outcome = result;
+  }
+  nlohmann::json run = read_json(run_folder(folder) / "run.json");
+  EXPECT_THAT(reports::validate(run), ::testing::IsEmpty());
+  return run;
+}
+
+Outcome refused(const std::vector<std::string>& arguments, const fs::path& folder) {
+  Outcome outcome = diptych(arguments, folder);
+  EXPECT_EQ(outcome.exit_code, 1) << outcome.output;
+  return outcome;
 }
 
 std::string read_text(const fs::path& path) {
@@ -57,6 +81,11 @@ fs::path run_folder(const fs::path& folder) {
     throw std::runtime_error("expected one run folder, found " + std::to_string(found.size()));
   }
   return found.front();
+}
+
+bool has_run_json(const fs::path& folder) {
+  const std::vector<fs::path> found = run_folders(folder);
+  return found.size() == 1 && fs::exists(found.front() / "run.json");
 }
 
 std::vector<std::string> unfinished_files(const fs::path& folder) {

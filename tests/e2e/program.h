@@ -15,6 +15,11 @@ namespace diptych::testing {
 /// `diptych ARGUMENTS...` in `folder`.
 Command diptych_command(const std::vector<std::string>& arguments, const std::filesystem::path& folder);
 Outcome diptych(const std::vector<std::string>& arguments, const std::filesystem::path& folder);
+/// `diptych run ARGUMENTS...`, which has to succeed: its run.json, which has to fit the schema.
+nlohmann::json run_json(const std::vector<std::string>& arguments, const std::filesystem::path& folder,
+                        Outcome* outcome = nullptr);
+/// `diptych ARGUMENTS...`, which has to be refused.
+Outcome refused(const std::vector<std::string>& arguments, const std::filesystem::path& folder);
 
 std::string read_text(const std::filesystem::path& path);
 nlohmann::json read_json(const std::filesystem::path& path);
@@ -25,6 +30,8 @@ std::vector<std::string> tree(const std::filesystem::path& folder);
 std::vector<std::filesystem::path> run_folders(const std::filesystem::path& folder);
 /// The one run folder; throws unless there is exactly one.
 std::filesystem::path run_folder(const std::filesystem::path& folder);
+/// It is there, and has its run.json.
+bool has_run_json(const std::filesystem::path& folder);
 /// Temporary and empty files below `folder`: what an unfinished write would leave.
 std::vector<std::string> unfinished_files(const std::filesystem::path& folder);
 
