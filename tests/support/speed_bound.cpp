@@ -20,8 +20,8 @@ constexpr double kFamilyLevel = 0.99;  ///< over all looks
 constexpr double kMostAutocorrelation = 0.3;
 constexpr int kAttempts = 2;
 constexpr std::chrono::seconds kBetweenAttempts(3);
-/// What looks behind the first may take in one process: a test of fifty bounds isn't to take an hour beside a
-/// neighbour.
+/// What looks behind the first, and second attempts, may take in one process: a test of fifty bounds isn't to take an
+/// hour beside a neighbour.
 constexpr double kMostSecondsInAll = 150;
 
 double now_seconds() {
@@ -190,6 +190,7 @@ std::vector<SpeedVerdict> measure(const std::function<std::vector<double>()>& ro
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     if (attempt > 0) {
       std::this_thread::sleep_for(kBetweenAttempts);
+      seconds_left -= std::chrono::duration<double>(kBetweenAttempts).count();
     }
     const MachineWatch watch(options.own_seconds);
     std::vector<std::vector<double>> figures(bounds.size());
@@ -212,10 +213,8 @@ std::vector<SpeedVerdict> measure(const std::function<std::vector<double>()>& ro
       }
       const double passed = now_seconds() - start;
       a_round = passed / static_cast<double>(rounds - before);
-      if (before > 0) {
-        longer += passed;
-        seconds_left -= passed;
-      }
+      longer += before > 0 ? passed : 0;
+      seconds_left -= before > 0 || attempt > 0 ? passed : 0;
       bool told = true;
       for (std::size_t i = 0; i < bounds.size(); ++i) {
         // What was told stays told: another bound's further looks are none at this one.
@@ -234,7 +233,7 @@ std::vector<SpeedVerdict> measure(const std::function<std::vector<double>()>& ro
       if (attempt > 0 && verdicts[i].decision != Decision::again) {
         continue;
       }
-      const Decision decision = decide(judgements[i].answer, machine, attempt + 1 == kAttempts);
+      const Decision decision = decide(judgements[i].answer, machine, attempt + 1 == kAttempts || seconds_left <= 0);
       verdicts[i] = {
           decision, judgements[i],
           describe(bounds[i], judgements[i], figures[i].size(), options) + reason(decision, judgements[i], machine)};
