@@ -74,7 +74,7 @@ TEST(Resume, GoesOnAsIfNothingHadBeen) {
 }
 
 /// A finished run of one cell, whose file tests change.
-const Json& dispatch_run() {
+const Json& finished_dispatch_run() {
   static const Json run = [] {
     TemporaryFolder folder;
     return run_json({"micro/dispatch", "--seed", "11"}, folder.path());
@@ -84,7 +84,7 @@ const Json& dispatch_run() {
 
 TEST(Resume, MakesUpForAProcessThatDied) {
   TemporaryFolder folder;
-  Json run = dispatch_run();
+  Json run = finished_dispatch_run();
   run["cells"][0]["processes"].erase(1);
   run["status"] = "partial";
   run["environment"]["build"]["sha256"] = std::string(64, '0');  // of another revision, but with the same code
@@ -93,14 +93,14 @@ TEST(Resume, MakesUpForAProcessThatDied) {
   EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
   const Json after = read_json(folder.path() / "run.json");
   EXPECT_EQ(after["status"], "complete");
-  EXPECT_EQ(schedule(after["cells"][0]), schedule(dispatch_run()["cells"][0]));
+  EXPECT_EQ(schedule(after["cells"][0]), schedule(finished_dispatch_run()["cells"][0]));
   EXPECT_EQ(after["cells"][0]["processes"][0], run["cells"][0]["processes"][0]);
   EXPECT_EQ(after["cells"][0]["processes"][2], run["cells"][0]["processes"][1]);
 }
 
 TEST(Resume, RefusesWhatContradictsTheRun) {
   TemporaryFolder folder;
-  Json run = dispatch_run();
+  Json run = finished_dispatch_run();
   run["status"] = "partial";
   const std::string text = run.dump();
   write_text(folder.path() / "run.json", text);
@@ -127,17 +127,17 @@ TEST(Resume, RefusesWhatContradictsTheRun) {
   run["environment"]["build"]["code_sha256"] = std::string(64, '0');
   write_text(folder.path() / "run.json", run.dump());
   expect_refused({}, {"another build", "000000000000"});
-  run = dispatch_run();
+  run = finished_dispatch_run();
   run["status"] = "interrupted";
   run["environment"]["cpu"]["model"] = "Another CPU";
   write_text(folder.path() / "run.json", run.dump());
   expect_refused({}, {"another machine", "Another CPU"});
-  run = dispatch_run();
+  run = finished_dispatch_run();
   run["status"] = "interrupted";
   run.erase("plan");
   write_text(folder.path() / "run.json", run.dump());
   expect_refused({}, {"no \"plan\"", "measure it again"});
-  run = dispatch_run();
+  run = finished_dispatch_run();
   run["status"] = "interrupted";
   run["plan"]["workloads"] = {"micro/\x1b[31mgone"};
   write_text(folder.path() / "run.json", run.dump());
@@ -154,18 +154,18 @@ TEST(Resume, OfWhatIsNoRun) {
 
 TEST(Reproduce, NamesCommandSeedAndBuild) {
   TemporaryFolder folder;
-  write_text(folder.path() / "run.json", dispatch_run().dump());
+  write_text(folder.path() / "run.json", finished_dispatch_run().dump());
   const Outcome outcome = diptych({"reproduce", "run.json", "micro/dispatch"}, folder.path());
   EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
   EXPECT_THAT(outcome.output, HasSubstr("diptych run micro/dispatch --quick --seed 11\n"));
-  for (const Json& process : dispatch_run()["cells"][0]["processes"]) {
+  for (const Json& process : finished_dispatch_run()["cells"][0]["processes"]) {
     EXPECT_THAT(outcome.output, HasSubstr(process["seed"].dump()));
   }
-  const std::string hash = dispatch_run()["environment"]["build"]["sha256"];
+  const std::string hash = finished_dispatch_run()["environment"]["build"]["sha256"];
   EXPECT_THAT(outcome.output, HasSubstr(hash));
   EXPECT_THAT(run_folders(folder.path()), IsEmpty());  // said, not run
 
-  Json other = dispatch_run();
+  Json other = finished_dispatch_run();
   other["environment"]["build"]["sha256"] = std::string(64, 'a');
   other["environment"]["cpu"]["model"] = "A \x1b[31mred CPU";
   write_text(folder.path() / "run.json", other.dump());
@@ -177,17 +177,17 @@ TEST(Reproduce, NamesCommandSeedAndBuild) {
 
 TEST(Reproduce, RunsItAgain) {
   TemporaryFolder folder;
-  write_text(folder.path() / "run.json", dispatch_run().dump());
+  write_text(folder.path() / "run.json", finished_dispatch_run().dump());
   const Outcome outcome = diptych({"reproduce", "run.json", "micro/dispatch", "--run"}, folder.path());
   EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
   const Json again = read_json(run_folder(folder.path()) / "run.json");
-  EXPECT_EQ(schedule(again["cells"][0]), schedule(dispatch_run()["cells"][0]));
+  EXPECT_EQ(schedule(again["cells"][0]), schedule(finished_dispatch_run()["cells"][0]));
   EXPECT_THAT(outcome.output, AllOf(HasSubstr("recorded"), HasSubstr("came out again")));
 }
 
 TEST(Reproduce, RefusesWhatIsNotThere) {
   TemporaryFolder folder;
-  write_text(folder.path() / "run.json", dispatch_run().dump());
+  write_text(folder.path() / "run.json", finished_dispatch_run().dump());
   EXPECT_THAT(refused({"reproduce", "run.json", "micro/dispatc"}, folder.path()).error,
               AllOf(HasSubstr("no cell 'micro/dispatc'"), HasSubstr("'micro/dispatch'")));
   EXPECT_THAT(refused({"reproduce", "run.json", "micro/dispatch", "--arm", "graf"}, folder.path()).error,

@@ -26,14 +26,14 @@ struct LayerCase {
 
 constexpr double kBound = 1.2;
 
-void expect_no_slower(const std::string& what, const Call& ours, const Call& theirs) {
+void expect_layer_no_slower(const std::string& what, const Call& ours, const Call& theirs) {
   testing::expect_ratio(what, kBound, testing::block_of(ours), testing::block_of(theirs), "of libtorch's time",
                         {.block_seconds = 0.004});
 }
 
 void expect_speed(const LayerCase& c) {
-  expect_no_slower(c.name + ", forward", c.forward, c.torch_forward);
-  expect_no_slower(c.name + ", forward and backward", c.both, c.torch_both);
+  expect_layer_no_slower(c.name + ", forward", c.forward, c.torch_forward);
+  expect_layer_no_slower(c.name + ", forward and backward", c.both, c.torch_both);
 }
 
 /// A function of x and weights, and its gradients by all of them.
