@@ -63,7 +63,10 @@ class Run {
       status_.show(fmt::format("process {}/{}  {} ({}/{})  {}  {:.0f} s", progress.process, progress.processes,
                                progress.workload, progress.cell, progress.cells, progress.what, seconds));
     };
-    hooks.cell_done = [&](const json& cells) { save(cells, "partial"); };
+    hooks.cell_done = [&](const json& cells) {
+      save(cells, "partial");
+      show_first_figures();
+    };
     hooks.stop = &InterruptGuard::stop();
     const workloads::RunResult result =
         workloads::run_processes(plan_, {own_program(), "worker"}, hooks, run_["cells"]);
@@ -157,6 +160,18 @@ class Run {
     }
   }
 
+  /// What the first process says of a cell, as soon as it has: nobody waits for the last process to see a figure.
+  void show_first_figures() {
+    const std::size_t done = run_["cells"].size();
+    for (; plan_.size.processes > 1 && shown_cells_ < done; ++shown_cells_) {
+      const json& cell = run_["cells"][shown_cells_];
+      if (cell["processes"].size() == 1) {
+        status_.say(fmt::format("{:<20}  {}  (1 of {} processes)", cell["workload"].get<std::string>(),
+                                reports::figures_line(cell), plan_.size.processes));
+      }
+    }
+  }
+
   /// Each reason once: instructions were asked for, and there are none.
   void show_missing_counts() const {
     std::set<std::string> reasons;
@@ -213,6 +228,7 @@ class Run {
   std::string folder_;
   json run_;
   StatusLine status_;
+  std::size_t shown_cells_ = 0;
 };
 
 }  // namespace

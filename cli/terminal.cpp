@@ -48,6 +48,14 @@ void StatusLine::show(const std::string& text) {
   }
 }
 
+void StatusLine::say(const std::string& text) {
+  show(text);
+  if (shown_) {
+    fmt::print(stderr, "\n");
+    shown_ = false;
+  }
+}
+
 void StatusLine::clear() {
   if (shown_) {
     fmt::print(stderr, "\r\x1b[K");

@@ -18,6 +18,8 @@ class StatusLine {
   StatusLine(const StatusLine&) = delete;
   StatusLine& operator=(const StatusLine&) = delete;
   void show(const std::string& text);
+  /// A line that stays, above the one that changes; on terminals only.
+  void say(const std::string& text);
   void clear();
 
  private:

@@ -211,6 +211,16 @@ std::string why(const Json& cell, Glyphs glyphs) {
   return join(parts, "; ");
 }
 
+std::string figures_line(const Json& cell) {
+  std::vector<std::string> figures;
+  for (const Json& arm : list(cell, "arms")) {
+    const auto seconds = estimate(member(arm, "seconds"));
+    figures.push_back(fmt::format("{} {}", text(arm, "name"),
+                                  seconds ? format_seconds(std::optional<double>(seconds->value)) : "not timed"));
+  }
+  return join(figures, ", ");
+}
+
 std::vector<std::string> metric_lines(const Json& cell, Glyphs glyphs) {
   struct Values {
     std::vector<std::string> texts, arms;

@@ -14,12 +14,40 @@ step() {  # step NAME ADVICE COMMAND...
 
 # Progress goes to standard error: standard output belongs to the program that is run in the end.
 configure() { cmake --preset "$1" -Wno-dev --log-level=WARNING | grep -v -e '^Preset' -e '^  CMAKE' -e '^  DIPTYCH' -e '^$' >&2 || return "${PIPESTATUS[0]}"; }
-compile() { NINJA_STATUS="[%f/%t] " cmake --build --preset "$1" >&2; }
 
-build() {  # build PRESET
+# Of ninja's lines, those of its steps become one that says how far the build is; what compilers say passes.
+progress() {
+  local line shown=-10 now text newline=""
+  while IFS= read -r line; do
+    if [[ ! $line =~ ^\[([0-9]+)/([0-9]+)\]\  ]]; then
+      [ "$line" = "ninja: no work to do." ] || printf '%s%s\n' "$newline" "$line" && newline=""
+      continue
+    fi
+    local done=${BASH_REMATCH[1]} all=${BASH_REMATCH[2]} left=""
+    now=$SECONDS
+    # The first steps are no measure of the rest.
+    if ((now >= 10 && done > 0)); then
+      local seconds=$((now * (all - done) / done))
+      left=$([ $seconds -ge 90 ] && echo ", about $(((seconds + 30) / 60)) min left" || echo ", about $seconds s left")
+    fi
+    text="building: step $done of $all$left"
+    if [ -t 1 ]; then
+      printf '\r\033[K%s' "$text" && newline=$'\n'
+    elif ((now - shown >= 10 || done == all)); then
+      printf '%s\n' "$text" && shown=$now
+    fi
+  done
+  printf '%s' "$newline"
+}
+compile() {  # compile PRESET [TARGET]
+  local SECONDS=0
+  NINJA_STATUS="[%f/%t] " cmake --build --preset "$1" ${2:+--target "$2"} 2>&1 | progress >&2
+}
+
+build() {  # build PRESET [TARGET]
   step configure "If a package was not found, look at scripts/setup; a stale folder is cured by: rm -rf build/$1" \
     configure "$1"
-  step build "The first error above is the one to mend." compile "$1"
+  step build "The first error above is the one to mend." compile "$@"
 }
 
 install_packages() {  # install_packages [--lint ...]

@@ -13,7 +13,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-Tensor vector(std::initializer_list<double> values) {
+Tensor doubles_of(std::initializer_list<double> values) {
   return Tensor::from(values, {static_cast<std::int64_t>(values.size())});
 }
 std::vector<double> list(const Tensor& tensor) { return tensor.to_vector<double>(); }
@@ -40,8 +40,9 @@ auto odd_cube(int& calls) {
 TEST(CustomVjp, ReplacesTheRule) {
   int calls = 0;
   auto f = odd_cube(calls);
-  EXPECT_EQ(list(f(vector({2}))), (std::vector<double>{8}));
-  EXPECT_EQ(list(grad([&](const Tensor& x) { return sum(f(x)); })(vector({2, 3}))), (std::vector<double>{120, 270}));
+  EXPECT_EQ(list(f(doubles_of({2}))), (std::vector<double>{8}));
+  EXPECT_EQ(list(grad([&](const Tensor& x) { return sum(f(x)); })(doubles_of({2, 3}))),
+            (std::vector<double>{120, 270}));
   EXPECT_EQ(calls, 1);
 }
 
@@ -49,8 +50,8 @@ TEST(CustomVjp, HasHigherOrdersAndForwardMode) {
   int calls = 0;
   auto f = odd_cube(calls);
   auto first = grad([&](const Tensor& x) { return sum(f(x)); });
-  EXPECT_EQ(list(grad([&](const Tensor& x) { return sum(first(x)); })(vector({2}))), (std::vector<double>{120}));
-  EXPECT_EQ(list(jvp(f, vector({2}), vector({1})).second), (std::vector<double>{120}));
+  EXPECT_EQ(list(grad([&](const Tensor& x) { return sum(first(x)); })(doubles_of({2}))), (std::vector<double>{120}));
+  EXPECT_EQ(list(jvp(f, doubles_of({2}), doubles_of({1})).second), (std::vector<double>{120}));
 }
 
 TEST(CustomVjp, WorksInsideAGraph) {
@@ -58,7 +59,7 @@ TEST(CustomVjp, WorksInsideAGraph) {
   auto f = odd_cube(calls);
   auto step = jit(grad([&](const Tensor& x) { return sum(f(x)); }));
   for (int i = 0; i < 3; ++i) {
-    EXPECT_EQ(list(step(vector({2, 3}))), (std::vector<double>{120, 270}));
+    EXPECT_EQ(list(step(doubles_of({2, 3}))), (std::vector<double>{120, 270}));
   }
   EXPECT_EQ(calls, 1);
 }
@@ -68,7 +69,7 @@ TEST(CustomVjp, OfSeveralArguments) {
       [](const Tensor& a, const Tensor& b) { return std::pair(a * b, std::pair(a, b)); },
       [](const std::pair<Tensor, Tensor>& kept, const Tensor& u) { return std::tuple(u * kept.second, Tensor()); });
   const auto result = value_and_grad([&](const Tensor& a, const Tensor& b) { return sum(f(a, b)); }, {{0, 1}, {}})(
-      vector({2}), vector({5}));
+      doubles_of({2}), doubles_of({5}));
   EXPECT_EQ(list(result.arguments[0]), (std::vector<double>{5}));
   EXPECT_EQ(list(result.arguments[1]), (std::vector<double>{0}));
 }
@@ -79,11 +80,11 @@ TEST(CustomVjp, RefusesClosuresAndWrongGradients) {
                         [](const Tensor&, const Tensor& u) { return u; });
     return sum(f(x * 2.0));
   });
-  EXPECT_THAT(message_of([&] { closes(vector({1})); }), HasSubstr("is no argument"));
+  EXPECT_THAT(message_of([&] { closes(doubles_of({1})); }), HasSubstr("is no argument"));
   auto wrong = custom_vjp([](const Tensor& x) { return std::pair(x * x, x); },
                           [](const Tensor&, const Tensor& u) { return sum(u); });
   EXPECT_THAT(message_of([&] {
-                grad([&](const Tensor& x) { return sum(wrong(x)); })(vector({1, 2}));
+                grad([&](const Tensor& x) { return sum(wrong(x)); })(doubles_of({1, 2}));
               }),
               HasSubstr("the gradient of argument 0 is f64[]"));
 }
@@ -91,9 +92,9 @@ TEST(CustomVjp, RefusesClosuresAndWrongGradients) {
 TEST(CustomJvp, GivesBothModes) {
   auto f = custom_jvp([](const Tensor& x) { return x * x; },
                       [](const Tensor& x, const Tensor& t) { return std::pair(x * x, t * x * 20.0); });
-  EXPECT_EQ(list(jvp(f, vector({3}), vector({1})).second), (std::vector<double>{60}));
-  EXPECT_EQ(list(grad([&](const Tensor& x) { return sum(f(x)); })(vector({3, 4}))), (std::vector<double>{60, 80}));
-  EXPECT_EQ(list(hessian([&](const Tensor& x) { return sum(f(x)); })(vector({3}))), (std::vector<double>{20}));
+  EXPECT_EQ(list(jvp(f, doubles_of({3}), doubles_of({1})).second), (std::vector<double>{60}));
+  EXPECT_EQ(list(grad([&](const Tensor& x) { return sum(f(x)); })(doubles_of({3, 4}))), (std::vector<double>{60, 80}));
+  EXPECT_EQ(list(hessian([&](const Tensor& x) { return sum(f(x)); })(doubles_of({3}))), (std::vector<double>{20}));
 }
 
 struct Net {
@@ -162,9 +163,9 @@ TEST(Checkpoint, KeepsLess) {
 
 TEST(Checkpoint, HasHigherOrders) {
   const auto f = [](const Tensor& x) { return sum(checkpoint([](const Tensor& y) { return y * y * y; })(x)); };
-  EXPECT_EQ(list(grad([&](const Tensor& x) { return sum(grad(f)(x)); })(vector({2}))), (std::vector<double>{12}));
-  EXPECT_EQ(list(jvp(f, vector({2}), vector({1})).second), (std::vector<double>{12}));
-  EXPECT_EQ(list(hessian(f)(vector({2}))), (std::vector<double>{12}));
+  EXPECT_EQ(list(grad([&](const Tensor& x) { return sum(grad(f)(x)); })(doubles_of({2}))), (std::vector<double>{12}));
+  EXPECT_EQ(list(jvp(f, doubles_of({2}), doubles_of({1})).second), (std::vector<double>{12}));
+  EXPECT_EQ(list(hessian(f)(doubles_of({2}))), (std::vector<double>{12}));
 }
 
 TEST(Hooks, SeeAndReplaceGradients) {
@@ -178,13 +179,13 @@ TEST(Hooks, SeeAndReplaceGradients) {
     });
     return sum(y * y) + sum(y);  // two readers: the hook sees their sum
   });
-  EXPECT_EQ(list(f(vector({1, 2}))), (std::vector<double>{2 * 50, 2 * 90}));
+  EXPECT_EQ(list(f(doubles_of({1, 2}))), (std::vector<double>{2 * 50, 2 * 90}));
   EXPECT_EQ(seen, (std::vector<double>{5, 9}));
 }
 
 TEST(Hooks, RunInOrderAndCanBeRemoved) {
   std::string order;
-  const Tensor x = requires_grad(vector({3}));
+  const Tensor x = requires_grad(doubles_of({3}));
   const Tensor y = x * x;
   auto first = register_hook(y, [&](const Tensor&) {
     order += "a";
@@ -212,7 +213,7 @@ TEST(Hooks, AreLegalInsideAGraph) {
     return sum(y * y);
   }));
   for (int i = 0; i < 2; ++i) {
-    EXPECT_EQ(list(step(vector({1, 2}))), (std::vector<double>{80, 160}));
+    EXPECT_EQ(list(step(doubles_of({1, 2}))), (std::vector<double>{80, 160}));
   }
   // A compiled forward pass inside an eager gradient.
   auto forward = jit([](const Tensor& x) {
@@ -220,22 +221,22 @@ TEST(Hooks, AreLegalInsideAGraph) {
     register_hook(y, [](const Tensor& g) { return g * 10.0; });
     return sum(y * y);
   });
-  EXPECT_EQ(list(grad(forward)(vector({1, 2}))), (std::vector<double>{80, 160}));
+  EXPECT_EQ(list(grad(forward)(doubles_of({1, 2}))), (std::vector<double>{80, 160}));
 }
 
 TEST(Hooks, SayWhatTheyRefuse) {
-  EXPECT_THAT(message_of([] { register_hook(vector({1}), [](const Tensor& g) { return g; }); }),
+  EXPECT_THAT(message_of([] { register_hook(doubles_of({1}), [](const Tensor& g) { return g; }); }),
               HasSubstr("no gradient is asked for by f64[1]"));
   auto f = grad([](const Tensor& x) {
     const Tensor y = x * 2.0;
     register_hook(y, [](const Tensor& g) { return sum(g); });
     return sum(y);
   });
-  EXPECT_THAT(message_of([&] { f(vector({1, 2})); }), HasSubstr("a hook gave f64[] for a gradient of f64[2]"));
+  EXPECT_THAT(message_of([&] { f(doubles_of({1, 2})); }), HasSubstr("a hook gave f64[] for a gradient of f64[2]"));
 }
 
 TEST(TapeGrad, OfComputedTensors) {
-  const Tensor x = requires_grad(vector({2, 3}));
+  const Tensor x = requires_grad(doubles_of({2, 3}));
   const Tensor y = x * x;
   const Tensor z = sum(y * x);
   const auto by = autograd::grad(z, {x, y}, {.retain_graph = true});
@@ -246,7 +247,7 @@ TEST(TapeGrad, OfComputedTensors) {
 }
 
 TEST(TapeGrad, SecondPassThroughFreedBuffersSaysWhere) {
-  const Tensor x = requires_grad(vector({2}));
+  const Tensor x = requires_grad(doubles_of({2}));
   const Tensor y = exp(x) * x;
   autograd::grad(y, {x});
   const std::string message = message_of([&] { autograd::grad(y, {x}); });
@@ -257,10 +258,10 @@ TEST(TapeGrad, SecondPassThroughFreedBuffersSaysWhere) {
 TEST(TapeGrad, RefusesWhatHasNoGradient) {
   EXPECT_THAT(message_of([] { requires_grad(Tensor::from({std::int64_t{1}}, {1})); }),
               HasSubstr("a gradient by i64[1] doesn't exist"));
-  const Tensor x = requires_grad(vector({2, 3}));
+  const Tensor x = requires_grad(doubles_of({2, 3}));
   EXPECT_THAT(message_of([&] { autograd::grad(x * x, {x}); }), HasSubstr("is no scalar"));
-  EXPECT_THAT(message_of([&] { autograd::grad(vector({1}), {x}); }), HasSubstr("depends on nothing"));
-  EXPECT_THAT(message_of([&] { autograd::grad(sum(x), {vector({1})}); }),
+  EXPECT_THAT(message_of([&] { autograd::grad(doubles_of({1}), {x}); }), HasSubstr("depends on nothing"));
+  EXPECT_THAT(message_of([&] { autograd::grad(sum(x), {doubles_of({1})}); }),
               HasSubstr("no gradient is asked for by the input"));
 }
 

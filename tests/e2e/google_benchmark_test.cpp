@@ -67,11 +67,11 @@ fs::path exported(const fs::path& folder, const std::string& out) {
 
 TEST(BenchmarkJson, GoesOutAndComesBackIn) {
   TemporaryFolder folder;
-  const fs::path json = exported(folder.path(), "a");
-  const Json document = read_json(json);
+  const fs::path file = exported(folder.path(), "a");
+  const Json document = read_json(file);
   ASSERT_THAT(document["benchmarks"], SizeIs(6));  // two arms, three processes
   EXPECT_EQ(document["benchmarks"][0]["name"], "micro/dispatch/eager");
-  const Outcome itself = diptych({"compare", json.string(), json.string(), "--json", "same.json"}, folder.path());
+  const Outcome itself = diptych({"compare", file.string(), file.string(), "--json", "same.json"}, folder.path());
   EXPECT_EQ(itself.exit_code, 0) << itself.error;
   const Json rows = read_json(folder.path() / "same.json")["rows"];
   for (const Json& row : rows) {
@@ -79,7 +79,7 @@ TEST(BenchmarkJson, GoesOutAndComesBackIn) {
   }
   // Against the run that it was made from: the same names, and the same times.
   const Outcome origin = diptych(
-      {"compare", json.parent_path().string(), json.string(), "--force-time", "--json", "origin.json"}, folder.path());
+      {"compare", file.parent_path().string(), file.string(), "--force-time", "--json", "origin.json"}, folder.path());
   EXPECT_EQ(origin.exit_code, 0) << origin.error;
   const Json comparison = read_json(folder.path() / "origin.json");
   EXPECT_THAT(comparison["vanished"], IsEmpty());

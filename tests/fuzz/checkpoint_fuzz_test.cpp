@@ -17,9 +17,11 @@ using diptych::testing::bytes_of;
 using diptych::testing::Folder;
 
 /// One to four small damages, most of them in the header, some with a length that fits again.
-class Mutator {
+class CheckpointMutator {
  public:
-  explicit Mutator(std::string seed) : seed_(std::move(seed)) { std::memcpy(&header_, seed_.data(), sizeof header_); }
+  explicit CheckpointMutator(std::string seed) : seed_(std::move(seed)) {
+    std::memcpy(&header_, seed_.data(), sizeof header_);
+  }
 
   std::string next() {
     std::string bytes = seed_;
@@ -116,7 +118,7 @@ TEST(CheckpointFuzz, DamagedFilesAreLoadedInFullOrNotAtAll) {
   const Folder folder;
   const auto path = folder / "run";
   save_checkpoint(path, {.model = small_model(1), .step = 3});
-  Mutator mutator(bytes_of(path));
+  CheckpointMutator mutator(bytes_of(path));
   const Variables variables = small_model(0);
   std::vector<Tensor> before(variables.begin(), variables.end());
   std::size_t accepted = 0;

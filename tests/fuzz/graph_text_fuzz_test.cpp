@@ -22,7 +22,7 @@ std::string text_of(const Fn& fn, const Tensor& x, const passes::PipelineOptions
   return print(*function.compiled()->graph());
 }
 
-std::vector<std::string> seeds() {
+std::vector<std::string> seed_graphs() {
   std::vector<std::string> texts;
   for (const passes::PipelineOptions& pipeline : {passes::PipelineOptions(), passes::PipelineOptions::none()}) {
     texts.push_back(text_of(
@@ -91,9 +91,9 @@ bool asks_for_much(const std::string& text) {
   return false;
 }
 
-class Mutator {
+class GraphMutator {
  public:
-  explicit Mutator(std::vector<std::string> corpus) : corpus_(std::move(corpus)) {}
+  explicit GraphMutator(std::vector<std::string> corpus) : corpus_(std::move(corpus)) {}
 
   std::string next() {
     std::string text = corpus_[below(corpus_.size())];
@@ -201,11 +201,11 @@ class Mutator {
 };
 
 TEST(GraphTextFuzz, DamagedTextsAreRefusedOrGood) {
-  const std::vector<std::string> corpus = seeds();
+  const std::vector<std::string> corpus = seed_graphs();
   for (const std::string& text : corpus) {
     ASSERT_EQ(print(parse(text)), text);
   }
-  Mutator mutator(corpus);
+  GraphMutator mutator(corpus);
   std::size_t tried = 0;
   std::size_t accepted = 0;
   while (tried < 30000) {
@@ -231,7 +231,7 @@ TEST(GraphTextFuzz, DamagedTextsAreRefusedOrGood) {
 }
 
 TEST(GraphTextFuzz, EveryPrefixIsRefused) {
-  for (const std::string& text : seeds()) {
+  for (const std::string& text : seed_graphs()) {
     for (std::size_t length = 0; length + 2 < text.size(); ++length) {
       EXPECT_THROW(parse(std::string_view(text).substr(0, length)), Error) << length;
     }

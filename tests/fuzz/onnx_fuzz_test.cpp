@@ -25,7 +25,7 @@ using diptych::testing::bytes_of;
 using diptych::testing::Folder;
 
 /// Models that touch shapes, indices, windows, control flow and every kind of attribute.
-std::vector<std::string> seeds() {
+std::vector<std::string> seed_models() {
   Builder body;
   body.input("i", DType::int64, {}).input("go", DType::boolean, {}).input("v", DType::float32, {2});
   body.node("Identity", {"go"}, {"still"}).node("Add", {"v", "x"}, {"next"}).output("still").output("next");
@@ -113,9 +113,9 @@ std::vector<std::string> seeds() {
   return files;
 }
 
-class Mutator {
+class ModelMutator {
  public:
-  explicit Mutator(std::uint64_t seed) : random_(seed) {}
+  explicit ModelMutator(std::uint64_t seed) : random_(seed) {}
 
   std::string damaged(const std::string& seed) {
     std::string bytes = seed;
@@ -190,10 +190,10 @@ void keep_what_hangs(int /*signal*/) {
 TEST(OnnxFuzz, DamagedModelsAreErrorsOrRun) {
   const char* const given = std::getenv("DIPTYCH_FUZZ_SECONDS");
   const double seconds = given != nullptr ? std::atof(given) : 5;
-  const std::vector<std::string> files = seeds();
+  const std::vector<std::string> files = seed_models();
   const char* const chosen = std::getenv("DIPTYCH_FUZZ_SEED");
   const std::uint64_t seed = chosen != nullptr ? std::strtoull(chosen, nullptr, 10) : 20261121;
-  Mutator mutator(seed);
+  ModelMutator mutator(seed);
   set_memory_limit(std::uint64_t{1} << 30U);  // what it tries is one of many
   signal(SIGALRM, keep_what_hangs);
   std::int64_t read = 0;

@@ -9,14 +9,14 @@
 namespace diptych {
 namespace {
 
+using testing::above;
 using ::testing::AllOf;
+using testing::below;
 using testing::expect_same_bits;
 using ::testing::HasSubstr;
 using testing::message_of;
 
 Tensor f64(const std::vector<double>& values, const Shape& shape) { return Tensor::from(values, shape); }
-Tensor above(const Tensor& x, double number) { return greater(x, full_like(x, number)); }
-Tensor below(const Tensor& x, double number) { return less(x, full_like(x, number)); }
 
 using Scalar = std::function<Tensor(const Tensor&)>;
 

@@ -11,7 +11,9 @@
 namespace diptych {
 namespace {
 
+using testing::above;
 using ::testing::AllOf;
+using testing::below;
 using ::testing::ElementsAre;
 using testing::expect_same_bits;
 using testing::f32;
@@ -33,9 +35,6 @@ std::vector<Tensor> everywhere(const Fn& function, const Arguments&... arguments
   }
   return expected;
 }
-
-Tensor above(const Tensor& x, double number) { return greater(x, full_like(x, number)); }
-Tensor below(const Tensor& x, double number) { return less(x, full_like(x, number)); }
 
 std::vector<float> numbers(const Tensor& x) { return x.to_vector<float>(); }
 

@@ -110,21 +110,21 @@ TEST(ControlFlowText, CapturedGraphsComeBack) {
   EXPECT_THAT(text, AllOf(HasSubstr("= scan("), HasSubstr("graph \"cond.then\""), HasSubstr("debug.print(")));
 }
 
-struct Damage {
+struct RegionDamage {
   const char* from;
   const char* to;
   const char* why;
 };
 
-std::string damaged(std::string text, const Damage& damage) {
+std::string damaged(std::string text, const RegionDamage& damage) {
   const std::size_t at = text.find(damage.from);
   EXPECT_NE(at, std::string::npos) << damage.from;
   return text.replace(at, std::string_view(damage.from).size(), damage.to);
 }
 
 TEST(ControlFlowText, RefusesWhatDoesNotFit) {
-  const auto expect_refused = [](const char* text, std::initializer_list<Damage> damages) {
-    for (const Damage& damage : damages) {
+  const auto expect_refused = [](const char* text, std::initializer_list<RegionDamage> damages) {
+    for (const RegionDamage& damage : damages) {
       EXPECT_THAT(message_of<Error>([&] { parse(damaged(text, damage)); }), HasSubstr(damage.why)) << damage.to;
     }
   };

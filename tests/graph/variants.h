@@ -9,6 +9,7 @@
 
 #include "framework/diptych.h"
 #include "framework/passes/pass.h"
+#include "tests/support/message_of.h"
 
 /// The ways to run one program as a graph that all have to give eager's bits.
 namespace diptych::testing {
@@ -33,6 +34,10 @@ inline Tensor f32(std::initializer_list<float> values, const Shape& shape) { ret
 inline Tensor i64(std::initializer_list<std::int64_t> values, const Shape& shape) {
   return Tensor::from(values, shape);
 }
+
+/// Conditions of control flow.
+inline Tensor above(const Tensor& x, double number) { return greater(x, full_like(x, number)); }
+inline Tensor below(const Tensor& x, double number) { return less(x, full_like(x, number)); }
 
 /// first, first + step, ...
 inline Tensor ramp(const Shape& shape, float first = 1, float step = 1) {
@@ -63,17 +68,6 @@ inline void expect_same_bits(const std::vector<Tensor>& actual, const std::vecto
   for (std::size_t i = 0; i < actual.size(); ++i) {
     expect_same_bits(actual[i], expected[i], what + ", tensor " + std::to_string(i));
   }
-}
-
-/// What a failing call says; empty if it doesn't fail with E.
-template <class E, class Fn>
-std::string message_of(const Fn& fn) {
-  try {
-    fn();
-  } catch (const E& error) {
-    return error.what();
-  }
-  return "";
 }
 
 }  // namespace diptych::testing

@@ -142,7 +142,7 @@ TEST(Safetensors, TheReferenceLibraryReadsOurFiles) {
   EXPECT_EQ(output, kTensorLines);
 }
 
-std::string refusal(const std::string& bytes) {
+std::string refusal_of_bytes(const std::string& bytes) {
   try {
     parse_safetensors(bytes, "file");
   } catch (const FileError& error) {
@@ -151,16 +151,16 @@ std::string refusal(const std::string& bytes) {
   return "no error";
 }
 std::string header_refusal(const std::string& header, const std::string& elements = std::string(8, '\0')) {
-  return refusal(safetensors_bytes(header, elements));
+  return refusal_of_bytes(safetensors_bytes(header, elements));
 }
 
 TEST(HostileSafetensors, LengthsThatDoNotFit) {
-  EXPECT_THAT(refusal(""), HasSubstr("too few"));
-  EXPECT_THAT(refusal("1234567"), HasSubstr("too few"));
-  EXPECT_THAT(refusal(std::string(8, '\0')), HasSubstr("doesn't begin with '{'"));
-  EXPECT_THAT(refusal(std::string(8, '\xFF') + "{}"), HasSubstr("doesn't fit"));
-  EXPECT_THAT(refusal(std::string("\x03\0\0\0\0\0\0\0{}", 10)), HasSubstr("cut off"));
-  EXPECT_EQ(refusal(safetensors_bytes("{}", "")), "no error");
+  EXPECT_THAT(refusal_of_bytes(""), HasSubstr("too few"));
+  EXPECT_THAT(refusal_of_bytes("1234567"), HasSubstr("too few"));
+  EXPECT_THAT(refusal_of_bytes(std::string(8, '\0')), HasSubstr("doesn't begin with '{'"));
+  EXPECT_THAT(refusal_of_bytes(std::string(8, '\xFF') + "{}"), HasSubstr("doesn't fit"));
+  EXPECT_THAT(refusal_of_bytes(std::string("\x03\0\0\0\0\0\0\0{}", 10)), HasSubstr("cut off"));
+  EXPECT_EQ(refusal_of_bytes(safetensors_bytes("{}", "")), "no error");
 }
 
 TEST(HostileSafetensors, EntriesThatLie) {

@@ -13,7 +13,7 @@ namespace {
 using ::testing::Each;
 using ::testing::HasSubstr;
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kMasked = std::numeric_limits<double>::infinity();
 
 /// softmax(scale q k^T + mask) v of one head, by its definition; mask(i, j) is added.
 template <class Mask>
@@ -51,14 +51,14 @@ void expect_near(const std::vector<double>& actual, const std::vector<double>& e
   }
 }
 
-Tensor random(const Shape& shape, std::uint64_t seed, DType dtype = DType::float64) {
+Tensor random_normal(const Shape& shape, std::uint64_t seed, DType dtype = DType::float64) {
   return Rng(seed).normal(shape, 0, 1, dtype);
 }
 
 TEST(Attention, FollowsTheFormula) {
-  const Tensor q = random({5, 4}, 1);
-  const Tensor k = random({7, 4}, 2);
-  const Tensor v = random({7, 3}, 3);
+  const Tensor q = random_normal({5, 4}, 1);
+  const Tensor k = random_normal({7, 4}, 2);
+  const Tensor v = random_normal({7, 3}, 3);
   const ReferenceArray a(q);
   const ReferenceArray b(k);
   const ReferenceArray c(v);
@@ -67,8 +67,8 @@ TEST(Attention, FollowsTheFormula) {
   expect_near(scaled_dot_product_attention(q, k, v, {.scale = -2}).to_vector<double>(), attention(a, b, c, -2, none),
               1e-13);
   expect_near(scaled_dot_product_attention(q, k, v, {.is_causal = true}).to_vector<double>(),
-              attention(a, b, c, 0.5, [](std::int64_t i, std::int64_t j) { return j <= i ? 0 : -kInfinity; }), 1e-13);
-  const Tensor bias = random({5, 7}, 4);
+              attention(a, b, c, 0.5, [](std::int64_t i, std::int64_t j) { return j <= i ? 0 : -kMasked; }), 1e-13);
+  const Tensor bias = random_normal({5, 7}, 4);
   const ReferenceArray d(bias);
   expect_near(scaled_dot_product_attention(q, k, v, {.mask = bias}).to_vector<double>(),
               attention(a, b, c, 0.5,
@@ -81,15 +81,15 @@ TEST(Attention, FollowsTheFormula) {
           .to_vector<double>(),
       attention(a, b, c, 0.5,
                 [&](std::int64_t i, std::int64_t j) {
-                  return d[{i, j}] > 0 ? 0 : -kInfinity;
+                  return d[{i, j}] > 0 ? 0 : -kMasked;
                 }),
       1e-13);
 }
 
 TEST(Attention, HeadsAndBatchesAreIndependent) {
-  const Tensor q = random({2, 3, 5, 4}, 1, DType::float32);
-  const Tensor k = random({2, 1, 6, 4}, 2, DType::float32);  // keys and values shared by the heads
-  const Tensor v = random({2, 1, 6, 4}, 3, DType::float32);
+  const Tensor q = random_normal({2, 3, 5, 4}, 1, DType::float32);
+  const Tensor k = random_normal({2, 1, 6, 4}, 2, DType::float32);  // keys and values shared by the heads
+  const Tensor v = random_normal({2, 1, 6, 4}, 3, DType::float32);
   const Tensor result = scaled_dot_product_attention(q, k, v);
   ASSERT_EQ(result.shape(), (Shape{2, 3, 5, 4}));
   for (int batch = 0; batch < 2; ++batch) {
@@ -102,7 +102,7 @@ TEST(Attention, HeadsAndBatchesAreIndependent) {
 }
 
 TEST(Attention, ARowThatMayAttendToNothingIsNaN) {
-  const Tensor q = random({2, 4}, 1);
+  const Tensor q = random_normal({2, 4}, 1);
   const Tensor mask = Tensor::from(std::vector<bool>{true, false, false, false}, {2, 2});
   const std::vector<double> result = scaled_dot_product_attention(q, q, q, {.mask = mask}).to_vector<double>();
   expect_near({result.begin(), result.begin() + 4}, select(q, 0, 0).to_vector<double>(), 1e-13);
@@ -138,7 +138,7 @@ TEST(Attention, EmptyAxesAndErrors) {
 
 /// The ops one by one.
 Tensor composed(const Tensor& scores, const Tensor& mask, bool is_causal, double scale) {
-  const Tensor hidden = full_like(scores, -kInfinity, Shape{});
+  const Tensor hidden = full_like(scores, -kMasked, Shape{});
   Tensor x = scores * scale;
   if (mask.defined()) {
     x = mask.dtype() == DType::boolean ? where(mask, x, hidden) : add(x, mask);
@@ -175,8 +175,8 @@ TEST(MaskedSoftmax, SpecialValuesComeThrough) {
     return masked_softmax(Tensor::from(values, {1, static_cast<std::int64_t>(values.size())})).to_vector<double>();
   };
   EXPECT_THAT(row({0, NAN, 1}), Each(::testing::IsNan()));
-  EXPECT_THAT(row({0, kInfinity}), ::testing::Contains(::testing::IsNan()));
-  EXPECT_EQ(row({-kInfinity, 3}), (std::vector<double>{0, 1}));
+  EXPECT_THAT(row({0, kMasked}), ::testing::Contains(::testing::IsNan()));
+  EXPECT_EQ(row({-kMasked, 3}), (std::vector<double>{0, 1}));
   EXPECT_EQ(row({1e308, -1e308}), (std::vector<double>{1, 0}));
   // NaN before the diagonal reaches what lies behind it, as in the definition.
   const Tensor scores = Tensor::from({std::nan(""), 1.0, 2.0}, {1, 3});
@@ -184,9 +184,9 @@ TEST(MaskedSoftmax, SpecialValuesComeThrough) {
 }
 
 TEST(MaskedSoftmax, GradientsAreThoseOfTheOpsThatItJoins) {
-  const Tensor scores = random({2, 6, 9}, 1);
-  const Tensor mask = random({6, 1}, 2);
-  const Tensor weights = random({2, 6, 9}, 3);
+  const Tensor scores = random_normal({2, 6, 9}, 1);
+  const Tensor mask = random_normal({6, 1}, 2);
+  const Tensor weights = random_normal({2, 6, 9}, 3);
   for (const bool is_causal : {false, true}) {
     const auto gradients = [&](auto&& f) {
       return grad([&](const Tensor& s, const Tensor& m) { return sum(mul(f(s, m, is_causal, 0.7), weights)); },

@@ -13,7 +13,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kInfiniteNumber = std::numeric_limits<double>::infinity();
 
 TEST(Arange, CountsAsPythonDoes) {
   EXPECT_THAT(arange(4).to_vector<std::int64_t>(), ElementsAre(0, 1, 2, 3));
@@ -47,7 +47,7 @@ TEST(Arange, NoElementReachesTheEndWhateverTheRounding) {
 TEST(Arange, HostileArgumentsAreRefused) {
   EXPECT_THROW(arange(0, 1, 0), Error);
   EXPECT_THROW(arange(0, 1, NAN), Error);
-  EXPECT_THROW(arange(0, kInf), Error);
+  EXPECT_THROW(arange(0, kInfiniteNumber), Error);
   EXPECT_THROW(arange(1e300), ShapeError);
   EXPECT_THROW(arange(0, 1, 1e-300), ShapeError);
   EXPECT_THROW(arange(-1e308, 1e308), ShapeError);
@@ -70,7 +70,7 @@ TEST(Linspace, BothEndsAreExact) {
   }
   EXPECT_THROW(linspace(0, 1, -1), ShapeError);
   EXPECT_THROW(linspace(0, 1, std::int64_t{1} << 60), ShapeError);
-  EXPECT_THROW(linspace(0, kInf, 3), Error);
+  EXPECT_THROW(linspace(0, kInfiniteNumber, 3), Error);
   EXPECT_THROW(linspace(-1e308, 1e308, 3), Error);
 }
 
@@ -88,7 +88,7 @@ TEST(Full, NumbersOutsideTheTypeSaturate) {
   EXPECT_EQ(full({1}, -5, DType::uint8).item(), 0);
   EXPECT_EQ(full({1}, 300, DType::uint8).item(), 255);
   EXPECT_EQ(full({1}, NAN, DType::int64).item(), 0);
-  EXPECT_EQ(full({1}, 1e300, DType::float32).item(), kInf);
+  EXPECT_EQ(full({1}, 1e300, DType::float32).item(), kInfiniteNumber);
   EXPECT_EQ(full({1}, 0.5, DType::boolean).item(), 1);
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr auto kLeast = std::numeric_limits<std::int64_t>::min();
 constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
 
@@ -152,7 +152,7 @@ TEST(ElementwiseValues, LargeInputsNeitherOverflowNorVanish) {
   EXPECT_THAT(sigmoid(x).to_vector<double>(), ElementsAre(0, 1));
   EXPECT_THAT(elu(x).to_vector<double>(), ElementsAre(-1, 1000));
   EXPECT_THAT(silu(x).to_vector<double>(), ElementsAre(-0.0, 1000));
-  EXPECT_THAT(expm1(x).to_vector<double>(), ElementsAre(-1, kInf));
+  EXPECT_THAT(expm1(x).to_vector<double>(), ElementsAre(-1, kInfinite));
   for (const auto f : {+[](const Tensor& v) { return softplus(v); }, +[](const Tensor& v) { return elu(v); },
                        +[](const Tensor& v) { return silu(v); }, +[](const Tensor& v) { return gelu_tanh(v); }}) {
     // Second order too: the branch that isn't taken must not spoil it with inf * 0.
@@ -173,7 +173,7 @@ TEST(ElementwiseValues, RoundTakesTiesToEven) {
 }
 
 TEST(ElementwiseValues, Classification) {
-  const Tensor x = vector_of<double>({0, -1, NAN, kInf, -kInf, 1e308, 5e-324});
+  const Tensor x = vector_of<double>({0, -1, NAN, kInfinite, -kInfinite, 1e308, 5e-324});
   EXPECT_THAT(isnan(x).to_vector<bool>(), ElementsAre(false, false, true, false, false, false, false));
   EXPECT_THAT(isinf(x).to_vector<bool>(), ElementsAre(false, false, false, true, true, false, false));
   EXPECT_THAT(isfinite(x).to_vector<bool>(), ElementsAre(true, true, false, false, false, true, true));
@@ -224,31 +224,31 @@ TEST(ElementwiseValues, NaNComesThroughEveryFunction) {
 
 TEST(ElementwiseValues, InfinitiesAndSignedZeros) {
   const auto at = [](const Unary& f, double x) { return f(full({19}, x, DType::float64)).to_vector<double>()[9]; };
-  EXPECT_TRUE(std::isnan(at([](const Tensor& x) { return sin(x); }, kInf)));
-  EXPECT_TRUE(std::isnan(at([](const Tensor& x) { return cos(x); }, -kInf)));
+  EXPECT_TRUE(std::isnan(at([](const Tensor& x) { return sin(x); }, kInfinite)));
+  EXPECT_TRUE(std::isnan(at([](const Tensor& x) { return cos(x); }, -kInfinite)));
   EXPECT_TRUE(same(at([](const Tensor& x) { return sin(x); }, -0.0), -0.0));
   EXPECT_EQ(at([](const Tensor& x) { return cos(x); }, -0.0), 1);
   EXPECT_TRUE(same(at([](const Tensor& x) { return expm1(x); }, -0.0), -0.0));
   EXPECT_TRUE(same(at([](const Tensor& x) { return log1p(x); }, -0.0), -0.0));
-  EXPECT_EQ(at([](const Tensor& x) { return log1p(x); }, -1), -kInf);
+  EXPECT_EQ(at([](const Tensor& x) { return log1p(x); }, -1), -kInfinite);
   EXPECT_TRUE(std::isnan(at([](const Tensor& x) { return log1p(x); }, -1.5)));
-  EXPECT_EQ(at([](const Tensor& x) { return log1p(x); }, kInf), kInf);
-  EXPECT_EQ(at([](const Tensor& x) { return expm1(x); }, -kInf), -1);
-  EXPECT_EQ(at([](const Tensor& x) { return rsqrt(x); }, kInf), 0);
-  EXPECT_EQ(at([](const Tensor& x) { return rsqrt(x); }, -0.0), -kInf);
-  EXPECT_EQ(at([](const Tensor& x) { return hard_sigmoid(x); }, kInf), 1);
-  EXPECT_EQ(at([](const Tensor& x) { return hard_swish(x); }, kInf), kInf);
-  EXPECT_EQ(at([](const Tensor& x) { return softplus(x); }, kInf), kInf);
-  EXPECT_EQ(at([](const Tensor& x) { return softplus(x); }, -kInf), 0);
-  EXPECT_EQ(at([](const Tensor& x) { return elu(x); }, -kInf), -1);
-  EXPECT_EQ(at([](const Tensor& x) { return clip(x, -1, 1); }, -kInf), -1);
-  EXPECT_EQ(at([](const Tensor& x) { return clip(x, -kInf, 1); }, -kInf), -kInf);
+  EXPECT_EQ(at([](const Tensor& x) { return log1p(x); }, kInfinite), kInfinite);
+  EXPECT_EQ(at([](const Tensor& x) { return expm1(x); }, -kInfinite), -1);
+  EXPECT_EQ(at([](const Tensor& x) { return rsqrt(x); }, kInfinite), 0);
+  EXPECT_EQ(at([](const Tensor& x) { return rsqrt(x); }, -0.0), -kInfinite);
+  EXPECT_EQ(at([](const Tensor& x) { return hard_sigmoid(x); }, kInfinite), 1);
+  EXPECT_EQ(at([](const Tensor& x) { return hard_swish(x); }, kInfinite), kInfinite);
+  EXPECT_EQ(at([](const Tensor& x) { return softplus(x); }, kInfinite), kInfinite);
+  EXPECT_EQ(at([](const Tensor& x) { return softplus(x); }, -kInfinite), 0);
+  EXPECT_EQ(at([](const Tensor& x) { return elu(x); }, -kInfinite), -1);
+  EXPECT_EQ(at([](const Tensor& x) { return clip(x, -1, 1); }, -kInfinite), -1);
+  EXPECT_EQ(at([](const Tensor& x) { return clip(x, -kInfinite, 1); }, -kInfinite), -kInfinite);
 }
 
 TEST(Pow, AgreesWithTheCLibraryOnEveryPairOfSpecialValues) {
-  const std::vector<double> values = {0.0,    -0.0,   1,       -1,   2,     -2,   0.5,
-                                      -0.5,   3,      -3,      kInf, -kInf, NAN,  1e300,
-                                      -1e300, 1e-310, -1e-310, 2.5,  -2.5,  1e15, 4503599627370497.0};
+  const std::vector<double> values = {0.0,    -0.0,   1,       -1,        2,          -2,   0.5,
+                                      -0.5,   3,      -3,      kInfinite, -kInfinite, NAN,  1e300,
+                                      -1e300, 1e-310, -1e-310, 2.5,       -2.5,       1e15, 4503599627370497.0};
   for (const double a : values) {
     for (const double b : values) {
       // Long enough for vectors, the other elements ordinary.
@@ -345,7 +345,7 @@ TEST(Remainder, IsExactForEveryPairOfSizes) {
   // Quotients that are whole, or just aren't: the rounded quotient is one too high.
   for (int k = 1; k < 2000; ++k) {
     for (const double b : {0.1, 0.3, 1.0 / 3, -0.7}) {
-      for (const double a : {k * b, std::nextafter(k * b, 0.0), std::nextafter(k * b, kInf), -k * b}) {
+      for (const double a : {k * b, std::nextafter(k * b, 0.0), std::nextafter(k * b, kInfinite), -k * b}) {
         ASSERT_TRUE(same(remainder(full({}, a, DType::float64), full({}, b, DType::float64)).item(), python_mod(a, b)))
             << a << " % " << b;
       }
@@ -354,7 +354,7 @@ TEST(Remainder, IsExactForEveryPairOfSizes) {
 }
 
 TEST(Remainder, SpecialValues) {
-  const std::vector<double> values = {0.0, -0.0, 1, -1, kInf, -kInf, NAN, 1e300, -1e-310};
+  const std::vector<double> values = {0.0, -0.0, 1, -1, kInfinite, -kInfinite, NAN, 1e300, -1e-310};
   for (const double a : values) {
     for (const double b : values) {
       const double actual =
@@ -378,7 +378,7 @@ TEST(Remainder, IntegerZeroIsAnErrorInBothModes) {
 TEST(Clip, IntegersAndTheirBounds) {
   const Tensor x = integers({kLeast, -5, 0, 5, kMost});
   EXPECT_THAT(clip(x, -2, 3).to_vector<std::int64_t>(), ElementsAre(-2, -2, 0, 3, 3));
-  EXPECT_THAT(clip(x, -kInf, 1e300).to_vector<std::int64_t>(), ElementsAre(kLeast, -5, 0, 5, kMost));
+  EXPECT_THAT(clip(x, -kInfinite, 1e300).to_vector<std::int64_t>(), ElementsAre(kLeast, -5, 0, 5, kMost));
   EXPECT_EQ(clip(x, -0.5, 3).dtype(), DType::float32);
   EXPECT_THAT(clip(full({2}, 200, DType::uint8), -3, 100).to_vector<int>(), ElementsAre(100, 100));
   EXPECT_THAT(clip(vector_of<float>({1, 5}), 3, 2).to_vector<float>(), ElementsAre(2, 2)) << "the upper bound wins";
@@ -388,11 +388,11 @@ TEST(Clip, ParametersThatMakeNoSenseAreRefused) {
   const Tensor x = ones({2});
   EXPECT_THROW(clip(x, NAN, 1), Error);
   EXPECT_THROW(clip(x, 0, NAN), Error);
-  EXPECT_THROW(leaky_relu(x, kInf), Error);
+  EXPECT_THROW(leaky_relu(x, kInfinite), Error);
   EXPECT_THROW(elu(x, NAN), Error);
   EXPECT_THROW(softplus(x, 0), Error);
   EXPECT_THROW(softplus(x, -1), Error);
-  EXPECT_THROW(softplus(x, kInf), Error);
+  EXPECT_THROW(softplus(x, kInfinite), Error);
   EXPECT_THROW(sin(integers({1})), DTypeError);
   EXPECT_THROW(pow(ones({2}, DType::boolean), ones({2}, DType::boolean)), DTypeError);
 }

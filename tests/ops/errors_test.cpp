@@ -5,24 +5,14 @@
 #include <gtest/gtest.h>
 
 #include "framework/diptych.h"
+#include "tests/support/message_of.h"
 
 namespace diptych {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-
-template <class E, class Fn>
-std::string message_of(Fn&& fn) {
-  try {
-    fn();
-  } catch (const E& error) {
-    return error.what();
-  } catch (const std::exception& error) {
-    return std::string("another type of error: ") + error.what();
-  }
-  return "no error";
-}
+using testing::message_of;
 
 TEST(Errors, MatmulNamesOpShapesLineAndHint) {
   const Tensor a = zeros({2, 3});

@@ -4,27 +4,19 @@
 #include <gtest/gtest.h>
 
 #include "framework/diptych.h"
+#include "tests/support/message_of.h"
 
 namespace diptych {
 namespace {
 
 using ::testing::HasSubstr;
+using testing::message_of;
 
 Tensor vector(std::initializer_list<double> values) {
   return Tensor::from(values, {static_cast<std::int64_t>(values.size())});
 }
 std::vector<double> list(const Tensor& tensor) { return tensor.to_vector<double>(); }
 using List = std::vector<double>;
-
-template <class Fn>
-std::string message_of(const Fn& fn) {
-  try {
-    fn();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
 
 TEST(InPlace, ViewsShareTheUpdate) {
   const Tensor x = Tensor::from({1.0, 2.0, 3.0, 4.0, 5.0, 6.0}, {2, 3});

@@ -44,7 +44,9 @@ void expect_near(const Tensor& actual, const std::vector<double>& expected, doub
   }
 }
 
-Tensor random(const Shape& shape, std::uint64_t seed = 1) { return Rng(seed).normal(shape, 0, 1, DType::float64); }
+Tensor random_matrix(const Shape& shape, std::uint64_t seed = 1) {
+  return Rng(seed).normal(shape, 0, 1, DType::float64);
+}
 
 /// The same elements in other layouts.
 std::vector<Tensor> layouts(const Tensor& x) {
@@ -72,8 +74,8 @@ TEST(Matmul, EveryLayoutGivesTheProduct) {
         Case{{4, 5, 7}, {7, 3}, {4, 5, 3}}, Case{{5, 7}, {4, 7, 3}, {4, 5, 3}}, Case{{4, 5, 7}, {4, 7, 3}, {4, 5, 3}},
         Case{{2, 1, 5, 7}, {3, 7, 3}, {2, 3, 5, 3}}, Case{{2, 3, 1, 7}, {7, 3}, {2, 3, 1, 3}},
         Case{{1, 1, 5, 7}, {2, 1, 7, 3}, {2, 1, 5, 3}}, Case{{3, 2, 5, 1}, {1, 4}, {3, 2, 5, 4}}}) {
-    const Tensor x = random(c.a, 1);
-    const Tensor y = random(c.b, 2);
+    const Tensor x = random_matrix(c.a, 1);
+    const Tensor y = random_matrix(c.b, 2);
     const std::vector<double> expected = product(x, y, c.result);
     for (const Tensor& a : layouts(x)) {
       for (const Tensor& b : layouts(y)) {
@@ -86,7 +88,7 @@ TEST(Matmul, EveryLayoutGivesTheProduct) {
 }
 
 TEST(Matmul, HeadsOfAttentionNeedNoCopy) {
-  const Tensor qkv = random({2, 6, 3, 4, 5});
+  const Tensor qkv = random_matrix({2, 6, 3, 4, 5});
   const std::vector<Tensor> parts = unbind(permute(qkv, {2, 0, 3, 1, 4}));
   const Tensor scores = matmul(parts[0], transpose(parts[1]));
   expect_near(scores, product(contiguous(parts[0]), contiguous(transpose(parts[1])), {2, 4, 6, 6}));
@@ -100,11 +102,11 @@ TEST(Matmul, VectorsAreRowsAndColumns) {
   EXPECT_EQ(matmul(v, v).item(), 14);
   EXPECT_EQ(matmul(v, m).to_vector<double>(), (std::vector<double>{16, 22}));
   EXPECT_EQ(matmul(transpose(m), v).to_vector<double>(), (std::vector<double>{16, 22}));
-  EXPECT_EQ(matmul(random({4, 2, 3}), v).shape(), (Shape{4, 2}));
-  EXPECT_EQ(matmul(v, random({4, 3, 2})).shape(), (Shape{4, 2}));
+  EXPECT_EQ(matmul(random_matrix({4, 2, 3}), v).shape(), (Shape{4, 2}));
+  EXPECT_EQ(matmul(v, random_matrix({4, 3, 2})).shape(), (Shape{4, 2}));
   EXPECT_EQ(dot(v, v).item(), 14);
   EXPECT_EQ(outer(v, Tensor::from({1.0, 10.0}, {2})).to_vector<double>(), (std::vector<double>{1, 10, 2, 20, 3, 30}));
-  EXPECT_EQ(bmm(random({4, 2, 3}), random({4, 3, 5})).shape(), (Shape{4, 2, 5}));
+  EXPECT_EQ(bmm(random_matrix({4, 2, 3}), random_matrix({4, 3, 5})).shape(), (Shape{4, 2, 5}));
 }
 
 TEST(Matmul, EmptyAxesGiveZerosOrNothing) {
@@ -161,9 +163,9 @@ TEST(Linear, IsTheProductPlusTheBias) {
     for (const bool batched : {false, true}) {
       const Shape shape = batched ? Shape{3, 4, in} : Shape{12, in};
       const Shape result = batched ? Shape{3, 4, 6} : Shape{12, 6};
-      const Tensor x = random(shape);
-      const Tensor weight = random({in, 6}, 2);
-      const Tensor bias = random({6}, 3);
+      const Tensor x = random_matrix(shape);
+      const Tensor weight = random_matrix({in, 6}, 2);
+      const Tensor bias = random_matrix({6}, 3);
       std::vector<double> expected = product(x, weight, result);
       expect_near(linear(x, weight), expected);
       const std::vector<double> added = bias.to_vector<double>();
@@ -180,9 +182,9 @@ TEST(Linear, IsTheProductPlusTheBias) {
 }
 
 TEST(Matmul, TheGradientOfAWeightIsOneProduct) {
-  const Tensor x = random({4, 5, 7});
-  const Tensor weight = random({7, 3}, 2);
-  const Tensor cotangent = random({4, 5, 3}, 3);
+  const Tensor x = random_matrix({4, 5, 7});
+  const Tensor weight = random_matrix({7, 3}, 2);
+  const Tensor cotangent = random_matrix({4, 5, 3}, 3);
   auto gradients = jit([](const Tensor& a, const Tensor& b, const Tensor& c) {
     return grad([&](const Tensor& p, const Tensor& q) { return sum(mul(matmul(p, q), c)); }, std::vector{0, 1})(a, b);
   });
@@ -200,13 +202,13 @@ TEST(Matmul, GradientsOfBroadcastBatchesAreSums) {
   for (const auto& [a, b] : {std::pair{Shape{2, 3}, Shape{4, 3, 5}}, std::pair{Shape{1, 2, 3}, Shape{2, 2, 3, 5}},
                              std::pair{Shape{2, 1, 2, 3}, Shape{1, 4, 3, 5}}, std::pair{Shape{3}, Shape{4, 3, 5}},
                              std::pair{Shape{4, 2, 3}, Shape{3}}}) {
-    const Tensor x = random(a, 1);
-    const Tensor y = random(b, 2);
-    const Tensor weights = random(matmul(x, y).shape(), 3);
+    const Tensor x = random_matrix(a, 1);
+    const Tensor y = random_matrix(b, 2);
+    const Tensor weights = random_matrix(matmul(x, y).shape(), 3);
     const auto f = [&](const Tensor& p, const Tensor& q) { return sum(mul(matmul(p, q), weights)); };
     const std::vector<Tensor> gradients = grad(f, std::vector{0, 1})(x, y);
-    const Tensor dx = random(a, 4);
-    const Tensor dy = random(b, 5);
+    const Tensor dx = random_matrix(a, 4);
+    const Tensor dy = random_matrix(b, 5);
     // f is bilinear: f(x + dx, y) - f(x, y) = f(dx, y), to the last digits.
     EXPECT_NEAR(sum(mul(gradients[0], dx)).item(), f(dx, y).item(), 1e-12);
     EXPECT_NEAR(sum(mul(gradients[1], dy)).item(), f(x, dy).item(), 1e-12);

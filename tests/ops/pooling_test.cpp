@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "framework/diptych.h"
+#include "tests/support/message_of.h"
 
 namespace diptych {
 namespace {
@@ -16,10 +17,11 @@ using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using testing::message_of;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-struct Case {
+struct PoolingCase {
   std::int64_t height, width;
   std::int64_t kernel;
   std::int64_t stride;
@@ -31,8 +33,8 @@ struct Case {
   PoolOptions options() const { return {{stride}, {padding}, {dilation}, ceil_mode, count_include_pad}; }
 };
 
-std::vector<Case> grid() {
-  std::vector<Case> cases;
+std::vector<PoolingCase> pooling_grid() {
+  std::vector<PoolingCase> cases;
   for (const std::int64_t kernel : {1, 2, 3, 4}) {
     for (const std::int64_t stride : {1, 2, 3}) {
       for (const std::int64_t padding : {0, 1, 2}) {
@@ -51,7 +53,7 @@ std::vector<Case> grid() {
   return cases;
 }
 
-std::int64_t length_of(const Case& c, std::int64_t input) {
+std::int64_t length_of(const PoolingCase& c, std::int64_t input) {
   const std::int64_t room = input + 2 * c.padding - c.dilation * (c.kernel - 1) - 1;
   std::int64_t length = (c.ceil_mode ? (room + c.stride - 1) / c.stride : room / c.stride) + 1;
   if (c.ceil_mode && (length - 1) * c.stride >= input + c.padding) {
@@ -63,7 +65,7 @@ std::int64_t length_of(const Case& c, std::int64_t input) {
 /// One plane: calls `fn(output, index in the plane, or -1 for padding and -2 for beyond it)` for each cell of each
 /// window, in row-major order.
 template <class Fn>
-void for_each_cell(const Case& c, const Fn& fn) {
+void for_each_cell(const PoolingCase& c, const Fn& fn) {
   std::size_t output = 0;
   for (std::int64_t y = 0; y < length_of(c, c.height); ++y) {
     for (std::int64_t x = 0; x < length_of(c, c.width); ++x, ++output) {
@@ -80,10 +82,10 @@ void for_each_cell(const Case& c, const Fn& fn) {
   }
 }
 
-class Pooling : public ::testing::TestWithParam<Case> {};
+class Pooling : public ::testing::TestWithParam<PoolingCase> {};
 
 TEST_P(Pooling, MaxFollowsTheDefinition) {
-  const Case& c = GetParam();
+  const PoolingCase& c = GetParam();
   // Few values, so that windows have equal ones: the gradient goes to the first.
   const Tensor x = cast(Rng(5).integers({2, 3, c.height, c.width}, -3, 4), DType::float64);
   const std::vector<double> in = x.to_vector<double>();
@@ -122,7 +124,7 @@ TEST_P(Pooling, MaxFollowsTheDefinition) {
 }
 
 TEST_P(Pooling, MeanFollowsTheDefinition) {
-  Case c = GetParam();
+  PoolingCase c = GetParam();
   if (c.dilation != 1) {
     EXPECT_THROW(avg_pool2d(zeros({2, 3, c.height, c.width}), {c.kernel}, c.options()), ShapeError);
     return;
@@ -161,8 +163,8 @@ TEST_P(Pooling, MeanFollowsTheDefinition) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Grid, Pooling, ::testing::ValuesIn(grid()), [](const auto& instance) {
-  const Case& c = instance.param;
+INSTANTIATE_TEST_SUITE_P(Grid, Pooling, ::testing::ValuesIn(pooling_grid()), [](const auto& instance) {
+  const PoolingCase& c = instance.param;
   return fmt::format("x{}x{}_k{}_s{}_p{}_d{}{}", c.height, c.width, c.kernel, c.stride, c.padding, c.dilation,
                      c.ceil_mode ? "_ceil" : "");
 });
@@ -258,24 +260,12 @@ TEST(Pooling2d, EagerAndGraphAgree) {
   EXPECT_TRUE(bitwise_equal(f(x).arguments[0], graph(x)[0]));
 }
 
-template <class Fn>
-std::string refusal(Fn&& fn) {
-  try {
-    fn();
-  } catch (const ShapeError& error) {
-    return error.what();
-  } catch (const std::exception& error) {
-    return std::string("another type of error: ") + error.what();
-  }
-  return "no error";
-}
-
 TEST(Pooling2d, RefusesWhatMakesNoSense) {
   const Tensor x = zeros({1, 2, 6, 6});
   constexpr std::int64_t kHuge = INT64_MAX;
   for (const bool mean : {false, true}) {
     const auto pooled = [&](const Tensor& t, const Dims& kernel, const PoolOptions& options) {
-      return refusal([&] { mean ? avg_pool2d(t, kernel, options) : max_pool2d(t, kernel, options); });
+      return message_of<ShapeError>([&] { mean ? avg_pool2d(t, kernel, options) : max_pool2d(t, kernel, options); });
     };
     EXPECT_THAT(pooled(x, {0}, {}), HasSubstr("a kernel of length 0"));
     EXPECT_THAT(pooled(x, {kHuge}, {.stride = {1}}), HasSubstr("kernel"));
@@ -289,11 +279,14 @@ TEST(Pooling2d, RefusesWhatMakesNoSense) {
     EXPECT_THAT(pooled(x, {1, 2, 3}, {}), HasSubstr("kernel_size [1,2,3]"));
     EXPECT_THAT(pooled(zeros({2, 6, 6}), {2}, {}), HasSubstr("4 axes"));
   }
-  EXPECT_THAT(refusal([&] { adaptive_avg_pool2d(x, {-1}); }), HasSubstr("out of range"));
-  EXPECT_THAT(refusal([&] { adaptive_max_pool2d(x, {kHuge}); }), HasSubstr("out of range"));
-  EXPECT_THAT(refusal([&] { adaptive_max_pool2d(x, {1 << 30}); }), HasSubstr("cannot be"));
-  EXPECT_THAT(refusal([&] { adaptive_avg_pool2d(zeros({1, 2, 0, 6}), {2}); }), HasSubstr("no element to take"));
-  EXPECT_THAT(refusal([&] { max_pool1d(x, {2}); }), HasSubstr("3 axes"));
+  EXPECT_THAT(message_of<ShapeError>([&] { adaptive_avg_pool2d(x, {-1}); }), HasSubstr("out of range"));
+  EXPECT_THAT(message_of<ShapeError>([&] { adaptive_max_pool2d(x, {kHuge}); }), HasSubstr("out of range"));
+  EXPECT_THAT(message_of<ShapeError>([&] { adaptive_max_pool2d(x, {1 << 30}); }), HasSubstr("cannot be"));
+  EXPECT_THAT(message_of<ShapeError>([&] {
+                adaptive_avg_pool2d(zeros({1, 2, 0, 6}), {2});
+              }),
+              HasSubstr("no element to take"));
+  EXPECT_THAT(message_of<ShapeError>([&] { max_pool1d(x, {2}); }), HasSubstr("3 axes"));
   EXPECT_THROW(max_pool2d(zeros({1, 1, 2, 2}, DType::int64), {2}), DTypeError);
 }
 

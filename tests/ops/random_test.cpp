@@ -196,7 +196,7 @@ std::vector<Tensor> draws(const Shape& shape, const Generator& g) {
           randint(-9, 9, shape, DType::int64, g), bernoulli(shape, 0.4, DType::boolean, g),
           bernoulli(full(shape, 0.4), g)};
 }
-void expect_same(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
+void expect_same_draws(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
   ASSERT_EQ(a.size(), b.size());
   for (std::size_t i = 0; i < a.size(); ++i) {
     EXPECT_TRUE(bitwise_equal(a[i], b[i])) << "draw " << i << "\n" << to_string(a[i]) << "\n" << to_string(b[i]);
@@ -240,7 +240,7 @@ TEST(Random, EveryInstructionSetDrawsTheSame) {
   const std::vector<Tensor> expected = draws({3001}, Generator(12));
   for (int isa = 1; isa < kIsaCount && is_supported(static_cast<Isa>(isa)); ++isa) {
     set_isa(static_cast<Isa>(isa));
-    expect_same(expected, draws({3001}, Generator(12)));
+    expect_same_draws(expected, draws({3001}, Generator(12)));
   }
   set_isa(best);
 }
@@ -272,7 +272,7 @@ TEST(Random, StateCanBeSavedAndRestored) {
   EXPECT_EQ(saved, (std::vector<std::int64_t>{16, 1}));
   const std::vector<Tensor> before = draws({100}, generator);
   Variable(generator.state()).assign(Tensor::from(saved, {2}));
-  expect_same(before, draws({100}, generator));
+  expect_same_draws(before, draws({100}, generator));
 }
 
 TEST(Random, EagerAndGraphDrawTheSameOverManyCalls) {
@@ -397,7 +397,7 @@ TEST(Dropout, TrainingIsTheSameInEagerAndGraph) {
     losses.push_back(generator.state().value());
     return losses;
   };
-  expect_same(train(false), train(true));
+  expect_same_draws(train(false), train(true));
 }
 
 }  // namespace

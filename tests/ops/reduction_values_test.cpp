@@ -36,13 +36,13 @@ double norm_of(const Values& v, double p) {
   return std::isinf(p) ? total : std::pow(total, 1 / p);
 }
 
-struct Case {
+struct ReductionCase {
   const char* name;
   std::function<Tensor(const Tensor&, const Axes&, bool)> op;
   std::function<double(const Values&)> definition;
 };
 
-std::vector<Case> cases() {
+std::vector<ReductionCase> cases() {
   return {
       {"sum", [](const Tensor& x, const Axes& a, bool k) { return sum(x, a, k); }, sum_of},
       {"mean", [](const Tensor& x, const Axes& a, bool k) { return mean(x, a, k); },
@@ -107,7 +107,7 @@ TEST(ReductionValues, FollowTheirDefinitionsForAllAxesAndLayouts) {
         continue;
       }
       const auto expected = groups(x, axes);
-      for (const Case& c : cases()) {
+      for (const ReductionCase& c : cases()) {
         const Values actual = doubles(c.op(x, axes, false));
         ASSERT_EQ(actual.size(), expected.size());
         for (std::size_t i = 0; i < actual.size(); ++i) {
@@ -151,7 +151,7 @@ TEST(ReductionValues, RowsAndColumnsOfEveryLengthHaveTheSameBits) {
     for (const std::int64_t width : {8, 9, 1030}) {
       const Tensor columns = rng.normal({length, width});
       const Tensor rows = contiguous(transpose(columns));
-      for (const Case& c : cases()) {
+      for (const ReductionCase& c : cases()) {
         EXPECT_TRUE(bitwise_equal(c.op(columns, {0}, false), c.op(rows, {1}, false)))
             << c.name << " of " << length << " in " << width;
       }

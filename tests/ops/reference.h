@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "framework/diptych.h"
+#include "tests/support/message_of.h"
 
 /// Plain loops to hold results against.
 namespace diptych::testing {
@@ -50,18 +51,6 @@ inline std::vector<std::vector<double>> groups(const Tensor& x, const Axes& axes
     result.push_back(std::move(group));
   }
   return result;
-}
-
-template <class E, class Fn>
-std::string message_of(const Fn& fn) {
-  try {
-    fn();
-  } catch (const E& error) {
-    return error.what();
-  } catch (const std::exception& error) {
-    return std::string("another type of error: ") + error.what();
-  }
-  return "no error";
 }
 
 }  // namespace diptych::testing

@@ -9,7 +9,7 @@
 namespace diptych {
 namespace {
 
-constexpr float kInf = std::numeric_limits<float>::infinity();
+constexpr float kInfiniteFloat = std::numeric_limits<float>::infinity();
 
 /// Long enough for every vector loop, with the value in each lane.
 float through(Tensor (*op)(const Tensor&, Location), float value) {
@@ -22,26 +22,26 @@ float through(Tensor (*op)(const Tensor&, Location), float value) {
 }
 
 TEST(SpecialValues, UnaryOps) {
-  EXPECT_EQ(through(exp, kInf), kInf);
-  EXPECT_EQ(through(exp, -kInf), 0);
+  EXPECT_EQ(through(exp, kInfiniteFloat), kInfiniteFloat);
+  EXPECT_EQ(through(exp, -kInfiniteFloat), 0);
   EXPECT_EQ(through(exp, 0), 1);
-  EXPECT_EQ(through(exp, 1000), kInf);
-  EXPECT_EQ(through(log, 0), -kInf);
-  EXPECT_EQ(through(log, -0.0F), -kInf);
-  EXPECT_EQ(through(log, kInf), kInf);
+  EXPECT_EQ(through(exp, 1000), kInfiniteFloat);
+  EXPECT_EQ(through(log, 0), -kInfiniteFloat);
+  EXPECT_EQ(through(log, -0.0F), -kInfiniteFloat);
+  EXPECT_EQ(through(log, kInfiniteFloat), kInfiniteFloat);
   EXPECT_EQ(through(log, 1), 0);
   EXPECT_TRUE(std::isnan(through(log, -1)));
-  EXPECT_EQ(through(tanh, kInf), 1);
-  EXPECT_EQ(through(tanh, -kInf), -1);
+  EXPECT_EQ(through(tanh, kInfiniteFloat), 1);
+  EXPECT_EQ(through(tanh, -kInfiniteFloat), -1);
   EXPECT_TRUE(std::signbit(through(tanh, -0.0F)));
-  EXPECT_EQ(through(erf, kInf), 1);
-  EXPECT_EQ(through(erf, -kInf), -1);
-  EXPECT_EQ(through(sigmoid, kInf), 1);
-  EXPECT_EQ(through(sigmoid, -kInf), 0);
-  EXPECT_EQ(through(abs, -kInf), kInf);
+  EXPECT_EQ(through(erf, kInfiniteFloat), 1);
+  EXPECT_EQ(through(erf, -kInfiniteFloat), -1);
+  EXPECT_EQ(through(sigmoid, kInfiniteFloat), 1);
+  EXPECT_EQ(through(sigmoid, -kInfiniteFloat), 0);
+  EXPECT_EQ(through(abs, -kInfiniteFloat), kInfiniteFloat);
   EXPECT_TRUE(std::isnan(through(sqrt, -1)));
-  EXPECT_EQ(through(reciprocal, -0.0F), -kInf);
-  EXPECT_EQ(through(relu, -kInf), 0);
+  EXPECT_EQ(through(reciprocal, -0.0F), -kInfiniteFloat);
+  EXPECT_EQ(through(relu, -kInfiniteFloat), 0);
   const float subnormal = 1e-40F;
   EXPECT_NEAR(through(log, subnormal), std::log(static_cast<double>(subnormal)), 1e-4);
   EXPECT_GT(through(exp, -90), 0);  // a subnormal result, not zero

@@ -14,7 +14,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 
-Tensor vector_of(std::initializer_list<float> values) {
+Tensor floats_of(std::initializer_list<float> values) {
   return Tensor::from(values, {static_cast<std::int64_t>(values.size())});
 }
 
@@ -51,7 +51,7 @@ TEST(Elementwise, FollowsTheCLibrary) {
 
 TEST(Elementwise, BroadcastsLikeNumPy) {
   const Tensor column = Tensor::from({1.0F, 2.0F}, {2, 1});
-  const Tensor row = vector_of({10, 20, 30});
+  const Tensor row = floats_of({10, 20, 30});
   EXPECT_THAT((column + row).to_vector<float>(), ElementsAre(11, 21, 31, 12, 22, 32));
   EXPECT_EQ((column + row).shape(), (Shape{2, 3}));
 }
@@ -85,7 +85,7 @@ TEST(Elementwise, IntegersWrapAround) {
 }
 
 TEST(Cast, TruncatesSaturatesAndZeroesNaN) {
-  const Tensor x = vector_of({2.9F, -2.9F, 1e20F, -1e20F, NAN});
+  const Tensor x = floats_of({2.9F, -2.9F, 1e20F, -1e20F, NAN});
   EXPECT_THAT(cast(x, DType::int32).to_vector<std::int64_t>(), ElementsAre(2, -2, INT32_MAX, INT32_MIN, 0));
   EXPECT_THAT(cast(x, DType::int64).to_vector<std::int64_t>(), ElementsAre(2, -2, INT64_MAX, INT64_MIN, 0));
 }
@@ -226,7 +226,7 @@ TEST(CrossEntropy, IsTheMeanNegativeLogLikelihood) {
 }
 
 TEST(Where, ChoosesPerElement) {
-  const Tensor x = vector_of({-1, 2, -3});
+  const Tensor x = floats_of({-1, 2, -3});
   EXPECT_THAT(where(less(x, zeros({})), zeros({}), x).to_vector<float>(), ElementsAre(0, 2, 0));
   EXPECT_THAT(logical_and(less(x, zeros({})), logical_not(equal(x, full({}, -3)))).to_vector<bool>(),
               ElementsAre(true, false, false));

@@ -13,7 +13,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::vector<double> values(const Tensor& x) { return x.to_vector<double>(); }
+std::vector<double> elements_of(const Tensor& x) { return x.to_vector<double>(); }
 
 bool share_storage(const Tensor& a, const Tensor& b) { return a.body()->storage.get() == b.body()->storage.get(); }
 
@@ -72,23 +72,23 @@ TEST(View, SliceFollowsPython) {
     for (std::int64_t start = -9; start <= 9; ++start) {
       for (std::int64_t stop = -9; stop <= 9; ++stop) {
         for (const std::int64_t step : {1, 2, 3, 9, -1, -2, -3, -9}) {
-          EXPECT_EQ(values(slice(x, 0, start, stop, step)), python_slice(n, start, stop, step))
+          EXPECT_EQ(elements_of(slice(x, 0, start, stop, step)), python_slice(n, start, stop, step))
               << n << ": " << start << " " << stop << " " << step;
         }
       }
     }
   }
   const Tensor x = counting({5});
-  EXPECT_EQ(values(slice(x, 0, INT64_MIN, INT64_MAX, INT64_MAX)), (std::vector<double>{0}));
-  EXPECT_EQ(values(slice(x, 0, INT64_MAX, INT64_MIN, INT64_MIN)), (std::vector<double>{4}));
-  EXPECT_EQ(values(slice(x, 0, -1, INT64_MIN, -2)), (std::vector<double>{4, 2, 0}));
+  EXPECT_EQ(elements_of(slice(x, 0, INT64_MIN, INT64_MAX, INT64_MAX)), (std::vector<double>{0}));
+  EXPECT_EQ(elements_of(slice(x, 0, INT64_MAX, INT64_MIN, INT64_MIN)), (std::vector<double>{4}));
+  EXPECT_EQ(elements_of(slice(x, 0, -1, INT64_MIN, -2)), (std::vector<double>{4, 2, 0}));
   EXPECT_THAT(message_of<ShapeError>([&] { slice(x, 0, 0, 1, 0); }), HasSubstr("step 0"));
 }
 
 TEST(View, SelectTakesOneElementOfAnAxis) {
   const Tensor x = counting({2, 3});
-  EXPECT_EQ(values(select(x, 0, 1)), (std::vector<double>{3, 4, 5}));
-  EXPECT_EQ(values(select(x, -1, -3)), (std::vector<double>{0, 3}));
+  EXPECT_EQ(elements_of(select(x, 0, 1)), (std::vector<double>{3, 4, 5}));
+  EXPECT_EQ(elements_of(select(x, -1, -3)), (std::vector<double>{0, 3}));
   EXPECT_THAT(message_of<ShapeError>([&] { select(x, 1, 3); }), HasSubstr("from -3 to 2"));
   EXPECT_THAT(message_of<ShapeError>([&] { select(x, 1, INT64_MIN); }), HasSubstr("out of range"));
   EXPECT_THAT(message_of<ShapeError>([] { select(zeros({0}), 0, 0); }), HasSubstr("empty"));
@@ -107,7 +107,7 @@ TEST(View, SplitChunkAndUnbindCutAnAxis) {
   EXPECT_EQ(lengths(split(x, 3, 1)), (std::vector<std::int64_t>{3, 3, 1}));
   EXPECT_EQ(lengths(split(x, INT64_MAX, 1)), (std::vector<std::int64_t>{7}));
   EXPECT_EQ(lengths(split(x, std::vector<std::int64_t>{2, 0, 5}, 1)), (std::vector<std::int64_t>{2, 0, 5}));
-  EXPECT_EQ(values(split(x, std::vector<std::int64_t>{2, 5}, -1)[1]),
+  EXPECT_EQ(elements_of(split(x, std::vector<std::int64_t>{2, 5}, -1)[1]),
             (std::vector<double>{2, 3, 4, 5, 6, 9, 10, 11, 12, 13}));
   // PyTorch: chunk(7, 4) gives 2, 2, 2, 1; chunk(7, 5) gives 2, 2, 2, 1, four pieces.
   EXPECT_EQ(lengths(chunk(x, 4, 1)), (std::vector<std::int64_t>{2, 2, 2, 1}));
@@ -115,7 +115,7 @@ TEST(View, SplitChunkAndUnbindCutAnAxis) {
   EXPECT_EQ(chunk(zeros({0, 2}), 3).size(), 1U);
   const std::vector<Tensor> rows = unbind(x);
   ASSERT_EQ(rows.size(), 2U);
-  EXPECT_EQ(values(rows[1]), (std::vector<double>{7, 8, 9, 10, 11, 12, 13}));
+  EXPECT_EQ(elements_of(rows[1]), (std::vector<double>{7, 8, 9, 10, 11, 12, 13}));
   EXPECT_TRUE(unbind(zeros({0, 2})).empty());
   EXPECT_THAT(message_of<ShapeError>([&] { split(x, std::vector<std::int64_t>{3, 3}, 1); }), HasSubstr("add up"));
   EXPECT_THAT(message_of<ShapeError>([&] { split(x, std::vector<std::int64_t>{8, -1}, 1); }), HasSubstr("add up"));
@@ -140,7 +140,7 @@ TEST(View, CopiesOfEveryLayoutHaveTheElementsInOrder) {
       const Tensor x = cast(base, dtype);
       const Tensor view = permute(x, axes);
       const ReferenceArray reference(x);
-      EXPECT_EQ(values(contiguous(view)), by_index(view.shape(), [&](const Index& index) {
+      EXPECT_EQ(elements_of(contiguous(view)), by_index(view.shape(), [&](const Index& index) {
                   Index original(4);
                   for (std::size_t i = 0; i < 4; ++i) {
                     original[static_cast<std::size_t>(order[i])] = index[i];
@@ -150,9 +150,9 @@ TEST(View, CopiesOfEveryLayoutHaveTheElementsInOrder) {
     }
   } while (std::next_permutation(order.begin(), order.end()));
   const Tensor spread = slice(slice(base, 2, 1, 33, 3), 1, 0, 17, 2);
-  EXPECT_EQ(values(copy(transpose(spread, 1, 2))), values(transpose(spread, 1, 2)));
+  EXPECT_EQ(elements_of(copy(transpose(spread, 1, 2))), elements_of(transpose(spread, 1, 2)));
   const Tensor repeated = expand(counting({5, 1}), {2, 5, 70});
-  EXPECT_EQ(values(copy(repeated)), values(repeated));
+  EXPECT_EQ(elements_of(copy(repeated)), elements_of(repeated));
 }
 
 /// Attributes as a graph's text gives them.
@@ -207,9 +207,9 @@ TEST(HostileAttributes, AreShapeErrors) {
   refused([&] { call_with("tril", zeros({3}), {{"diagonal", "0"}}); });
   EXPECT_THROW(call_with("pad", zeros({2}, DType::uint8), {{"before", "[1]"}, {"after", "[0]"}, {"value", "256"}}),
                DTypeError);
-  EXPECT_EQ(values(call_with("tril", ones({2, 2}), {{"diagonal", "-9223372036854775808"}})),
+  EXPECT_EQ(elements_of(call_with("tril", ones({2, 2}), {{"diagonal", "-9223372036854775808"}})),
             (std::vector<double>{0, 0, 0, 0}));
-  EXPECT_EQ(values(call_with("triu", ones({2, 2}), {{"diagonal", huge}})), (std::vector<double>{0, 0, 0, 0}));
+  EXPECT_EQ(elements_of(call_with("triu", ones({2, 2}), {{"diagonal", huge}})), (std::vector<double>{0, 0, 0, 0}));
 }
 
 }  // namespace

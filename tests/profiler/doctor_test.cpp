@@ -31,7 +31,7 @@ nlohmann::json quiet_machine() {
   })");
 }
 
-Finding find(const std::vector<Finding>& findings, std::string_view topic) {
+Finding find_finding(const std::vector<Finding>& findings, std::string_view topic) {
   const auto found =
       std::find_if(findings.begin(), findings.end(), [&](const Finding& finding) { return finding.topic == topic; });
   return found != findings.end() ? *found : Finding{Level::good, "", "(no such finding)", ""};
@@ -55,7 +55,7 @@ class Ailments : public testing::TestWithParam<Ailment> {};
 TEST_P(Ailments, AreFoundAndTreated) {
   nlohmann::json details = quiet_machine();
   details[nlohmann::json::json_pointer(GetParam().pointer)] = GetParam().value;
-  const Finding finding = find(judge(details), GetParam().topic);
+  const Finding finding = find_finding(judge(details), GetParam().topic);
   EXPECT_EQ(finding.level, GetParam().level) << finding.message;
   EXPECT_NE(finding.message, "(no such finding)");
   EXPECT_NE(finding.advice, "") << "a complaint comes with what to do";

@@ -15,7 +15,7 @@ using trace::Category;
 ///             |- matmul 200..600 -|  |- matmul 700..800 -|
 ///               |- gemm 250..550 -|
 ///  worker                                     |- gemm 1000..1300 -|
-Trace example() {
+Trace nested_zones() {
   Trace trace;
   trace.duration_ns = 2'000;
   trace.threads = {{1, "main", 0}, {2, "worker", 0}};
@@ -39,7 +39,7 @@ const OpRow& row(const OpTable& table, std::string_view name) {
 }
 
 TEST(OpTable, SplitsTotalAndSelfTime) {
-  const OpTable table = op_table(example());
+  const OpTable table = op_table(nested_zones());
   ASSERT_EQ(table.rows.size(), 3U) << "a counter makes no row";
   EXPECT_EQ(table.rows[0].name, "gemm") << "600 ns of self time";
   const OpRow& matmul = row(table, "matmul");
@@ -55,14 +55,14 @@ TEST(OpTable, SplitsTotalAndSelfTime) {
 }
 
 TEST(OpTable, CountsTimeThatIsCoveredByAnyThreadOnce) {
-  const OpTable table = op_table(example());
+  const OpTable table = op_table(nested_zones());
   EXPECT_EQ(table.wall_ns, 2'000);
   EXPECT_EQ(table.covered_ns, 1'200) << "100..1300";
   EXPECT_EQ(table.uncovered_ns, 800);
 }
 
 TEST(OpTable, TakesTheProfilersOwnCostOff) {
-  const OpTable table = op_table(example(), {.enabled_ns = 30.0, .inside_ns = 10.0});
+  const OpTable table = op_table(nested_zones(), {.enabled_ns = 30.0, .inside_ns = 10.0});
   // One inner part each; two children add an outer part of 20 each.
   EXPECT_DOUBLE_EQ(row(table, "step").corrected_self_ns, 500.0 - 10.0 - 2 * 20.0);
   EXPECT_DOUBLE_EQ(row(table, "step").corrected_total_ns, 1000.0 - 10.0 - 3 * 30.0);
@@ -71,7 +71,7 @@ TEST(OpTable, TakesTheProfilersOwnCostOff) {
 }
 
 TEST(OpTable, ShowsNegativeCorrectedTimesAsTheyAre) {
-  const OpTable table = op_table(example(), {.enabled_ns = 3000.0, .inside_ns = 1000.0});
+  const OpTable table = op_table(nested_zones(), {.enabled_ns = 3000.0, .inside_ns = 1000.0});
   EXPECT_DOUBLE_EQ(row(table, "step").corrected_self_ns, 500.0 - 1000.0 - 2 * 2000.0);
   const std::string text = render(table);
   EXPECT_THAT(text, testing::HasSubstr("-4.50 us"));
@@ -79,7 +79,7 @@ TEST(OpTable, ShowsNegativeCorrectedTimesAsTheyAre) {
 }
 
 TEST(OpTable, DoesNotCountRecursionTwice) {
-  Trace trace = example();
+  Trace trace = nested_zones();
   trace.zones = {{0, 0, 0, 1'000, 0, Trace::no_parent, 0}, {0, 0, 100, 900, 0, 0, 1}};
   const OpTable table = op_table(trace);
   EXPECT_EQ(table.rows.at(0).calls, 2U);
@@ -88,7 +88,7 @@ TEST(OpTable, DoesNotCountRecursionTwice) {
 }
 
 TEST(OpTable, JoinsLabelsThatReadTheSame) {
-  Trace trace = example();
+  Trace trace = nested_zones();
   trace.labels[2] = {"matmul", Category::op};
   EXPECT_EQ(op_table(trace).rows.size(), 2U);
   trace.labels[2] = {"matmul", Category::kernel};
@@ -96,7 +96,7 @@ TEST(OpTable, JoinsLabelsThatReadTheSame) {
 }
 
 TEST(OpTable, RendersAlignedColumnsAndAFooter) {
-  const std::string text = render(op_table(example(), {.enabled_ns = 20.0, .inside_ns = 10.0}));
+  const std::string text = render(op_table(nested_zones(), {.enabled_ns = 20.0, .inside_ns = 10.0}));
   EXPECT_THAT(text, testing::HasSubstr("wall 2.00 us; inside zones 1.20 us (60.0%), outside 800 ns (40.0%)"));
   EXPECT_THAT(text, testing::HasSubstr("5 zones x 20.0 ns"));
   std::istringstream lines(text);
@@ -109,7 +109,7 @@ TEST(OpTable, RendersAlignedColumnsAndAFooter) {
 }
 
 TEST(OpTable, LimitsRowsAndWarnsOfDrops) {
-  Trace trace = example();
+  Trace trace = nested_zones();
   trace.dropped = 12;
   const std::string text = render(op_table(trace), 1);
   EXPECT_THAT(text, testing::HasSubstr("and 2 more rows"));
@@ -124,12 +124,12 @@ TEST(OpTable, HandlesAnEmptyTrace) {
 }
 
 TEST(OpTable, GivesJson) {
-  const nlohmann::json json = to_json(op_table(example(), {.enabled_ns = 20.0, .inside_ns = 10.0}));
-  EXPECT_EQ(json.at("rows").at(0).at("name"), "gemm");
-  EXPECT_EQ(json.at("rows").at(0).at("category"), "kernel");
-  EXPECT_EQ(json.at("rows").at(0).at("self_ns"), 600);
-  EXPECT_EQ(json.at("uncovered_ns"), 800);
-  EXPECT_EQ(json.at("overhead").at("estimated_total_ns"), 100.0);
+  const nlohmann::json document = to_json(op_table(nested_zones(), {.enabled_ns = 20.0, .inside_ns = 10.0}));
+  EXPECT_EQ(document.at("rows").at(0).at("name"), "gemm");
+  EXPECT_EQ(document.at("rows").at(0).at("category"), "kernel");
+  EXPECT_EQ(document.at("rows").at(0).at("self_ns"), 600);
+  EXPECT_EQ(document.at("uncovered_ns"), 800);
+  EXPECT_EQ(document.at("overhead").at("estimated_total_ns"), 100.0);
 }
 
 }  // namespace

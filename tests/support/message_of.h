@@ -1,0 +1,23 @@
+#pragma once
+
+#include <exception>
+#include <string>
+
+#include "framework/core/error.h"
+
+namespace diptych::testing {
+
+/// What a failing call says, if it fails with an E.
+template <class E = Error, class Fn>
+std::string message_of(const Fn& fn) {
+  try {
+    fn();
+  } catch (const E& error) {
+    return error.what();
+  } catch (const std::exception& error) {
+    return std::string("another type of error: ") + error.what();
+  }
+  return "no error";
+}
+
+}  // namespace diptych::testing
