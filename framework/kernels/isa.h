@@ -31,6 +31,10 @@ void set_isa(Isa isa);
 #define DIPTYCH_TARGET_AVX512
 #endif
 
+#if defined(DIPTYCH_ONE_ISA)
+#define DIPTYCH_TARGET_ONE DIPTYCH_ONE_ISA
+#endif
+
 /// Kernel bodies are inlined into one function per instruction set, which is where they get their vector width from.
 #define DIPTYCH_INLINE [[gnu::always_inline]] inline
 
@@ -41,9 +45,15 @@ struct PerIsa;
 template <class Body, class... Arguments>
 struct PerIsa<Body, void(Arguments...)> {
   using Function = void (*)(Arguments...);
+#if defined(DIPTYCH_ONE_ISA)
+  // Builds with sanitizers, where each costs as much as all three without: the one of the machine that builds, for all.
+  DIPTYCH_TARGET_ONE static void only(Arguments... arguments) { Body::run(arguments...); }
+  static constexpr Function generic = only, avx2 = only, avx512 = only;
+#else
   static void generic(Arguments... arguments) { Body::run(arguments...); }
   DIPTYCH_TARGET_AVX2 static void avx2(Arguments... arguments) { Body::run(arguments...); }
   DIPTYCH_TARGET_AVX512 static void avx512(Arguments... arguments) { Body::run(arguments...); }
+#endif
 
   static constexpr std::array<Function, kIsaCount> for_isa = {generic, avx2, avx512};
   static Function active() { return for_isa[static_cast<std::size_t>(active_isa())]; }

@@ -1,0 +1,48 @@
+"""The stages of a CI run: what each took, its share, and whether it has grown against the recorded run.
+
+    stages.py TIMES [--record]     TIMES: a line a stage, "seconds<TAB>name"
+
+Machines differ in speed by 2x. So a stage is held against the others: the median of what they take here by what is
+recorded is this machine's speed, and a stage has grown if it takes a fifth more than that, and 20 s at least."""
+import pathlib
+import statistics
+import sys
+
+RECORD = pathlib.Path(__file__).with_name("stages.tsv")
+GROWN = 1.2
+LEAST_SECONDS = 20
+
+
+def read(path):
+    rows = [line.split("\t") for line in pathlib.Path(path).read_text(encoding="utf-8").splitlines()
+            if line and not line.startswith("#")]
+    return {name: float(seconds) for seconds, name in rows}
+
+
+def table(now, recorded):
+    ratios = [seconds / recorded[name] for name, seconds in now.items() if recorded.get(name, 0) >= LEAST_SECONDS]
+    speed = statistics.median(ratios) if ratios else 1.0
+    total = sum(now.values())
+    lines = [f"{'stage':<58}{'seconds':>9}{'share':>8}{'recorded':>10}"]
+    for name, seconds in now.items():
+        before = recorded.get(name)
+        expected = before * speed if before is not None else None
+        grown = expected is not None and seconds > GROWN * expected and seconds - expected >= LEAST_SECONDS
+        note = f"  grown: {seconds / expected:.2f} of what the other stages let expect" if grown else ""
+        new = "-" if before is None else f"{before:.0f}"
+        lines.append(f"{name:<58}{seconds:>9.0f}{seconds / total:>8.0%}{new:>10}{note}")
+    lines.append(f"{'all':<58}{total:>9.0f}{'':>8}{sum(recorded.values()):>10.0f}")
+    return lines
+
+
+def main():
+    now = read(sys.argv[1])
+    recorded = read(RECORD) if RECORD.exists() else {}
+    print("\n".join(table(now, recorded)))
+    if "--record" in sys.argv:
+        head = "# What .ci/run took when it was last recorded (CI_RECORD=1 .ci/run): seconds, stage. See .ci/stages.py.\n"
+        RECORD.write_text(head + "".join(f"{seconds:.0f}\t{name}\n" for name, seconds in now.items()), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
