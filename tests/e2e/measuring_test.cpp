@@ -213,7 +213,7 @@ TEST(Metrics, ValgrindsTimeIsLimitedAndTheLimitIsTheUsers) {
 }
 
 // On this machine's own kernel: numbers, or null with the reason, and never a 0 in place of either.
-TEST(Usage, EveryArmHasMemoryAndCountersOrAReason) {
+TEST(UsageOfARun, EveryArmHasMemoryAndCountersOrAReason) {
   TemporaryFolder folder;
   Outcome outcome;
   const Json run = run_json({"micro/dispatch", "micro/fusion"}, folder.path(), &outcome);

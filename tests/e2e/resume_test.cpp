@@ -197,7 +197,7 @@ TEST(Reproduce, RefusesWhatIsNotThere) {
   EXPECT_THAT(refused({"reproduce", "run.json"}, folder.path()).error, HasSubstr("cell"));
 }
 
-TEST(DeadWorker, LeavesTheOtherCellsOfItsProcess) {
+TEST(DeadWorkerOfARun, LeavesTheOtherCellsOfItsProcess) {
   TemporaryFolder folder;
   Process process(diptych_command({"run", "micro/dispatch", "micro/fusion", "--arms", "eager"}, folder.path()));
   // The first cell is saved, so the first process is at its second one.

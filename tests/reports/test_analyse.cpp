@@ -197,7 +197,7 @@ TEST(Verdict, HolmProtectsTheWholeRun) {
   EXPECT_EQ(run["cells"][40]["comparisons"][0]["verdict"]["verdict"], "FASTER");
 }
 
-TEST(Warmup, IsFilledWhereTheFirstCallsWereRecorded) {
+TEST(AnalysedWarmup, IsFilledWhereTheFirstCallsWereRecorded) {
   Json run = two_arms(1e-3, 5e-4);
   for (Json& process : run["cells"][0]["processes"]) {
     std::vector<double> calls(64, 5e-4);
@@ -213,7 +213,7 @@ TEST(Warmup, IsFilledWhereTheFirstCallsWereRecorded) {
   EXPECT_EQ(warmup["steady_after_calls"], 21);
 }
 
-TEST(Evidence, AgreesWithTheSpeedupAndIsNullWhereItCannotBe) {
+TEST(AnalysedEvidence, AgreesWithTheSpeedupAndIsNullWhereItCannotBe) {
   const Json run = analysed(two_arms(1e-3, 5e-4));
   const Json& comparison = run["cells"][0]["comparisons"][0];
   for (const char* name : {"sign_interval", "bootstrap_interval"}) {
