@@ -100,8 +100,8 @@ function(diptych_test_program name)
   add_executable(${name} ${ARG_SOURCES})
   diptych_flags(${name})
   diptych_batches(${name} BYTES 60000 ALONE ${ARG_ALONE})
-  # A test's own code is compiled for longer than it runs: with -O3 its build would take half as long again.
-  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+  # A test's own code is compiled for longer than it runs.
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-Og>)
   target_link_libraries(${name} PRIVATE ${ARG_LIBRARIES} GTest::gtest GTest::gmock GTest::gtest_main)
 endfunction()
 

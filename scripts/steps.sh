@@ -17,14 +17,15 @@ configure() { cmake --preset "$1" -Wno-dev --log-level=WARNING | grep -v -e '^Pr
 
 # Of ninja's lines, those of its steps become one that says how far the build is; what compilers say passes.
 progress() {
-  local line shown=-10 now text newline=""
+  local line began=$SECONDS shown=-10 now text newline=""
   while IFS= read -r line; do
     if [[ ! $line =~ ^\[([0-9]+)/([0-9]+)\]\  ]]; then
       [ "$line" = "ninja: no work to do." ] || printf '%s%s\n' "$newline" "$line" && newline=""
       continue
     fi
+    [[ $line != *"Re-checking globbed directories"* ]] || continue
     local done=${BASH_REMATCH[1]} all=${BASH_REMATCH[2]} left=""
-    now=$SECONDS
+    now=$((SECONDS - began))
     # The first steps are no measure of the rest.
     if ((now >= 10 && done > 0)); then
       local seconds=$((now * (all - done) / done))
@@ -40,7 +41,6 @@ progress() {
   printf '%s' "$newline"
 }
 compile() {  # compile PRESET [TARGET]
-  local SECONDS=0
   NINJA_STATUS="[%f/%t] " cmake --build --preset "$1" ${2:+--target "$2"} 2>&1 | progress >&2
 }
 

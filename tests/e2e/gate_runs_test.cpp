@@ -145,8 +145,9 @@ TEST_F(GateRuns, ProcessesTakeTurnsWhereBothProgramsCan) {
     least_load =
         std::min(least_load, one["load"]["others_cpu"].get<double>() + other["load"]["others_cpu"].get<double>());
   }
-  // A round of micro/dispatch takes 10 ms, to make it anew 1 ms; where that waited for a CPU, it was too long.
-  EXPECT_GT(made_anew, 6);
+  // A round of micro/dispatch takes 10 ms, to make it anew 1 ms; beside others it may have waited for a CPU, and be too
+  // long.
+  EXPECT_GE(made_anew, machine.is_quiet() ? 12 : 7) << machine.text();
   const auto [older, newer, later] = gated(put_program(
       "older",
       script(
