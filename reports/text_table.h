@@ -5,8 +5,8 @@
 
 namespace diptych::reports {
 
-/// With `colour`, in the terminal's colour of a tone: "faster" (blue), "slower" (orange), "dim", anything else bold. Blue
-/// and orange stay apart for colour-blind eyes, and the word itself says what the colour says.
+/// With `colour`, in the terminal's colour of a tone: "faster" (blue), "slower" (orange), "dim", anything else bold.
+/// Blue and orange stay apart for colour-blind eyes, and the word itself says what the colour says.
 std::string coloured(const std::string& value, const std::string& tone, bool colour);
 
 /// Columns as wide as their longest field, two spaces between, a rule under the first row. Fields have to be printable.
