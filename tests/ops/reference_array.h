@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "framework/diptych.h"
+#include "tests/support/message_of.h"
 
 namespace diptych::testing {
 
@@ -46,19 +47,6 @@ inline Tensor counting(const Shape& shape, DType dtype = DType::float32) {
     values.push_back(i);
   }
   return cast(Tensor::from(values, shape), dtype);
-}
-
-/// What an error of type E says, or that there was none.
-template <class E, class Fn>
-std::string message_of(Fn&& fn) {
-  try {
-    fn();
-  } catch (const E& error) {
-    return error.what();
-  } catch (const std::exception& error) {
-    return std::string("another type of error: ") + error.what();
-  }
-  return "no error";
 }
 
 }  // namespace diptych::testing
