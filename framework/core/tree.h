@@ -53,10 +53,21 @@ void append_lengths(const Tree& tree, std::vector<std::size_t>& lengths) {
 }
 
 template <class Tree>
+void append_tensors(const Tree& tree, std::vector<Tensor>& tensors) {
+  for_each_tensor(tree, [&](const Tensor& tensor) { tensors.push_back(tensor); });
+}
+
+template <class Tree>
 std::vector<Tensor> flatten_tree(const Tree& tree) {
   std::vector<Tensor> tensors;
-  for_each_tensor(tree, [&](const Tensor& tensor) { tensors.push_back(tensor); });
+  append_tensors(tree, tensors);
   return tensors;
+}
+
+/// Leaves the structure and lets the tensors go.
+template <class Tree>
+void clear_tree(Tree& tree) {
+  for_each_tensor(tree, [](Tensor& tensor) { tensor = Tensor(); });
 }
 
 /// The tree with its tensors replaced by `tensors`, in order.

@@ -118,6 +118,24 @@ JitFunction::~JitFunction() = default;
 JitFunction::JitFunction(JitFunction&&) noexcept = default;
 JitFunction& JitFunction::operator=(JitFunction&&) noexcept = default;
 
+JitTable::JitTable(JitOptions options) : options_(std::move(options)) {}
+
+JitFunction* JitTable::find(const std::vector<std::size_t>& lengths) {
+  const auto found = by_structure_.find(lengths);
+  if (found == by_structure_.end()) {
+    return nullptr;
+  }
+  return last_ = &found->second;
+}
+
+JitFunction* JitTable::add(const std::vector<std::size_t>& lengths, JitFunction::Function function) {
+  return last_ = &by_structure_.try_emplace(lengths, std::move(function), options_).first->second;
+}
+
+JitFunction::Result JitTable::call(JitFunction& function, std::span<const Tensor> arguments) const {
+  return function.call(arguments, options_.where);
+}
+
 std::string JitFunction::State::cause_of(std::span<const Tensor> arguments) const {
   if (entries.empty()) {
     return ledger.empty() ? "first call" : "evicted";

@@ -68,12 +68,29 @@ class JitFunction {
   std::unique_ptr<State> state_;
 };
 
+/// What a `Jit` keeps, in one type for all functions, so that units with many graphs have little to instantiate.
+class JitTable {
+ public:
+  explicit JitTable(JitOptions options);
+
+  /// The function for arguments whose lists have these lengths (append_lengths), from now on the last; null if it is new.
+  JitFunction* find(const std::vector<std::size_t>& lengths);
+  JitFunction* add(const std::vector<std::size_t>& lengths, JitFunction::Function function);
+  JitFunction::Result call(JitFunction& function, std::span<const Tensor> arguments) const;
+  const JitFunction* last() const { return last_; }
+
+ private:
+  JitOptions options_;
+  std::map<std::vector<std::size_t>, JitFunction> by_structure_;
+  JitFunction* last_ = nullptr;
+};
+
 /// A callable with the signature of `Fn`, run as a graph: `auto step = jit(train_step); step(x, y);`
 template <class Fn>
 class Jit {
  public:
   Jit(Fn function, JitOptions options)
-      : function_(std::make_shared<Fn>(std::move(function))), options_(std::move(options)) {}
+      : function_(new Fn(std::move(function))), table_(std::make_shared<JitTable>(std::move(options))) {}
 
   template <class... Arguments>
   auto operator()(const Arguments&... arguments) {
@@ -85,41 +102,34 @@ class Jit {
     }
     std::vector<std::size_t> lengths;
     (append_lengths(arguments, lengths), ...);
-    std::shared_ptr<JitFunction>& compiled = state_->by_structure[lengths];
+    JitFunction* compiled = table_->find(lengths);
     if (compiled == nullptr) {
       // The arguments' structure without their tensors, which must not live as long as this.
       auto structure = std::tuple<Arguments...>(arguments...);
-      for_each_tensor(structure, [](Tensor& tensor) { tensor = Tensor(); });
-      compiled = std::make_shared<JitFunction>(
-          [function = function_, structure](std::span<const Tensor> tensors, std::shared_ptr<void>& kept) {
+      clear_tree(structure);
+      compiled = table_->add(
+          lengths, [function = function_, structure](std::span<const Tensor> tensors, std::shared_ptr<void>& kept) {
             const auto rebuilt = rebuild_tree(structure, tensors);
             auto result = std::make_shared<Result>(
                 std::apply([&](const auto&... parts) { return Result((*function)(parts...)); }, rebuilt));
             std::vector<Tensor> flat = flatten_tree(*result);
             kept = std::move(result);
             return flat;
-          },
-          options_);
+          });
     }
-    state_->last = compiled;
     std::vector<Tensor> flat;
-    (for_each_tensor(arguments, [&](const Tensor& tensor) { flat.push_back(tensor); }), ...);
-    const JitFunction::Result result = state_->last->call(flat, options_.where);
+    (append_tensors(arguments, flat), ...);
+    const JitFunction::Result result = table_->call(*compiled, flat);
     return rebuild_tree(*static_cast<const Result*>(result.structure), result.outputs);
   }
 
   /// Of the last call; null before the first.
-  const JitFunction* compiled() const { return state_->last.get(); }
+  const JitFunction* compiled() const { return table_->last(); }
 
  private:
-  struct State {
-    std::map<std::vector<std::size_t>, std::shared_ptr<JitFunction>> by_structure;
-    std::shared_ptr<JitFunction> last;
-  };
-
+  // Shared by copies, and by the graphs, which may outlive them.
   std::shared_ptr<Fn> function_;
-  JitOptions options_;
-  std::shared_ptr<State> state_ = std::make_shared<State>();  ///< shared by copies
+  std::shared_ptr<JitTable> table_;
 };
 
 }  // namespace diptych::graph
