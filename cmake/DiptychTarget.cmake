@@ -82,15 +82,15 @@ function(diptych_batches target)
   endforeach()
 endfunction()
 
-# diptych_library(name SOURCES files... [ALONE files...] [BYTES n] [OPTIMISE level] [ASIDE folders...]): a static library of this
+# diptych_library(name SOURCES files... [ALONE files...] [BYTES n] [OPTIMISE level] [ASIDE regexes...]): a static library of this
 # folder's parts. What is no part of what is measured is optimised less, which takes a fifth to a third off its compile time:
-# the whole library with OPTIMISE, or the files in the folders ASIDE.
+# the whole library with OPTIMISE, or the files whose places match ASIDE.
 function(diptych_library name)
   cmake_parse_arguments(ARG "" "BYTES;OPTIMISE" "SOURCES;ALONE;ASIDE" ${ARGN})
   if(ARG_ASIDE)
-    string(JOIN "|" folders ${ARG_ASIDE})
+    string(JOIN "|" places ${ARG_ASIDE})
     set(aside ${ARG_SOURCES})
-    list(FILTER aside INCLUDE REGEX "^(${folders})/")
+    list(FILTER aside INCLUDE REGEX "^(${places})")
     list(REMOVE_ITEM ARG_SOURCES ${aside})
     add_library(${name}_aside OBJECT ${aside})
     diptych_flags(${name}_aside)
@@ -109,22 +109,33 @@ function(diptych_library name)
   diptych_batches(${name} BYTES ${ARG_BYTES} ALONE ${ARG_ALONE})
 endfunction()
 
-# diptych_test_program(name SOURCES a.cpp ... LIBRARIES lib ... [ALONE a.cpp ...]): one GoogleTest program of many sources,
+# diptych_test_program(name SOURCES a.cpp ... LIBRARIES lib ... [BYTES n] [ALONE a.cpp ...]): one GoogleTest program of many sources,
 # which costs one link and shares headers.
 function(diptych_test_program name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;LIBRARIES;ALONE" ${ARGN})
+  cmake_parse_arguments(ARG "" "BYTES" "SOURCES;LIBRARIES;ALONE" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   diptych_flags(${name})
-  diptych_batches(${name} ALONE ${ARG_ALONE})
+  diptych_batches(${name} BYTES ${ARG_BYTES} ALONE ${ARG_ALONE})
   # A test's own code is compiled for longer than it runs.
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-Og>)
+  if(DIPTYCH_UNITY)
+    if(NOT TARGET test_headers)  # GoogleTest's headers, compiled once for all programs
+      file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/test_headers.cpp CONTENT "int main() {}\n")
+      add_executable(test_headers EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/test_headers.cpp)
+      diptych_flags(test_headers)
+      target_compile_options(test_headers PRIVATE $<$<CONFIG:Release>:-Og>)
+      target_precompile_headers(test_headers PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
+      target_link_libraries(test_headers PRIVATE GTest::gtest GTest::gmock)
+    endif()
+    target_precompile_headers(${name} REUSE_FROM test_headers)
+  endif()
   target_link_libraries(${name} PRIVATE ${ARG_LIBRARIES} GTest::gtest GTest::gmock GTest::gtest_main)
 endfunction()
 
 # diptych_test(name LABELS unit ... PROGRAM program SOURCES a.cpp): the ctest entry of the tests in these sources of a program,
 # in a process of their own. Without PROGRAM it has a program of its own, linked to LIBRARIES.
 function(diptych_test name)
-  cmake_parse_arguments(ARG "" "TIMEOUT;PROGRAM" "LABELS;SOURCES;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "" "BYTES;TIMEOUT;PROGRAM" "LABELS;SOURCES;LIBRARIES" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()
@@ -152,7 +163,7 @@ function(diptych_test name)
     add_test(NAME ${name} COMMAND ${ARG_PROGRAM} --gtest_filter=${filter})
   else()
     set(ARG_PROGRAM ${name})
-    diptych_test_program(${name} SOURCES ${ARG_SOURCES} LIBRARIES ${ARG_LIBRARIES})
+    diptych_test_program(${name} SOURCES ${ARG_SOURCES} LIBRARIES ${ARG_LIBRARIES} BYTES ${ARG_BYTES})
     add_test(NAME ${name} COMMAND ${name})
   endif()
   if(unit IN_LIST ARG_LABELS)
@@ -160,6 +171,7 @@ function(diptych_test name)
   endif()
   if(speed IN_LIST ARG_LABELS)
     target_compile_options(${ARG_PROGRAM} PRIVATE $<$<CONFIG:Release>:-O3>)
+    set_target_properties(${ARG_PROGRAM} PROPERTIES DISABLE_PRECOMPILE_HEADERS ON)  # those are for -Og
   endif()
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})
 endfunction()
