@@ -73,7 +73,8 @@ class JitTable {
  public:
   explicit JitTable(JitOptions options);
 
-  /// The function for arguments whose lists have these lengths (append_lengths), from now on the last; null if it is new.
+  /// The function for arguments whose lists have these lengths (append_lengths), from now on the last; null if it is
+  /// new.
   JitFunction* find(const std::vector<std::size_t>& lengths);
   JitFunction* add(const std::vector<std::size_t>& lengths, JitFunction::Function function);
   JitFunction::Result call(JitFunction& function, std::span<const Tensor> arguments) const;
