@@ -128,7 +128,7 @@ JitFunction* JitTable::find(const std::vector<std::size_t>& lengths) {
   return last_ = &found->second;
 }
 
-JitFunction* JitTable::add(const std::vector<std::size_t>& lengths, JitFunction::Function function) {
+JitFunction* JitTable::add(const std::vector<std::size_t>& lengths, JitFunction::Function&& function) {
   return last_ = &by_structure_.try_emplace(lengths, std::move(function), options_).first->second;
 }
 

@@ -76,7 +76,7 @@ class JitTable {
   /// The function for arguments whose lists have these lengths (append_lengths), from now on the last; null if it is
   /// new.
   JitFunction* find(const std::vector<std::size_t>& lengths);
-  JitFunction* add(const std::vector<std::size_t>& lengths, JitFunction::Function function);
+  JitFunction* add(const std::vector<std::size_t>& lengths, JitFunction::Function&& function);
   JitFunction::Result call(JitFunction& function, std::span<const Tensor> arguments) const;
   const JitFunction* last() const { return last_; }
 
