@@ -28,6 +28,7 @@ function(diptych_flags target)
   target_compile_options(${target} PRIVATE
     -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wold-style-cast -Wcast-qual -Woverloaded-virtual
     -Wno-missing-field-initializers
+    -Wno-psabi  # a note on vectors as arguments, of functions that are always inlined
     ${DIPTYCH_NUMERICS_FLAGS}
     -ffile-prefix-map=${CMAKE_SOURCE_DIR}/=)
   if(DIPTYCH_WERROR)

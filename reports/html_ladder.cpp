@@ -7,6 +7,7 @@
 #include "reports/json_access.h"
 #include "reports/ladder_table.h"
 #include "reports/roofline.h"
+#include "reports/split_views.h"
 #include "reports/summary.h"
 #include "reports/text.h"
 
@@ -60,30 +61,6 @@ std::string rungs_table(const Json& cell) {
   return table.finish();
 }
 
-std::string split_table(const Json& split) {
-  HtmlTable table({"op", "calls", "dispatch", "inference", "allocation", "tape", "program", "kernel"});
-  for (const Json& kind : list(split, "kinds")) {
-    const auto calls = number(kind, "calls");
-    table.row({{text(kind, "op")},
-               {format_count(calls.value_or(0)), "", calls},
-               plain_time_field(kind, "dispatch_seconds"),
-               plain_time_field(kind, "inference_seconds"),
-               plain_time_field(kind, "allocation_seconds"),
-               {},
-               {},
-               plain_time_field(kind, "kernel_seconds")});
-  }
-  table.row({{"all ops"},
-             {},
-             time_field(member(split, "dispatch_seconds")),
-             time_field(member(split, "inference_seconds")),
-             time_field(member(split, "allocation_seconds")),
-             time_field(member(split, "tape_seconds")),
-             time_field(member(split, "program_seconds")),
-             time_field(member(split, "kernel_seconds"))});
-  return table.finish();
-}
-
 }  // namespace
 
 std::string html_ladder(const nlohmann::json& cell) {
@@ -92,13 +69,10 @@ std::string html_ladder(const nlohmann::json& cell) {
     return "";
   }
   const Json& split = member(ladder, "split");
-  const std::string sentence = split_sentence(split, Glyphs::typographic);
   const std::string note = fmt::format("{}; all in the same rounds", ladder_order(ladder));
   std::string out = folded("The ladder", note, rungs_table(cell), true);
-  if (!sentence.empty()) {
-    const std::string table = text(split, "reason").empty() ? split_table(split) : "";
-    out += folded("Eager, part by part", "each part of its ops measured alone",
-                  table + fmt::format(R"(<p class="sub">{}</p>)", escape_xml(sentence)), false);
+  if (!split_sentence(split, Glyphs::typographic).empty()) {
+    out += folded("Eager, part by part", "what it does besides kernels", html_split(split), false);
   }
   if (const std::string limit = limit_sentence(cell, Glyphs::typographic); !limit.empty()) {
     out += folded(

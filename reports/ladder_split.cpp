@@ -4,6 +4,9 @@
 #include <functional>
 #include <numeric>
 
+#include <fmt/format.h>
+
+#include "reports/format.h"
 #include "reports/json_access.h"
 #include "reports/statistics.h"
 
@@ -12,26 +15,20 @@ namespace {
 
 double plain(const Json& object, const char* key) { return number(object, key).value_or(0); }
 
-/// Of one process, in seconds as the process measured them.
+// Of one process, in seconds as the process measured them. Times without kernels are small, and so are the errors of
+// their differences; what kernels add is one part of its own, memory, which was paired where it was measured.
 double dispatch(const Json& split) {
-  return plain(split, "list_seconds") - plain(split, "kernel_seconds") - plain(split, "inference_seconds") -
-         plain(split, "allocation_seconds");
+  return plain(split, "hollow_list_seconds") - plain(split, "inference_seconds") - plain(split, "allocation_seconds");
 }
 double tape(const Json& split) {
   return plain(split, "taped_seconds") - plain(split, "untaped_seconds") + plain(split, "backward_seconds");
 }
-/// The program's own code between its ops: what it spends there beyond what the list does, which the clock costs as
-/// much, without the recording. 0 where a run didn't measure it.
+/// What is left of the program without kernels: its own code between the ops.
 double program(const Json& split) {
-  const double recording = plain(split, "taped_seconds") - plain(split, "untaped_seconds");
-  return number(split, "between_seconds")
-             ? plain(split, "between_seconds") - plain(split, "list_between_seconds") - recording
-             : 0;
+  return plain(split, "hollow_seconds") - plain(split, "hollow_list_seconds") - tape(split);
 }
-double replay_overhead(const Json& split) { return plain(split, "replay_seconds") - plain(split, "kernel_seconds"); }
 double explained(const Json& split) {
-  return plain(split, "list_seconds") - plain(split, "kernel_seconds") + tape(split) + program(split) -
-         replay_overhead(split);
+  return plain(split, "hollow_seconds") + plain(split, "memory_seconds") - plain(split, "hollow_replay_seconds");
 }
 
 constexpr const char* kKindParts[] = {"dispatch_seconds", "inference_seconds", "allocation_seconds", "kernel_seconds"};
@@ -41,8 +38,7 @@ double probed(const Json& kind, const std::string& part) {
   if (part != "dispatch_seconds") {
     return plain(kind, part.c_str());
   }
-  const double parts =
-      plain(kind, "inference_seconds") + plain(kind, "allocation_seconds") + plain(kind, "kernel_seconds");
+  const double parts = plain(kind, "inference_seconds") + plain(kind, "allocation_seconds");
   return std::max(0.0, plain(kind, "apply_seconds") - parts);
 }
 
@@ -87,6 +83,9 @@ nlohmann::json split_of(const nlohmann::json& cell, const std::vector<double>& r
     if (const std::string reason = text(split, "reason"); !reason.empty()) {
       return {{"reason", reason}};
     }
+    if (plain(split, "eager_seconds") > 0 && !number(split, "hollow_seconds")) {
+      return {{"reason", "this run found the parts as small differences of large times; measure it again"}};
+    }
     if (plain(split, "eager_seconds") > 0 && process < rung.size()) {
       splits.push_back(&split);
       saved.push_back(rung[process]);
@@ -109,18 +108,25 @@ nlohmann::json split_of(const nlohmann::json& cell, const std::vector<double>& r
   std::transform(left.begin(), left.end(), parts.begin(), left.begin(), std::minus<>());
   const Estimate gap = mean_interval(saved);
   const Estimate sum = mean_interval(parts);
+  const Estimate residual = mean_interval(left);
   Json result = {{"dispatch_seconds", to_json(mean_interval(scaled(dispatch)))},
                  {"inference_seconds", to_json(mean_interval(scaled(member_of("inference_seconds"))))},
                  {"allocation_seconds", to_json(mean_interval(scaled(member_of("allocation_seconds"))))},
                  {"tape_seconds", to_json(mean_interval(scaled(tape)))},
                  {"program_seconds", to_json(mean_interval(scaled(program)))},
                  {"kernel_seconds", to_json(mean_interval(scaled(member_of("kernel_seconds"))))},
-                 {"replay_overhead_seconds", to_json(mean_interval(scaled(replay_overhead)))},
+                 {"memory_seconds", to_json(mean_interval(scaled(member_of("memory_seconds"))))},
+                 {"replay_overhead_seconds", to_json(mean_interval(scaled(member_of("hollow_replay_seconds"))))},
                  {"explained_seconds", to_json(sum)},
                  {"rung_seconds", to_json(gap)},
-                 {"residual_seconds", to_json(mean_interval(left))},
-                 {"within", gap.has_interval() ? Json(!gap.excludes(sum.value)) : Json()}};
+                 {"residual_seconds", to_json(residual)},
+                 {"within", residual.has_interval() ? Json(!residual.excludes(0)) : Json()}};
   result["kinds"] = kinds_of(splits, result);
+  if (result["within"] == false) {
+    result["reason"] =
+        fmt::format("its parts add up to {}, the rung saves {}: what the machine did changed between the two",
+                    format_seconds(sum), format_seconds(gap));
+  }
   return result;
 }
 

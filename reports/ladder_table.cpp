@@ -9,6 +9,7 @@
 
 #include "reports/json_access.h"
 #include "reports/roofline.h"
+#include "reports/split_views.h"
 #include "reports/summary.h"
 #include "reports/text.h"
 
@@ -98,25 +99,6 @@ std::vector<Row> ladder_rows(const Json& cell) {
   return rows;
 }
 
-std::string aligned(const std::vector<Row>& rows, int width) {
-  std::vector<int> widths(rows.front().size(), 0);
-  for (const Row& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      widths[i] = std::max(widths[i], display_width(row[i]));
-    }
-  }
-  std::string out;
-  for (const Row& row : rows) {
-    std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      line += padded(row[i], widths[i]) + "  ";
-    }
-    line.erase(line.find_last_not_of(' ') + 1);
-    out += shorten(line, std::max(width, 60)) + "\n";
-  }
-  return out;
-}
-
 /// Name and bar beside the figures where there is room, else above them.
 std::string table_of(std::vector<Row> rows, int width) {
   const std::string wide = aligned(rows, INT_MAX);
@@ -199,53 +181,6 @@ std::string markdown_ladder(const Json& ladder) {
                            time(member(ladder, "residual_seconds")), share_text(ladder, "residual_share"));
 }
 
-std::string split_sentence(const Json& split, Glyphs glyphs) {
-  if (const std::string reason = text(split, "reason"); !reason.empty()) {
-    return "No split of eager's time by op: " + reason + ".";
-  }
-  const auto explained = estimate(member(split, "explained_seconds"));
-  const auto rung = estimate(member(split, "rung_seconds"));
-  const auto residual = estimate(member(split, "residual_seconds"));
-  if (!explained || !rung || !residual) {
-    return "";
-  }
-  const Json& within = member(split, "within");
-  const char* judged = within == true          ? ", within its interval"
-                       : within != false       ? ""
-                       : residual->excludes(0) ? ", outside its interval"
-                                               : ", outside its interval, with a residual that may be zero";
-  return fmt::format(
-      "Measured alone, what eager does besides kernels explains {} of the {} that replay saves{}; residual {}.",
-      format_seconds(explained->value, glyphs), format_seconds(*rung, glyphs), judged,
-      format_seconds(*residual, glyphs));
-}
-
-namespace {
-
-constexpr std::size_t kTopOps = 6;
-
-std::string split_table(const Json& split, int width) {
-  std::vector<Row> rows = {
-      {"eager, by op", "calls", "dispatch", "inference", "allocation", "tape", "program", "kernel"}};
-  const auto plain = [](const Json& object, const char* key) { return format_seconds(number(object, key)); };
-  for (const Json& kind : list(split, "kinds")) {
-    if (rows.size() <= kTopOps) {
-      rows.push_back({shorten(printable(text(kind, "op")), 24), format_count(number(kind, "calls").value_or(0)),
-                      plain(kind, "dispatch_seconds"), plain(kind, "inference_seconds"),
-                      plain(kind, "allocation_seconds"), "", "", plain(kind, "kernel_seconds")});
-    }
-  }
-  Row total = {"all ops", ""};
-  for (const char* part : {"dispatch_seconds", "inference_seconds", "allocation_seconds", "tape_seconds",
-                           "program_seconds", "kernel_seconds"}) {
-    total.push_back(time_text(member(split, part)));
-  }
-  rows.push_back(total);
-  return aligned(rows, width);
-}
-
-}  // namespace
-
 std::string render_ladder(const nlohmann::json& run, const TableOptions& options) {
   std::string out = shorten(printable(setup_line(run)), options.width) + "\n";
   for (const std::string& warning : cautions(run)) {
@@ -268,10 +203,8 @@ std::string render_ladder(const nlohmann::json& run, const TableOptions& options
     if (const std::string limit = limit_sentence(cell, Glyphs::ascii); !limit.empty()) {
       out += "\n" + printable(limit) + "\n";
     }
-    const Json& split = member(ladder, "split");
-    if (const std::string sentence = split_sentence(split, Glyphs::ascii); !sentence.empty()) {
-      out +=
-          "\n" + (text(split, "reason").empty() ? split_table(split, options.width) : "") + printable(sentence) + "\n";
+    if (const std::string split = render_split(member(ladder, "split"), options.width); !split.empty()) {
+      out += "\n" + split;
     }
   }
   return out;

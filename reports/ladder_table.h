@@ -18,9 +18,6 @@ std::string markdown_ladder(const nlohmann::json& ladder);
 /// "eager -> replay -> +plan -> +simplify (= graph)".
 std::string ladder_order(const nlohmann::json& ladder);
 
-/// How far the parts of eager explain what replay saves; "" where that wasn't measured.
-std::string split_sentence(const nlohmann::json& split, Glyphs glyphs);
-
 /// "bitwise", "3 ULP", "-".
 std::string ulp_text(const nlohmann::json& rung);
 

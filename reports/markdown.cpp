@@ -10,6 +10,7 @@
 #include "reports/format.h"
 #include "reports/json_access.h"
 #include "reports/ladder_table.h"
+#include "reports/split_views.h"
 #include "reports/summary.h"
 #include "reports/text.h"
 #include "reports/usage.h"

@@ -21,6 +21,25 @@ std::string entity(char c) {
 
 }  // namespace
 
+std::string aligned(const std::vector<std::vector<std::string>>& rows, int width) {
+  std::vector<int> widths(rows.front().size(), 0);
+  for (const std::vector<std::string>& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      widths[i] = std::max(widths[i], display_width(row[i]));
+    }
+  }
+  std::string out;
+  for (const std::vector<std::string>& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      line += padded(row[i], widths[i]) + "  ";
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    out += shorten(line, std::max(width, 60)) + "\n";
+  }
+  return out;
+}
+
 std::string escape_xml(std::string_view text) {
   std::string out;
   for (const char c : printable(text)) {

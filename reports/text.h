@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "framework/core/text.h"
 
@@ -13,6 +14,9 @@ using diptych::next_code_point;
 using diptych::padded;
 using diptych::printable;
 using diptych::shorten;
+
+/// Rows for a terminal, columns below each other; lines that are too long are cut.
+std::string aligned(const std::vector<std::vector<std::string>>& rows, int width);
 
 /// `printable`, and safe as text and as a quoted attribute in HTML, XML and SVG.
 std::string escape_xml(std::string_view text);

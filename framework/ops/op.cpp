@@ -8,9 +8,21 @@ namespace diptych {
 
 namespace {
 
+/// What of an op computes.
+struct Computing {
+  explicit Computing(OpDef& definition)
+      : op(&definition), kernel(definition.kernel), loops(definition.loops), select_loop(definition.select_loop) {}
+
+  OpDef* op;
+  Kernel kernel;
+  std::array<LoopSet, kDTypeCount> loops;
+  decltype(OpDef::select_loop) select_loop;
+};
+
 struct Registry {
   std::vector<const OpDef*> all;
   std::vector<const OpDef*> pure;
+  std::vector<Computing> computing;  ///< of all ops, in the order in which they registered
 };
 Registry& mutable_registry() {
   static Registry ops;
@@ -63,6 +75,35 @@ Op::Op(const OpDef& definition) : definition_(definition) {
   insert(ops.all);
   if (!definition_.effect) {
     insert(ops.pure);
+  }
+  ops.computing.emplace_back(definition_);
+}
+
+WithoutKernels::WithoutKernels() {
+  constexpr LoopFn idle = [](std::int64_t, void* const*, const std::int64_t*, const void*) {};
+  for (const Computing& computing : mutable_registry().computing) {
+    OpDef& op = *computing.op;
+    if (!op.elementwise()) {
+      op.kernel = [](const KernelCall&) {};
+      continue;
+    }
+    // Its kernel chooses the loop and how to walk the operands, which belongs to what it costs beside the loop.
+    for (LoopSet& loops : op.loops) {
+      if (loops[0] != nullptr) {
+        loops.fill(idle);
+      }
+    }
+    if (op.select_loop != nullptr) {
+      op.select_loop = [](std::span<const TensorType* const>, const TensorType&) { return LoopSet{idle, idle, idle}; };
+    }
+  }
+}
+
+WithoutKernels::~WithoutKernels() {
+  for (const Computing& computing : mutable_registry().computing) {
+    computing.op->kernel = computing.kernel;
+    computing.op->loops = computing.loops;
+    computing.op->select_loop = computing.select_loop;
   }
 }
 

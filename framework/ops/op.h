@@ -218,7 +218,18 @@ class Op {
   const OpDef* operator->() const { return &definition_; }
 
  private:
-  OpDef definition_;
+  mutable OpDef definition_;  ///< WithoutKernels writes to it
+};
+
+/// While one lives, ops do everything but compute: on the same path as ever, each kernel and loop is one that does
+/// nothing, and outputs hold what was in their memory. What they cost beside kernels can then be timed by itself.
+/// Graphs that are compiled meanwhile keep such loops. Not while ops run on other threads.
+class WithoutKernels {
+ public:
+  WithoutKernels();
+  ~WithoutKernels();
+  WithoutKernels(const WithoutKernels&) = delete;
+  WithoutKernels& operator=(const WithoutKernels&) = delete;
 };
 
 Cost cost_of(const OpDef& op, std::span<const TensorType* const> inputs, const void* attributes,

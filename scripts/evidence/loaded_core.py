@@ -17,18 +17,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 
-
-def burn(duty):
-    """Computes for `duty` of every 20 ms until it is killed."""
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    while True:
-        start = time.perf_counter()
-        while time.perf_counter() - start < 0.02 * duty:
-            pass
-        if duty < 1:
-            time.sleep(0.02 * (1 - duty))
+from neighbour import Neighbour
 
 
 def measure(program, workload, size, seed):
@@ -86,12 +76,8 @@ def main():
             print(f"\r{kind} {len(study[kind])}/{count}", end="", file=sys.stderr, flush=True)
 
     add("quiet", options.quiet)
-    load = subprocess.Popen([sys.executable, __file__, "--burn", str(options.duty)])
-    try:
+    with Neighbour(100 * options.duty):
         add("loaded", options.runs)
-    finally:
-        load.terminate()
-        load.wait()
     print(file=sys.stderr)
     print(json.dumps(study["summary"], indent=1))
 
@@ -110,7 +96,5 @@ def summarise(study):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 3 and sys.argv[1] == "--burn":
-        burn(float(sys.argv[2]))
-    else:
-        main()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the neighbour ends too
+    main()

@@ -336,7 +336,10 @@ class Cell {
     if (eager != nullptr && replay != nullptr) {
       progress_("per-op split");
       constexpr double kBlocks = 4;
-      process["op_split"] = split_ops(*eager, *replay, kBlocks * plan_.block_seconds);
+      const auto make = [this](const Arm& arm) {
+        return std::make_unique<ArmInstance>(*plan_.workload, arm, plan_.seed);
+      };
+      process["op_split"] = split_ops(*eager, *replay, make, kBlocks * plan_.block_seconds);
     }
   }
 

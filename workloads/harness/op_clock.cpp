@@ -8,9 +8,9 @@
 namespace diptych::workloads {
 namespace {
 
-/// One of the two clocks below, on the thread that makes the call. Trace points on other threads don't count.
-template <class T>
-thread_local T* running = nullptr;
+/// On the thread that makes the call. Trace points on other threads don't count.
+struct PassClock;
+thread_local PassClock* running = nullptr;
 
 std::size_t ops_since(std::uint64_t start) { return static_cast<std::size_t>(thread_context.dispatches - start); }
 
@@ -44,72 +44,38 @@ struct PassClock {
   void counter() { ++points; }
 };
 
-struct GapClock {
-  std::span<const OpRange> passes;
-  std::uint64_t first_op = thread_context.dispatches;
-  int depth = 0;
-  double seconds = 0;
-  double last = 0;  // end of the op or pass before
-
-  void begin(trace::Category category) {
-    // An op is counted as dispatched before its zone begins.
-    if (depth++ == 0 && (category != trace::Category::op || !continues_pass(ops_since(first_op) - 1))) {
-      seconds += steady_seconds() - last;
-    }
-  }
-  void end(trace::Category category) {
-    if (--depth == 0 && (category != trace::Category::op || !continues_pass(ops_since(first_op)))) {
-      last = steady_seconds();
-    }
-  }
-  void counter() {}
-
- private:
-  /// Op `number` is in a pass, and not its first.
-  bool continues_pass(std::size_t number) {
-    while (!passes.empty() && passes.front().end <= number) {
-      passes = passes.subspan(1);
-    }
-    return !passes.empty() && passes.front().begin < number;
-  }
-};
-
-template <class T>
 void begin(const trace::Label* label, std::uint64_t /*source_op*/) noexcept {
-  if (running<T> != nullptr) {
-    running<T>->begin(label->category);
+  if (running != nullptr) {
+    running->begin(label->category);
   }
 }
-template <class T>
 void end(const trace::Label* label) noexcept {
-  if (running<T> != nullptr) {
-    running<T>->end(label->category);
+  if (running != nullptr) {
+    running->end(label->category);
   }
 }
-template <class T>
 void counter(const trace::Label* /*label*/, std::int64_t /*value*/) noexcept {
-  if (running<T> != nullptr) {
-    running<T>->counter();
+  if (running != nullptr) {
+    running->counter();
   }
 }
 
-template <class T>
 class Installed {
  public:
-  explicit Installed(T& clock) {
+  explicit Installed(PassClock& clock) {
     internal_check(trace::hooks() == nullptr, "nothing else is traced");
-    running<T> = &clock;
+    running = &clock;
     trace::install(&kHooks);
   }
   ~Installed() {
     trace::install(nullptr);
-    running<T> = nullptr;
+    running = nullptr;
   }
   Installed(const Installed&) = delete;
   Installed& operator=(const Installed&) = delete;
 
  private:
-  static constexpr trace::Hooks kHooks{begin<T>, end<T>, counter<T>};
+  static constexpr trace::Hooks kHooks{begin, end, counter};
 };
 
 }  // namespace
@@ -118,20 +84,12 @@ PassTimes time_passes(const std::function<void()>& call) {
   constexpr std::size_t kMostPasses = 4096;  // the others aren't counted
   PassClock clock;
   clock.times.ops.reserve(kMostPasses);
-  const Installed<PassClock> installed(clock);
+  const Installed installed(clock);
   const double start = steady_seconds();
   call();
   clock.times.call_seconds = steady_seconds() - start;
   clock.times.trace_points = static_cast<double>(clock.points);
   return std::move(clock.times);
-}
-
-double seconds_between_ops(const std::function<void()>& call, std::span<const OpRange> passes) {
-  GapClock clock{passes};
-  const Installed<GapClock> installed(clock);
-  clock.last = steady_seconds();
-  call();
-  return clock.seconds + (steady_seconds() - clock.last);
 }
 
 }  // namespace diptych::workloads

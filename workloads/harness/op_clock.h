@@ -1,12 +1,11 @@
 #pragma once
 
 #include <functional>
-#include <span>
 #include <vector>
 
 #include "workloads/harness/op_list.h"
 
-/// Where the time of an eager call goes, where it goes: by trace points that read the clock and do nothing else. A
+/// What a call spends in its backward passes: by trace points that read the clock and do nothing else. A
 /// tracer would write down each op, which takes longer than many ops do. Nothing else may be traced at the time.
 namespace diptych::workloads {
 
@@ -19,10 +18,5 @@ struct PassTimes {
   double trace_points_in = 0;  ///< and in its passes
 };
 PassTimes time_passes(const std::function<void()>& call);
-
-/// Seconds of a call that are spent neither in an op nor in a backward pass, the clock's own cost included: once for
-/// each op outside of passes, once for each pass, and once more. `passes`: ops that count as a pass although none
-/// happens.
-double seconds_between_ops(const std::function<void()>& call, std::span<const OpRange> passes = {});
 
 }  // namespace diptych::workloads

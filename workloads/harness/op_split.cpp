@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
+#include <memory>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -18,6 +21,7 @@ using nlohmann::json;
 struct Part {
   const char* name;
   std::function<double(int)> seconds;  ///< of one run, the mean of so many
+  bool without_kernels = false;
 };
 
 Part timed(const char* name, std::function<void()> run) {
@@ -41,51 +45,80 @@ Part self_timed(const char* name, std::function<double()> run) {
           }};
 }
 
-/// Seconds of each part: repetitions go through all parts, so that a slow moment hits them alike. A short part runs
-/// several times in one measurement, so that it lasts long against the clock's cost. Parts that are longer than the
-/// budget run once.
-json time_parts(const std::vector<Part>& parts, double budget_seconds) {
-  constexpr double kLeast = 2e-6;
-  constexpr std::size_t kMost = 400;
-  const double end = steady_seconds() + budget_seconds;
-  std::vector<int> inner;
-  std::vector<std::vector<double>> seconds(parts.size());
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    seconds[i].push_back(parts[i].seconds(1));
-    inner.push_back(static_cast<int>(std::clamp(kLeast / std::max(seconds[i][0], 1e-9), 1.0, 1e3)));
-  }
-  while (seconds[0].size() < kMost && steady_seconds() < end) {
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-      seconds[i].push_back(parts[i].seconds(inner[i]));
-    }
-  }
-  json result;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    result[parts[i].name] = median_of(seconds[i]);
-  }
-  return result;
+/// Without kernels, what is left of a run is small, and so is the error of a difference of two of them.
+Part hollow(Part part) {
+  part.without_kernels = true;
+  return part;
 }
+
+/// Seconds by part, a value for each repetition: value i of all parts was measured next to each other.
+class Times {
+ public:
+  /// `parts`: those without kernels stand behind the others. A short part runs several times in one measurement, so
+  /// that it lasts long against the clock's cost. Parts that are longer than the budget run once.
+  Times(const std::vector<Part>& parts, double budget_seconds) {
+    constexpr double kLeast = 2e-6;
+    constexpr std::size_t kMost = 400;
+    const double end = steady_seconds() + budget_seconds;
+    std::vector<int> inner(parts.size(), 1);
+    std::optional<WithoutKernels> idle;
+    std::size_t repetitions = 0;
+    do {
+      for (std::size_t i = 0; i < parts.size(); ++i) {
+        if (parts[i].without_kernels) {
+          if (!idle) {
+            idle.emplace();
+          }
+          parts[i].seconds(1);  // kernels have pushed it out of the caches
+        }
+        const double seconds = parts[i].seconds(inner[i]);
+        if (repetitions == 0) {
+          inner[i] = static_cast<int>(std::clamp(kLeast / std::max(seconds, 1e-9), 1.0, 1e3));
+        }
+        seconds_[parts[i].name].push_back(seconds);
+      }
+      idle.reset();
+    } while (++repetitions < kMost && steady_seconds() < end);
+  }
+
+  double median(const char* name) const { return median_of(seconds_.at(name)); }
+  const std::vector<double>& of(const char* name) const { return seconds_.at(name); }
+
+ private:
+  std::map<std::string, std::vector<double>> seconds_;
+};
 
 /// The backward passes without the ops that they apply: walking the tape and the gradient rules. Timed where they
 /// happen; what the trace points add (the whole call's, in proportion) and what the ops take in the list come off.
-double backward_seconds(const json& split, const PassTimes& passes) {
-  const auto seconds = [&](const char* name) { return split[name].get<double>(); };
-  const double added = std::max(0.0, seconds("clocked_seconds") - seconds("eager_seconds"));
-  return std::max(0.0, seconds("passes_seconds") - added * passes.trace_points_in / passes.trace_points -
-                           seconds("passes_ops_seconds"));
+double backward_seconds(const Times& times, const PassTimes& passes) {
+  const double added = std::max(0.0, times.median("clocked") - times.median("hollow_seconds"));
+  return std::max(
+      0.0, times.median("passes") - added * passes.trace_points_in / passes.trace_points - times.median("passes_ops"));
+}
+
+/// What kernels take longer in eager than with planned memory, and what they push out of the caches of everything else.
+double memory_seconds(const Times& times) {
+  std::vector<double> differences;
+  for (std::size_t i = 0; i < times.of("list_seconds").size(); ++i) {
+    differences.push_back(times.of("list_seconds")[i] - times.of("hollow_list_seconds")[i] -
+                          times.of("kernel_seconds")[i]);
+  }
+  return median_of(differences);
 }
 
 json split_kinds(const OpList& list, double budget_seconds) {
   json kinds = json::array();
   const std::vector<OpList::Kind> all = list.kinds();
   for (const OpList::Kind& kind : all) {
-    json entry = time_parts({timed("apply_seconds", [&] { list.apply_kind(kind); }),
-                             timed("kernel_seconds", [&] { list.run_kernels_of(kind); }),
-                             timed("inference_seconds", [&] { list.infer_kind(kind); }),
-                             timed("allocation_seconds", [&] { list.allocate_kind(kind); })},
-                            budget_seconds / static_cast<double>(all.size()));
-    entry["op"] = kind.name;
-    entry["calls"] = kind.ops.size();
+    const Times times({timed("kernel_seconds", [&] { list.run_kernels_of(kind); }),
+                       hollow(timed("apply_seconds", [&] { list.apply_kind(kind); })),
+                       hollow(timed("inference_seconds", [&] { list.infer_kind(kind); })),
+                       hollow(timed("allocation_seconds", [&] { list.allocate_kind(kind); }))},
+                      budget_seconds / static_cast<double>(all.size()));
+    json entry = {{"op", kind.name}, {"calls", kind.ops.size()}};
+    for (const char* part : {"apply_seconds", "kernel_seconds", "inference_seconds", "allocation_seconds"}) {
+      entry[part] = times.median(part);
+    }
     kinds.push_back(std::move(entry));
   }
   return kinds;
@@ -93,7 +126,7 @@ json split_kinds(const OpList& list, double budget_seconds) {
 
 }  // namespace
 
-nlohmann::json split_ops(ArmInstance& eager, ArmInstance& replay, double budget_seconds) {
+nlohmann::json split_ops(ArmInstance& eager, ArmInstance& replay, const MakeArm& make, double budget_seconds) {
   const std::uint64_t dispatches = thread_context.dispatches;
   const std::uint64_t serial = autograd::next_serial();
   const double start = steady_seconds();
@@ -121,34 +154,46 @@ nlohmann::json split_ops(ArmInstance& eager, ArmInstance& replay, double budget_
   try {
     OpList list(graph, replay.program().inputs(0));
     const std::size_t taped = list.run_recorded(recorded);
+    // Programs of their own: without kernels, their weights become whatever is in memory.
+    const std::unique_ptr<ArmInstance> idle_eager = make(eager.arm());
+    const std::unique_ptr<ArmInstance> idle_replay = make(replay.arm());
     std::int64_t step = 0;
-    const auto call = [&] { eager.call(step++); };
-    const PassTimes passes = time_passes(call);
+    const auto call = [&] { idle_eager->call(step++); };
+    const auto call_replay = [&] { idle_replay->call(step++); };
+    PassTimes passes;
+    {
+      const WithoutKernels idle;
+      call();
+      call_replay();  // compiled now: its loops do nothing
+      passes = time_passes(call);
+    }
     if (applied > 0 && passes.trace_points == 0) {
       return {{"reason", "this build has no trace points; build with DIPTYCH_TRACE_POINTS"}};
     }
-    const auto run_list = [&] { list.run_eager(); };
-    std::vector<Part> parts = {
-        timed("eager_seconds", call),
-        timed("list_seconds", run_list),
-        timed("kernel_seconds", [&] { list.run_kernels(); }),
-        timed("inference_seconds", [&] { list.run_inference(); }),
-        timed("allocation_seconds", [&] { list.run_allocation(); }),
-        timed("replay_seconds", [&] { replay.call(step++); }),
-        timed("taped_seconds", [&] { list.run_recorded(recorded); }),
-        timed("untaped_seconds", [&] { list.run_first(taped); }),
-        self_timed("between_seconds", [&] { return seconds_between_ops(call); }),
-        self_timed("list_between_seconds", [&] { return seconds_between_ops(run_list, passes.ops); })};
+    std::vector<Part> parts = {timed("eager_seconds", [&] { eager.call(step++); }),
+                               timed("list_seconds", [&] { list.run_eager(); }),
+                               timed("kernel_seconds", [&] { list.run_kernels(); }),
+                               timed("replay_seconds", [&] { replay.call(step++); }),
+                               hollow(timed("hollow_seconds", call)),
+                               hollow(timed("hollow_list_seconds", [&] { list.run_eager(); })),
+                               hollow(timed("hollow_replay_seconds", call_replay)),
+                               hollow(timed("inference_seconds", [&] { list.run_inference(); })),
+                               hollow(timed("allocation_seconds", [&] { list.run_allocation(); })),
+                               hollow(timed("taped_seconds", [&] { list.run_recorded(recorded); })),
+                               hollow(timed("untaped_seconds", [&] { list.run_first(taped); }))};
+    const std::size_t reported = parts.size();
     if (!passes.ops.empty()) {
-      parts.push_back(self_timed("passes_seconds", [&] { return time_passes(call).seconds; }));
-      parts.push_back(self_timed("clocked_seconds", [&] { return time_passes(call).call_seconds; }));
-      parts.push_back(self_timed("passes_ops_seconds", [&] { return list.seconds_within(passes.ops); }));
+      parts.push_back(hollow(self_timed("passes", [&] { return time_passes(call).seconds; })));
+      parts.push_back(hollow(self_timed("clocked", [&] { return time_passes(call).call_seconds; })));
+      parts.push_back(hollow(self_timed("passes_ops", [&] { return list.seconds_within(passes.ops); })));
     }
-    json split = time_parts(parts, 0.6 * budget_seconds);
-    split["backward_seconds"] = passes.ops.empty() ? 0.0 : backward_seconds(split, passes);
-    for (const char* probe : {"passes_seconds", "clocked_seconds", "passes_ops_seconds"}) {
-      split.erase(probe);
+    const Times times(parts, 0.6 * budget_seconds);
+    json split;
+    for (std::size_t i = 0; i < reported; ++i) {
+      split[parts[i].name] = times.median(parts[i].name);
     }
+    split["backward_seconds"] = passes.ops.empty() ? 0.0 : backward_seconds(times, passes);
+    split["memory_seconds"] = memory_seconds(times);
     split["ops"] = applied;
     split["recorded"] = recorded;
     split["kinds"] = split_kinds(list, 0.4 * budget_seconds);
