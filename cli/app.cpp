@@ -9,13 +9,16 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "cli/completion.h"
+#include "cli/help.h"
 #include "cli/onnx_verbs.h"
+#include "cli/output.h"
+#include "cli/refusal.h"
 #include "cli/run_flags.h"
 #include "cli/self.h"
-#include "cli/suggest.h"
 #include "cli/verbs.h"
 #include "framework/core/error.h"
-#include "reports/text.h"
+#include "reports/text/text.h"
 #include "workloads/arms/shipped.h"
 
 namespace diptych::cli {
@@ -32,15 +35,14 @@ constexpr const char* kExamples =
     "  diptych run mlp/digits --standard     one workload, with a verdict\n"
     "  diptych ladder mlp/digits             what each cause of the gap is worth\n"
     "  diptych graph mlp/digits              its IR before and after each pass\n"
-    "  diptych profile mlp/digits --arm eager\n"
-    "\n"
-    "Exit codes: 0 done; 1 wrong usage, an error, or arms that disagree; 2 a regression (gate); 3 cannot tell (gate,\n"
-    "compare); 130 interrupted (results so far are kept).";
+    "  diptych profile mlp/digits --arm eager  where a step's time goes\n"
+    "  diptych help run                      the options of a verb, with examples\n"
+    "\n";
 
 class Program {
  public:
   Program() : app_(kAbout, "diptych") {
-    app_.footer(kExamples);
+    app_.footer(kExamples + exit_codes());
     app_.require_subcommand(0, 1);
     app_.set_version_flag("--version", std::string("diptych ") + DIPTYCH_VERSION);
     app_.allow_extras();
@@ -57,12 +59,15 @@ class Program {
     add_gate();
     add_calibrate();
     onnx_.add(app_, action_);
+    add_help();
+    add_completion();
     add_worker();
   }
 
   int execute(int argc, char** argv) {
     workloads::add_shipped_arms(own_program());
     std::vector<std::string> arguments(argv + 1, argv + argc);
+    run_.program = ladder_.run.program = peers_.run.program = argv[0];
     run_.command.emplace_back("diptych");
     run_.command.insert(run_.command.end(), arguments.begin(), arguments.end());
     ladder_.run.command = run_.command;
@@ -70,7 +75,6 @@ class Program {
     const auto separator = std::find(arguments.begin(), arguments.end(), "--");
     if (separator != arguments.end()) {
       run_.benchmark_options.assign(separator + 1, arguments.end());
-      worker_.benchmark_options = run_.benchmark_options;
       arguments.erase(separator, arguments.end());
     }
     for (const std::string& argument : arguments) {
@@ -79,25 +83,25 @@ class Program {
       }
     }
     give_bare_pin_a_value(arguments);
-    std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
+    std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them in reverse order
     try {
       app_.parse(arguments);
     } catch (const CLI::CallForHelp&) {
-      const CLI::App* const verb = chosen_verb();
-      fmt::print("{}", verb == nullptr ? app_.help() : verb->help());
+      refuse_unknown(app_);
+      fmt::print("{}", help_of(chosen_verb()));
       return kSuccess;
     } catch (const CLI::CallForVersion& version) {
       fmt::print("{}\n", version.what());
       return kSuccess;
     } catch (const CLI::ParseError& error) {
-      throw Error(fmt::format("{}; `diptych{} --help` shows what there is", error.what(), verb_name()));
+      throw Error(fmt::format("{}; `{} --help` shows what there is", error.what(), full_name(chosen_verb())));
     }
-    refuse_extras();
-    if (!action_ && chosen_verb() != nullptr) {
-      throw Error(fmt::format("a verb is missing; `diptych{} --help` shows what there is", verb_name()));
+    refuse_unknown(app_);
+    if (!action_ && &chosen_verb() != &app_) {
+      throw Error(fmt::format("a verb is missing; `{} --help` shows what there is", full_name(chosen_verb())));
     }
     if (!action_) {
-      fmt::print("{}", app_.help());
+      fmt::print("{}", help_of(app_));
       return arguments.empty() ? kSuccess : kFailure;
     }
     return action_();
@@ -113,7 +117,7 @@ class Program {
 
   static void add_seed(CLI::App* verb, std::uint64_t& seed, const char* help) {
     verb->add_option("--seed", seed, help)->capture_default_str()->check([](const std::string& text) {
-      // JSON readers keep whole numbers up to 2^53.
+      // JSON readers represent whole numbers exactly up to 2^53.
       constexpr std::uint64_t kMost = (std::uint64_t{1} << 53U) - 1;
       std::uint64_t value = 0;
       const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -132,14 +136,24 @@ class Program {
     CLI::App* verb = add_verb("doctor", "What this machine can measure, and what makes it noisy",
                               [this] { return doctor(doctor_); });
     verb->add_flag("--json", doctor_.json, "Print what the findings rest on, as JSON")->disable_flag_override();
+    verb->footer(
+        "Examples:\n"
+        "  diptych doctor                        before the first run: a remedy stands beside each finding\n"
+        "  diptych doctor --json >machine.json");
   }
   void add_list() {
     CLI::App* verb = add_verb("list", "Workloads and arms", [this] { return list(list_); });
-    verb->add_option("--suite", list_.suite, "Only this suite");
+    verb->add_option("--suite", list_.suite, "Only this suite")->type_name("SUITE");
     verb->add_flag("--passes", list_.passes, "The compiler's passes instead")->disable_flag_override();
     verb->add_flag("--json", list_.json, "Names, suites and arms as JSON")->disable_flag_override();
     auto* ops = verb->add_flag("--ops", list_.ops, "The engine's ops instead")->disable_flag_override();
     verb->add_flag("--markdown", list_.markdown, "With --ops: as docs/ops.md")->needs(ops);
+    verb->footer(
+        "Examples:\n"
+        "  diptych list                          what `run`, `ladder`, `graph` and `profile` take\n"
+        "  diptych list --suite vit\n"
+        "  diptych list --passes                 in the compiler's order\n"
+        "A * marks the default set, which `diptych run` measures without names.");
   }
   void add_run() {
     CLI::App* verb = add_verb("run", "Measure; writes run.json, report.html, summary.md, traces and pictures", [this] {
@@ -147,14 +161,17 @@ class Program {
       return run(run_);
     });
     verb->add_option("workload", run_.workloads,
-                     "Workloads, suites, or all (the default set: starred in `diptych list`)");
+                     "Workloads, suites, or all (the default set: starred in `diptych list`)")
+        ->type_name("WORKLOAD");
     add_sizes(verb, run_);
     add_measuring_flags(verb, run_);
     add_injection_flags(verb, run_);
     verb->add_option("--arms", run_.arms, "Arms, separated by commas, or ladder for every rung (eager,replay,graph)")
+        ->type_name("ARM")
         ->delimiter(',')
         ->allow_extra_args(false);
-    verb->add_option("--arm", run_.own_arms, "Another framework as an arm, NAME=COMMAND (docs/arms.md)")
+    verb->add_option("--arm", run_.own_arms, "Another framework as an arm (docs/arms.md)")
+        ->type_name("NAME=COMMAND")
         ->allow_extra_args(false);
     add_seed(verb, run_.seed, "Of inputs, models and schedule");
     add_layout(verb, run_.layout);
@@ -162,17 +179,19 @@ class Program {
                      "Only workloads that match this regular expression (without names: of all)");
     verb->add_option("--out", run_.out, "Where run folders are made")->capture_default_str();
     verb->add_option("--resume", run_.resume, "Continue an unfinished run in its folder: what is missing is measured");
+    add_json(verb, run_);
     verb->footer(
         "Examples:\n"
         "  diptych run vit --standard --pin          one suite, bound to one CPU\n"
         "  diptych run mlp/digits --metric exact     nodes, dispatches, allocations, bytes: seconds, no timing\n"
-        "  diptych run --resume diptych-out/<run>    after Ctrl-C\n"
+        "  diptych run --resume diptych-out/latest   after Ctrl-C\n"
+        "  diptych run mlp --json - | jq .cells      the figures for a program; all else goes to standard error\n"
         "What stands behind -- goes to Google Benchmark, which hosts the measuring processes. More: docs/harness.md.");
   }
   void add_ladder() {
     CLI::App* verb = add_verb("ladder", "From eager to the fastest graph, one cause a rung: what each saves",
                               [this] { return ladder(ladder_); });
-    verb->add_option("workload", ladder_.workload, "What to measure")->required();
+    verb->add_option("workload", ladder_.workload, "What to measure")->required()->type_name("WORKLOAD");
     add_sizes(verb, ladder_.run);
     add_measuring_flags(verb, ladder_.run);
     verb->add_flag("--shuffle-order", ladder_.run.shuffle_order,
@@ -180,7 +199,7 @@ class Program {
         ->disable_flag_override();
     add_seed(verb, ladder_.run.seed, "Of inputs, models and schedule");
     add_layout(verb, ladder_.run.layout);
-    verb->add_option("--json", ladder_.run.json, "Also write run.json to this file");
+    add_json(verb, ladder_.run);
     verb->add_option("--out", ladder_.run.out, "Where run folders are made")->capture_default_str();
     verb->footer(
         "All rungs are timed in the same rounds. The ladder is also a section of report.html.\n"
@@ -195,37 +214,55 @@ class Program {
       return peers(peers_);
     });
     verb->add_option("workload", peers_.run.workloads,
-                     "Workloads (one of each kind of model); of those that train, the trained model");
+                     "Workloads (one of each kind of model); of those that train, the trained model")
+        ->type_name("WORKLOAD");
     add_sizes(verb, peers_.run);
     verb->add_option("--arms", peers_.run.arms,
                      "Arms, separated by commas (eager,graph,torch-eager,torch-script,libtorch,ort)")
+        ->type_name("ARM")
         ->delimiter(',')
         ->allow_extra_args(false);
-    verb->add_option("--arm", peers_.run.own_arms, "Another framework as an arm, NAME=COMMAND (docs/arms.md)")
+    verb->add_option("--arm", peers_.run.own_arms, "Another framework as an arm (docs/arms.md)")
+        ->type_name("NAME=COMMAND")
         ->allow_extra_args(false);
     add_seed(verb, peers_.run.seed, "Of inputs, models and schedule");
-    verb->add_option("--markdown", peers_.markdown, "Write the tables to this file");
+    verb->add_option("--markdown", peers_.markdown, "Write the tables to this file, as Markdown");
     verb->add_option("--out", peers_.run.out, "Where run folders are made")->capture_default_str();
     verb->footer(
+        "Examples:\n"
+        "  diptych peers mlp/digits --arms eager,graph,ort\n"
+        "  diptych peers --standard --markdown peers.md\n"
         "An arm that isn't installed is named, with how to get it; the others are measured. How arms take part:\n"
         "docs/arms.md; what it gave on one machine: docs/peers.md.");
   }
   void add_profile() {
     CLI::App* verb = add_verb("profile", "Trace an arm: trace.json for Perfetto, and an op table",
                               [this] { return profile(profile_); });
-    verb->add_option("workload", profile_.workload, "What to trace")->required();
-    verb->add_option("--arm", profile_.arm, "How it runs")->capture_default_str();
+    verb->add_option("workload", profile_.workload, "What to trace")->required()->type_name("WORKLOAD");
+    verb->add_option("--arm", profile_.arm, "How it runs: one arm, of `diptych list`")
+        ->type_name("ARM")
+        ->capture_default_str();
     verb->add_option("--steps", profile_.steps, "Steady calls to trace")
         ->capture_default_str()
         ->check(CLI::Range(1, 100000));
     add_seed(verb, profile_.seed, "Of inputs and models");
     verb->add_option("--out", profile_.out, "Where the folder is made")->capture_default_str();
+    verb->footer(
+        "Examples:\n"
+        "  diptych profile mlp/digits                   where eager's time goes, op by op\n"
+        "  diptych profile mlp/digits --arm graph       the same of the compiled graph\n"
+        "  diptych profile model.onnx:batch=8 --steps 100\n"
+        "It traces steady calls, and writes trace.json (open it at ui.perfetto.dev), ops.json and ops.txt. Tracing "
+        "takes\n"
+        "time of its own: for how long a call takes, and which arm is faster, ask `diptych run`.");
   }
   void add_graph() {
     CLI::App* verb =
         add_verb("graph", "The IR of a workload, as captured and after each pass", [this] { return graph(graph_); });
-    verb->add_option("workload", graph_.workload, "What to compile")->required();
-    verb->add_option("--stage", graph_.stage, "captured, a pass, final, or all")->capture_default_str();
+    verb->add_option("workload", graph_.workload, "What to compile")->required()->type_name("WORKLOAD");
+    verb->add_option("--stage", graph_.stage, "captured, a pass, final, or all")
+        ->type_name("STAGE")
+        ->capture_default_str();
     verb->add_option("--format", graph_.formats, "txt, svg, dot, separated by commas")
         ->delimiter(',')
         ->allow_extra_args(false)
@@ -233,6 +270,13 @@ class Program {
         ->capture_default_str();
     add_seed(verb, graph_.seed, "Of inputs and models");
     verb->add_option("--out", graph_.out, "Where the folder is made")->capture_default_str();
+    verb->footer(
+        "Examples:\n"
+        "  diptych graph mlp/digits                                 every stage, as text and picture\n"
+        "  diptych graph vit/tiny --stage final --format svg\n"
+        "  diptych graph model.onnx:batch=8 --stage captured --format txt,dot\n"
+        "It prints what each pass did, and writes NN-<stage>.txt, .svg and .dot; the text parses back to the same "
+        "graph.");
   }
   void add_report() {
     CLI::App* verb = add_verb("report", "Render report.html and summary.md again from a run.json",
@@ -241,20 +285,27 @@ class Program {
     verb->add_option("--format", report_.format, "html (with summary.md), or google-benchmark: benchmark.json")
         ->check(CLI::IsMember({"html", "google-benchmark"}))
         ->capture_default_str();
+    verb->footer(
+        "Examples:\n"
+        "  diptych report diptych-out/latest                        after an update of Diptych: its views of old "
+        "figures\n"
+        "  diptych report run.json --format google-benchmark        for tools that read its JSON\n"
+        "Nothing is measured. The files are written beside run.json, over those that are there.");
   }
   void add_reproduce() {
     CLI::App* verb = add_verb("reproduce", "The command, seed and build behind one number of a run; --run runs it",
                               [this] { return reproduce(reproduce_); });
     verb->add_option("run", reproduce_.run, "run.json, or its folder")->required();
-    verb->add_option("cell", reproduce_.cell, "A workload of the run")->required();
-    verb->add_option("--arm", reproduce_.arm, "Only this arm, and eager (all of the run's)");
+    verb->add_option("cell", reproduce_.cell, "A workload of the run")->required()->type_name("WORKLOAD");
+    verb->add_option("--arm", reproduce_.arm, "Only this arm, and eager (all of the run's)")->type_name("ARM");
     verb->add_flag("--run", reproduce_.execute, "Run it, and show both figures")->disable_flag_override();
     verb->add_option("--out", reproduce_.out, "Where the run folder is made")->capture_default_str();
     verb->footer(
+        "Examples:\n"
+        "  diptych reproduce diptych-out/latest mlp/digits\n"
+        "  diptych reproduce diptych-out/<run> mlp/digits --arm graph --run\n"
         "Also says in what this build and this machine differ from those of the run. scripts/reproduce builds the\n"
-        "run's own program again, from the revision that it names.\n"
-        "Example:\n"
-        "  diptych reproduce diptych-out/<run> mlp/digits --arm graph --run");
+        "run's own program again, from the revision that it names.");
   }
   void add_compare() {
     CLI::App* verb = add_verb("compare", "What changed between two runs, with intervals, and how the machines differ",
@@ -271,10 +322,12 @@ class Program {
     verb->add_option("--json", compare_.json, "Also write the comparison to this file (diptych.compare/1)");
     verb->add_option("--markdown", compare_.markdown, "Also write it to this file as Markdown");
     verb->footer(
+        "Examples:\n"
+        "  diptych compare diptych-out/<run> diptych-out/latest\n"
+        "  diptych compare here.json there.json --by machine\n"
         "Exact metrics (nodes, dispatches, allocations, bytes) compare anywhere and allow no change, instructions 0.5 "
         "%,\n"
-        "times 2 %. Times of different machines are INVALID. Exit codes: 0 compared, 3 nothing could be compared, 1 "
-        "error.");
+        "times 2 %. Times of different machines are INVALID. `diptych --help` has the exit codes.");
   }
   void add_gate() {
     CLI::App* verb =
@@ -287,9 +340,11 @@ class Program {
         ->delimiter(',')
         ->allow_extra_args(false);
     verb->add_option("--workloads", gate_.workloads, "Workloads or suites, separated by commas (the default set)")
+        ->type_name("WORKLOAD")
         ->delimiter(',')
         ->allow_extra_args(false);
     verb->add_option("--arms", gate_.arms, "Arms, separated by commas (those of the ladder)")
+        ->type_name("ARM")
         ->delimiter(',')
         ->allow_extra_args(false);
     verb->add_option("--calibration", gate_.calibration, "A/A runs of this machine: without them times don't decide")
@@ -309,12 +364,10 @@ class Program {
         "  diptych gate --base old/diptych               this program against another\n"
         "  diptych gate --base baseline.json --metrics exact\n"
         "  diptych gate --self-test\n"
-        "A regression is measured twice, the second time in fresh processes. Exit codes: 0 pass, 2 regression, 3 "
-        "cannot\n"
-        "tell (INVALID, CONTAMINATED, vanished, nothing measured), 1 error.");
+        "A regression is measured twice, the second time in fresh processes. `diptych --help` has the exit codes.");
   }
   void add_calibrate() {
-    CLI::App* verb = add_verb("calibrate", "A/A: how often the gate is wrong on this machine, and what it can detect",
+    CLI::App* verb = add_verb("calibrate", "A/A: how often the gate is wrong on this machine, and what it detects",
                               [this] { return calibrate(calibrate_); });
     verb->add_option("--runs", calibrate_.runs, "Gate runs of this program against itself")
         ->capture_default_str()
@@ -323,10 +376,12 @@ class Program {
     verb->add_option("--append", calibrate_.append, "Add the runs to this file (is made if it isn't there)")
         ->excludes(out);
     verb->add_option("--workloads", calibrate_.workloads, "Workloads, separated by commas")
+        ->type_name("WORKLOAD")
         ->delimiter(',')
         ->allow_extra_args(false)
         ->capture_default_str();
     verb->add_option("--arms", calibrate_.arms, "Arms, separated by commas (those of the ladder)")
+        ->type_name("ARM")
         ->delimiter(',')
         ->allow_extra_args(false);
     auto* slower = verb->add_option("--inject-time", calibrate_.inject_time,
@@ -337,88 +392,49 @@ class Program {
         ->excludes(slower);
     add_seed(verb, calibrate_.seed, "Of the layouts and orders of all runs");
     verb->footer(
+        "Examples:\n"
+        "  diptych calibrate                                        once a machine, before `gate` judges times on it\n"
+        "  diptych calibrate --runs 100 --append diptych-out/aa.json\n"
         "Every run is kept as it ends; 20 runs let times decide in `gate`, 299 without an alarm bound the rate at 1 "
         "%.");
   }
+  void add_help() {
+    CLI::App* verb = add_verb("help", "This, or the help of a verb", [this] {
+      fmt::print("{}", help_of(verb_of(app_, help_words_)));
+      return kSuccess;
+    });
+    verb->add_option("verb", help_words_, "Which, as it is typed")->type_name("VERB");
+    verb->footer(
+        "Examples:\n"
+        "  diptych help run\n"
+        "  diptych help onnx check");
+  }
+  void add_completion() {
+    CLI::App* verb = add_verb("completion", "The script that completes verbs, options and names in a shell", [this] {
+      fmt::print("{}", completion_script(app_, shell_));
+      return kSuccess;
+    });
+    verb->add_option("shell", shell_, "Which")->required()->check(CLI::IsMember({"bash", "zsh"}));
+    verb->footer(
+        "Examples:\n"
+        "  source <(diptych completion bash)                         for this shell\n"
+        "  diptych completion zsh >~/.zfunc/_diptych                 where $fpath has ~/.zfunc\n"
+        "`cmake --install` puts both where shells look.");
+  }
   void add_worker() {
-    CLI::App* verb = add_verb("worker", "One measuring process; started by `run`", [this] { return worker(worker_); });
-    verb->group("");  // not for people: hidden from --help
-    // One at a time: a model's name may have commas.
-    verb->add_option("--workloads", worker_.workloads)->allow_extra_args(false);
-    verb->add_option("--arms", worker_.arms)->delimiter(',');
-    verb->add_option("--seed", worker_.seed);
-    verb->add_option("--process-seed", worker_.process_seed);
-    verb->add_option("--rounds", worker_.rounds);
-    verb->add_option("--block-seconds", worker_.block_seconds);
-    verb->add_option("--first-call-check", worker_.first_call_check)->allow_extra_args(false);
-    verb->add_option("--without", worker_.without)->allow_extra_args(false);
-    verb->add_option("--pin", worker_.pinned)->delimiter(',');
-    verb->add_option("--inject-time", worker_.inject_time);
-    verb->add_option("--inject-arm", worker_.inject_arms)->delimiter(',');
-    verb->add_option("--arm", worker_.own_arms)->allow_extra_args(false);
-    verb->add_option("--turns", worker_.turns)->check(CLI::IsMember({"first", "second"}));
-    verb->add_flag("--count-instructions", worker_.count_instructions);
-    verb->add_option("--extra-instructions", worker_.extra_instructions)->allow_extra_args(false);
+    CLI::App* verb =
+        add_verb("worker", "One measuring process; started by `run`", [this] { return worker(worker_plan_); });
+    verb->group("");  // internal: hidden from --help
+    verb->add_option("--plan", worker_plan_)->required();
   }
 
-  /// The verb that was typed, of "onnx check" the second; null if there is none.
-  const CLI::App* chosen_verb() const {
-    const CLI::App* verb = nullptr;
+  /// The verb that was typed (for "onnx check", the second word), or the program itself if there is none.
+  const CLI::App& chosen_verb() const {
+    const CLI::App* verb = &app_;
     for (auto chosen = app_.get_subcommands(); !chosen.empty(); chosen = verb->get_subcommands()) {
       verb = chosen.front();
     }
-    return verb;
-  }
-
-  std::string verb_name() const {
-    std::string name;
-    for (const CLI::App* verb = chosen_verb(); verb != nullptr && verb != &app_; verb = verb->get_parent()) {
-      name = " " + verb->get_name() + name;
-    }
-    return name;
-  }
-
-  /// CLI11 would only say that something was not expected: name the nearest thing that is.
-  void refuse_extras() const {
-    const CLI::App* const verb = chosen_verb();
-    const CLI::App* const scope = verb == nullptr ? &app_ : verb;
-    const std::vector<std::string> extras = scope->remaining();
-    if (extras.empty()) {
-      return;
-    }
-    const std::string& extra = extras.front();
-    std::vector<std::string> candidates;
-    if (!extra.starts_with('-')) {
-      for (const CLI::App* one : scope->get_subcommands(
-               [](const CLI::App* v) { return !v->get_name().empty() && !v->get_group().empty(); })) {
-        candidates.push_back(one->get_name());
-      }
-      if (candidates.empty()) {
-        throw Error(fmt::format("'{}' is one argument too many; `diptych{} --help` shows what there is",
-                                reports::printable(extra), verb_name()));
-      }
-      throw Error(unknown("verb", extra, candidates));
-    }
-    const auto collect = [&](const CLI::App* app) {
-      for (const CLI::Option* option : app->get_options()) {
-        for (const std::string& name : option->get_lnames()) {
-          candidates.push_back("--" + name);
-        }
-      }
-    };
-    collect(scope);
-    for (const CLI::App* group : scope->get_subcommands([](const CLI::App*) { return true; })) {
-      if (group->get_name().empty()) {
-        collect(group);
-      }
-    }
-    if (extra.starts_with("--dim") || extra.starts_with("--inputs")) {
-      throw Error(
-          fmt::format("{} is an option of `onnx run`; here a model's lengths and inputs stand behind its path: "
-                      "model.onnx:batch=8,inputs=x.npy",
-                      extra.substr(0, extra.find('='))));
-    }
-    throw Error(unknown("option", extra.substr(0, extra.find('=')), candidates));
+    return *verb;
   }
 
   CLI::App app_;
@@ -428,7 +444,7 @@ class Program {
   RunOptions run_;
   LadderOptions ladder_;
   PeersOptions peers_;
-  WorkerOptions worker_;
+  std::string worker_plan_;
   ProfileOptions profile_;
   GraphOptions graph_;
   ReportOptions report_;
@@ -437,20 +453,33 @@ class Program {
   GateVerbOptions gate_;
   CalibrateOptions calibrate_;
   OnnxVerbs onnx_;
+  std::vector<std::string> help_words_;
+  std::string shell_;
 };
 
 }  // namespace
 
 int run_app(int argc, char** argv) {
-  signal(SIGXFSZ, SIG_IGN);  // a file-size limit is then a failed write, with a message
+  signal(SIGXFSZ, SIG_IGN);  // so that a file-size limit becomes a failed write, with a message
+  claim_standard_output();
+  int code = kFailure;
+  std::string problem;
   try {
-    return Program().execute(argc, argv);
+    code = Program().execute(argc, argv);
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "diptych: out of memory\n");
+    problem = "out of memory";
   } catch (const std::exception& error) {
-    fmt::print(stderr, "diptych: {}\n", reports::printable(error.what()));
+    problem = error.what();
   }
-  return kFailure;
+  // Also checked if the failed write ended the verb: what was lost says more than which call noticed it.
+  if (const std::string lost = lost_output(); !lost.empty()) {
+    code = kFailure;
+    problem = lost;
+  }
+  if (!problem.empty()) {
+    fmt::print(stderr, "diptych: {}\n", reports::printable(problem));
+  }
+  return code;
 }
 
 }  // namespace diptych::cli

@@ -7,10 +7,11 @@
 #include <fmt/format.h>
 
 #include "cli/names.h"
-#include "profiler/chrome_trace.h"
-#include "profiler/tracer.h"
-#include "reports/graph_diagram.h"
-#include "reports/run_file.h"
+#include "profiler/trace/chrome_trace.h"
+#include "profiler/trace/tracer.h"
+#include "reports/diagrams/graph_diagram.h"
+#include "reports/run/run_file.h"
+#include "reports/views/graph_inputs.h"
 
 namespace diptych::cli {
 
@@ -38,15 +39,14 @@ std::string render_stage(const CompiledStages& compiled, std::size_t index, cons
   return reports::render_svg(diagram, options);
 }
 
-std::vector<reports::NamedSvg> report_pictures(const nlohmann::json& run, const std::string& folder) {
-  constexpr std::int64_t kMostNodes = 160;  // a longer picture belongs into a file of its own
+std::vector<reports::NamedSvg> report_pictures(const reports::Run& run, const std::string& folder) {
   std::vector<reports::NamedSvg> pictures;
-  for (const nlohmann::json& cell : run["cells"]) {
-    const nlohmann::json& nodes = cell["arms"].empty() ? cell["arms"] : cell["arms"].back()["exact"]["nodes"];
-    std::ifstream file(fmt::format("{}/graphs/{}.svg", folder, file_name(cell["workload"].get<std::string>())));
-    if (file && nodes.is_number() && nodes.get<std::int64_t>() <= kMostNodes) {
-      pictures.push_back({fmt::format("{}: the graph after all passes", cell["workload"].get<std::string>()),
-                          std::string(std::istreambuf_iterator<char>(file), {})});
+  for (const reports::Cell cell : run.cells()) {
+    const std::string file = fmt::format("graphs/{}.svg", file_name(cell.workload()));
+    std::ifstream in(fmt::format("{}/{}", folder, file));
+    if (in) {
+      pictures.push_back(
+          reports::graph_picture(cell.workload(), std::string(std::istreambuf_iterator<char>(in), {}), file));
     }
   }
   return pictures;
@@ -58,7 +58,7 @@ Profile trace_calls(workloads::ArmInstance& instance, int warm_up, int steps) {
     instance.call(step);
   }
   instance.finish();
-  // Labels have to outlive the trace.
+  // Labels must outlive the trace.
   static std::deque<trace::Label> labels;
   const std::size_t first = labels.size();
   for (int step = 0; step < steps; ++step) {
@@ -76,9 +76,17 @@ Profile trace_calls(workloads::ArmInstance& instance, int warm_up, int steps) {
   return profile;
 }
 
-void write_trace(const profiler::Trace& trace, const std::string& path) {
+const graph::Graph* compiled_graph(const workloads::ArmInstance& instance) {
+  return instance.compiled() != nullptr ? instance.compiled()->graph() : nullptr;
+}
+
+void write_trace(const profiler::Trace& trace, const std::string& path, const graph::Graph* graph) {
   std::ostringstream text;
-  profiler::write_chrome_trace(trace, text);
+  profiler::ChromeTraceOptions options;
+  if (graph != nullptr) {
+    options.reads = reports::reads_by_source_op(*graph);
+  }
+  profiler::write_chrome_trace(trace, text, options);
   reports::write_atomically(path, text.str());
 }
 

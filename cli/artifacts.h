@@ -3,22 +3,23 @@
 #include <string>
 #include <vector>
 
-#include "profiler/op_table.h"
-#include "profiler/trace.h"
-#include "reports/html.h"
+#include "profiler/trace/op_table.h"
+#include "profiler/trace/trace.h"
+#include "reports/html/html.h"
+#include "reports/run/run.h"
 #include "workloads/arms/arm.h"
 
-/// What a run, `graph` and `profile` write besides figures: graphs by stage, traces and op tables.
+/// What a run, `graph` and `profile` write in addition to figures: graphs by stage, traces and op tables.
 namespace diptych::cli {
 
 struct GraphStage {
-  std::string name;  ///< "captured", or the pass after which it stands
+  std::string name;  ///< "captured", or the pass that produced it
   graph::Graph graph;
   bool changed;
 };
 
-/// Compiles the workload's program under the arm "graph", noting the graph as captured and after every pass. The second
-/// result is what the compilation printed of itself: a line a pass.
+/// Compiles the workload's program under the arm "graph", keeping the graph as captured and after every pass. The
+/// second result is the compilation's own report: one line per pass.
 struct CompiledStages {
   std::vector<GraphStage> stages;
   graph::Compilation compilation;
@@ -30,9 +31,8 @@ CompiledStages compile_stages(const workloads::Workload& workload, std::uint64_t
 std::string render_stage(const CompiledStages& compiled, std::size_t index, const std::string& title,
                          const std::string& id_prefix);
 
-/// The pictures of a run's folder that fit into its report: `graphs/<workload>.svg` of each valid cell, but for those
-/// of graphs with very many nodes.
-std::vector<reports::NamedSvg> report_pictures(const nlohmann::json& run, const std::string& folder);
+/// The pictures of a run's folder for its report: `graphs/<workload>.svg` of each valid cell.
+std::vector<reports::NamedSvg> report_pictures(const reports::Run& run, const std::string& folder);
 
 struct Profile {
   profiler::Trace trace;
@@ -41,7 +41,11 @@ struct Profile {
 /// Traces `steps` steady calls, each in a zone "ProfilerStep#N", after `warm_up` calls.
 Profile trace_calls(workloads::ArmInstance& instance, int warm_up, int steps);
 
-/// Writes the trace for Perfetto, whole or not at all. Throws FileError.
-void write_trace(const profiler::Trace& trace, const std::string& path);
+/// Writes the trace for Perfetto, whole or not at all, with the names of what the ops of `graph` read, if it is given.
+/// Throws FileError.
+void write_trace(const profiler::Trace& trace, const std::string& path, const graph::Graph* graph = nullptr);
+
+/// The graph that the instance's arm has compiled; null for eager.
+const graph::Graph* compiled_graph(const workloads::ArmInstance& instance);
 
 }  // namespace diptych::cli

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <iterator>
 #include <set>
@@ -12,12 +13,12 @@
 #include "cli/verbs.h"
 #include "framework/core/error.h"
 #include "framework/core/rng.h"
-#include "reports/calibration.h"
-#include "reports/fingerprint.h"
-#include "reports/format.h"
-#include "reports/json_access.h"
-#include "reports/run_file.h"
-#include "reports/text.h"
+#include "reports/gate/calibration.h"
+#include "reports/run/fingerprint.h"
+#include "reports/run/json_access.h"
+#include "reports/run/run_file.h"
+#include "reports/text/format.h"
+#include "reports/text/text.h"
 
 namespace diptych::cli {
 namespace {
@@ -62,7 +63,7 @@ class Calibration {
     }
   }
 
-  /// What is put into the head; null for A/A.
+  /// The change injected into the head; null for A/A.
   json describe_injection() {
     injection_.time = options_.inject_time;
     injection_.instructions = options_.inject_instructions;
@@ -81,8 +82,14 @@ class Calibration {
 
   int execute() {
     InterruptGuard guard;
+    const auto begin = std::chrono::steady_clock::now();
     for (int run = 0; run < options_.runs && !InterruptGuard::stop(); ++run) {
-      add_run(fmt::format("run {}/{}", run + 1, options_.runs));
+      std::string label = fmt::format("run {}/{}", run + 1, options_.runs);
+      if (run > 0) {
+        const double passed = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+        label += fmt::format(" (of all {})", left_text(passed / run * (options_.runs - run)));
+      }
+      add_run(label);
     }
     status_.clear();
     show();
@@ -113,7 +120,7 @@ class Calibration {
     job.base = {"A", {}, program_};
     job.head = {"A again", {}, program_};
     job.plan = plan_;
-    // Each run has its own layouts and orders, also over several calls with --append.
+    // Each run has its own layouts and orders, even over several calls with --append.
     job.plan.seed = Rng(options_.seed + document_["runs"].size()).next_u64() >> 11U;
     job.setup.time_decides = true;
     job.setup.base = job.setup.head = "this program";
@@ -124,7 +131,7 @@ class Calibration {
     job.stop = &InterruptGuard::stop();
     const GateOutcome outcome = run_whole_gate(std::move(job));
     if (outcome.interrupted) {
-      return;  // half a run says nothing
+      return;  // half a run has no meaning
     }
     reports::add_calibration_run(document_, outcome.base, outcome.head, outcome.gate);
     reports::write_atomically(file_, reports::to_text(document_));
@@ -149,6 +156,7 @@ class Calibration {
                  resampled["resamples"].get<int>(), reports::format_percent(resampled["rate"].get<double>()),
                  reports::format_percent(resampled["upper_95"].get<double>()));
     }
+    fmt::print("Of the time of an arm, a gate here finds a change that is this large nine times out of ten:\n");
     for (const json& cell : summary["cells"]) {
       fmt::print("  {:<36} detects {}\n", reports::printable(cell["cell"].get<std::string>()),
                  cell["detectable"].is_number() ? reports::format_percent(cell["detectable"].get<double>()) : "-");

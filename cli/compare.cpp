@@ -1,4 +1,4 @@
-#include "reports/compare.h"
+#include "reports/gate/compare.h"
 
 #include <filesystem>
 
@@ -7,9 +7,10 @@
 #include "cli/measurements.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
-#include "reports/compare_views.h"
-#include "reports/run_file.h"
-#include "reports/text.h"
+#include "reports/run/run_file.h"
+#include "reports/run/verdicts.h"
+#include "reports/text/text.h"
+#include "reports/views/compare_views.h"
 
 namespace diptych::cli {
 
@@ -30,7 +31,7 @@ int compare(const CompareVerbOptions& options) {
   if (!options.markdown.empty()) {
     reports::write_atomically(options.markdown, reports::render_comparison_markdown(comparison, names));
   }
-  if (comparison["summary"]["verdict"] == "INVALID") {
+  if (reports::verdict_of(comparison["summary"]) == reports::Verdict::invalid) {
     fmt::print(stderr, "diptych: nothing could be compared: {}\n",
                comparison["rows"].empty() ? "the two sides have no cell in common" : "no row is valid");
     return kCannotTell;

@@ -1,11 +1,11 @@
-#include "profiler/doctor.h"
+#include "profiler/machine/doctor.h"
 
 #include <fmt/format.h>
 
 #include "cli/run_plan.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
-#include "reports/run_file.h"
+#include "reports/run/run_file.h"
 
 namespace diptych::cli {
 

@@ -15,12 +15,12 @@
 #include "cli/verbs.h"
 #include "framework/core/error.h"
 #include "framework/core/temporary_folder.h"
-#include "reports/calibration.h"
-#include "reports/gate_views.h"
-#include "reports/json_access.h"
-#include "reports/run_file.h"
-#include "reports/suggest.h"
-#include "reports/text.h"
+#include "reports/gate/calibration.h"
+#include "reports/run/json_access.h"
+#include "reports/run/run_file.h"
+#include "reports/text/suggest.h"
+#include "reports/text/text.h"
+#include "reports/views/gate_views.h"
 
 namespace diptych::cli {
 namespace {
@@ -30,7 +30,7 @@ namespace fs = std::filesystem;
 
 std::string today() { return fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr))); }
 
-/// The file that was named, or diptych.toml of this folder if there is one.
+/// The named file; otherwise diptych.toml in this folder, if there is one.
 reports::GateConfig read_config(const std::string& named) {
   const std::string file = named.empty() ? "diptych.toml" : named;
   if (named.empty() && !fs::exists(file)) {
@@ -87,11 +87,11 @@ bool in_github_actions() {
   return value != nullptr && value == std::string("true");
 }
 
-/// `build_cache`: where git refs are built. All that can be wrong with what was typed is found here.
+/// `build_cache`: where git refs are built. Every possible mistake in the arguments is found here.
 GateJob prepare(const GateVerbOptions& options, const std::string& build_cache,
                 const std::function<void(const std::string&)>& progress) {
   GateJob job;
-  job.config = read_config(options.config);  // first: a mistake in it costs no measurement
+  job.config = read_config(options.config);  // first, so that a mistake in it costs no measurement
   job.setup.today = today();
   job.progress = progress;
   job.stop = &InterruptGuard::stop();
@@ -117,7 +117,8 @@ GateJob prepare(const GateVerbOptions& options, const std::string& build_cache,
   return job;
 }
 
-/// Says the verdict, then writes it: a full disk takes the files, not the verdict. Returns the exit code.
+/// Prints the verdict before writing it, so that a full disk costs the files and not the verdict. Returns the exit
+/// code.
 int report_outcome(const GateOutcome& outcome, const std::string& folder, bool annotations) {
   fmt::print("{}\n", reports::render_gate(outcome.gate, {wants_colour(), terminal_width()}));
   if (annotations) {
@@ -170,7 +171,7 @@ workloads::RunPlan gate_plan(const std::set<reports::Tier>& tiers, std::uint64_t
   const auto& sizes = workloads::run_sizes();
   plan.size = *std::find_if(sizes.begin(), sizes.end(), [](const auto& size) { return size.name == "gate"; });
   if (!tiers.contains(reports::Tier::time)) {
-    plan.size.processes = 1;  // what is counted is the same in every process
+    plan.size.processes = 1;  // counts are the same in every process
   }
   return plan;
 }

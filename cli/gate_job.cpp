@@ -11,12 +11,13 @@
 #include "cli/git_build.h"
 #include "cli/measurements.h"
 #include "framework/core/error.h"
-#include "reports/analyse.h"
-#include "reports/compare_views.h"
-#include "reports/fingerprint.h"
-#include "reports/json_access.h"
-#include "reports/suggest.h"
-#include "reports/text.h"
+#include "reports/analysis/analyse.h"
+#include "reports/run/fingerprint.h"
+#include "reports/run/json_access.h"
+#include "reports/run/run.h"
+#include "reports/text/suggest.h"
+#include "reports/text/text.h"
+#include "reports/views/compare_views.h"
 #include "workloads/arms/arm.h"
 
 namespace diptych::cli {
@@ -36,7 +37,7 @@ bool is_program(const fs::path& path) {
          access(path.c_str(), X_OK) == 0;
 }
 
-/// The workloads and arms of the plan that the program has; all of its defaults where the plan names none.
+/// The workloads and arms of the plan that the program has; the program's defaults if the plan names none.
 InterleavedSide side_of(const GateSide& side, const workloads::RunPlan& plan) {
   InterleavedSide out;
   out.program = &*side.program;
@@ -48,7 +49,7 @@ InterleavedSide side_of(const GateSide& side, const workloads::RunPlan& plan) {
     out.plan.arms = side.program->default_arms;
   }
   std::erase_if(out.plan.workloads, [&](const std::string& name) { return !side.program->has_workload(name); });
-  // An arm of the user's own making (a set of passes) stands in no list.
+  // A user-defined arm (a set of passes) is in no list.
   std::erase_if(out.plan.arms, [&](const std::string& name) {
     const auto& listed = workloads::all_arms();
     const bool has_name =
@@ -75,7 +76,7 @@ void check_names(const GateJob& job) {
   }
 }
 
-/// Of a run file, what the gate was asked for.
+/// The part of a run file that the gate was asked for.
 json selected(json run, const std::vector<std::string>& names, const std::vector<std::string>& arms) {
   if (!run.contains("cells")) {
     return run;
@@ -94,7 +95,7 @@ json selected(json run, const std::vector<std::string>& names, const std::vector
     keep(cell["arms"], "name", arms);
   }
   std::erase_if(run["cells"].get_ref<json::array_t&>(), [](const json& cell) { return cell["arms"].empty(); });
-  reports::analyse(run);  // what was computed of arms that are gone goes too
+  reports::analyse(run);  // also drops what was computed from the removed arms
   return run;
 }
 
@@ -146,8 +147,8 @@ class Gate {
     return reports::same_program(a, b) && !libraries.is_null() && libraries == reports::member(b, "shared_libraries");
   }
 
-  /// Beside a file: what the file has, and what is in the program's default set without being in the file, so that a
-  /// new workload doesn't stay unseen. Empty: the programs' default sets.
+  /// If one side is a file: the workloads of the file, and those of the program's default set that the file lacks, so
+  /// that a new workload doesn't go unnoticed. Empty: the programs' default sets.
   std::vector<std::string> workloads_to_screen() const {
     std::vector<std::string> names = job_.plan.workloads;
     const GateSide& measured = job_.base.program ? job_.base : job_.head;
@@ -156,8 +157,8 @@ class Gate {
       return names;
     }
     names = measured.program->default_workloads;
-    for (const json& cell : reports::list(file.run, "cells")) {
-      const std::string name = reports::text(cell, "workload");
+    for (const reports::Cell cell : reports::Run(file.run).cells()) {
+      const std::string name = cell.workload();
       if (std::find(names.begin(), names.end(), name) == names.end()) {
         names.push_back(name);
       }
@@ -193,7 +194,7 @@ class Gate {
     return result;
   }
 
-  /// Of the sides that are programs, in their order.
+  /// `runs`: of the sides that are programs, in their order.
   void save(const std::vector<json>& runs, const std::string& suffix) const {
     std::size_t next = 0;
     for (const auto& [side, name] : {std::pair(&job_.base, "base"), std::pair(&job_.head, "head")}) {

@@ -9,12 +9,12 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/interleaved.h"
-#include "reports/gate.h"
+#include "reports/gate/gate.h"
 
-/// A gate's work without its arguments and files: two sides, screened, confirmed, judged.
+/// The work of a gate without its arguments and files: two sides are screened, confirmed and judged.
 namespace diptych::cli {
 
-/// A side of the gate: a run that was measured before, or a program that measures now.
+/// A side of the gate: a run that was measured earlier, or a program to be measured now.
 struct GateSide {
   std::string name;  ///< as given
   nlohmann::json run;
@@ -29,14 +29,14 @@ GateSide resolve_side(const std::string& text, const std::string& build_cache,
 
 struct GateJob {
   GateSide base, head;
-  workloads::RunPlan plan;         ///< size, seed; workloads and arms: empty for the programs' defaults
+  workloads::RunPlan plan;         ///< size, seed; workloads and arms, empty for the programs' defaults
   workloads::Injection injection;  ///< into the head, for the self-test
   reports::GateConfig config;
   reports::GateSetup setup;
   std::set<reports::Tier> tiers;
   bool skip_unchanged = true;
   std::function<void(const std::string&)> progress;
-  /// Keeps a run as it grows ("base", "head", "base-again", "head-again"); may be empty.
+  /// Saves a run as it grows ("base", "head", "base-again", "head-again"); may be empty.
   std::function<void(const std::string& name, const nlohmann::json& run)> save;
   const std::atomic<bool>* stop = nullptr;
 };
@@ -44,13 +44,13 @@ struct GateJob {
 struct GateOutcome {
   nlohmann::json gate;                    ///< null after a problem
   nlohmann::json base, head;              ///< the screened runs
-  nlohmann::json base_again, head_again;  ///< null where nothing was measured again
+  nlohmann::json base_again, head_again;  ///< null if nothing was measured again
   bool interrupted = false;
-  std::string problem;  ///< a measuring process failed: no verdict, but what was measured; empty: none
+  std::string problem;  ///< why a measuring process failed: no verdict, only what was measured; empty if none did
 };
 /// Throws Error for names that neither side knows.
 GateOutcome run_gate(GateJob job);
-/// The same, for callers who want nothing less than a verdict or an interruption: throws Error for a problem.
+/// The same, for callers that accept only a verdict or an interruption: throws Error for a problem.
 GateOutcome run_whole_gate(GateJob job);
 
 }  // namespace diptych::cli

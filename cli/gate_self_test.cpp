@@ -7,10 +7,11 @@
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "framework/core/error.h"
-#include "reports/format.h"
-#include "reports/json_access.h"
-#include "reports/text.h"
-#include "reports/text_table.h"
+#include "reports/run/json_access.h"
+#include "reports/run/verdicts.h"
+#include "reports/text/format.h"
+#include "reports/text/text.h"
+#include "reports/text/text_table.h"
 
 namespace diptych::cli {
 namespace {
@@ -20,7 +21,7 @@ using reports::Tier;
 
 enum class Result { holds, fails, cannot_tell };
 
-/// Gates that must pass and gates that must not, of this program against itself.
+/// Gates that must pass and gates that must fail, of this program against itself.
 class SelfTest {
  public:
   explicit SelfTest(const GateVerbOptions& options) : options_(options), program_(describe_program(own_program())) {}
@@ -52,7 +53,7 @@ class SelfTest {
   static constexpr double kTimeInjected = 0.05;
   static constexpr double kInstructionsInjected = 0.01;
 
-  /// --metrics leaves the others out: on a busy machine the deterministic ones still prove something.
+  /// --metrics leaves out the others: on a busy machine the deterministic ones still prove something.
   bool wants(const std::string& metric) const {
     return options_.metrics.empty() ||
            std::find(options_.metrics.begin(), options_.metrics.end(), metric) != options_.metrics.end();
@@ -65,7 +66,7 @@ class SelfTest {
     out.plan = gate_plan(tiers, options_.seed);
     out.plan.workloads = {"micro/dispatch"};
     out.plan.arms = {"eager", "graph"};
-    out.setup.time_decides = true;  // what a calibration would allow
+    out.setup.time_decides = true;  // as a calibration would allow
     out.tiers = tiers;
     out.skip_unchanged = false;
     out.progress = [this, label](const std::string& what) { status_.show(label + ": " + what); };
@@ -154,18 +155,17 @@ class SelfTest {
     const json gate = run_whole_gate(std::move(slower)).gate;
     for (const json& row : gate["rows"]) {
       if (reports::text(row, "arm") == "eager") {
-        continue;  // the injection is into the other arms
+        continue;  // the injection affects the other arms
       }
       const auto detectable = reports::number(row, "detectable");
       const bool claimed = detectable && *detectable <= kTimeInjected;
-      const std::string verdict = reports::text(row, "verdict");
-      const std::string seen =
-          fmt::format("{}, detects {}", verdict, detectable ? reports::format_percent(*detectable) : "-");
-      const bool noisy = verdict == "CONTAMINATED" || verdict == "INVALID";
+      const std::optional<reports::Verdict> verdict = reports::verdict_of(row);
+      const std::string seen = fmt::format("{}, detects {}", reports::text(row, "verdict"),
+                                           detectable ? reports::format_percent(*detectable) : "-");
       report("+5 % time, " + reports::text(row, "workload"), "REGRESSED",
-             verdict == "REGRESSED" ? Result::holds
-             : claimed && !noisy    ? Result::fails
-                                    : Result::cannot_tell,
+             verdict == reports::Verdict::regressed      ? Result::holds
+             : claimed && !reports::is_unusable(verdict) ? Result::fails
+                                                         : Result::cannot_tell,
              seen);
       return;
     }

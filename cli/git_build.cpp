@@ -7,14 +7,14 @@
 
 #include "cli/subprocess.h"
 #include "framework/core/error.h"
-#include "reports/text.h"
+#include "reports/text/text.h"
 
 namespace diptych::cli {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// A checked out revision; removed with its object.
+/// A checked-out revision; removed with the object.
 class Worktree {
  public:
   Worktree(const std::string& revision, fs::path folder) : folder_(std::move(folder)) {
@@ -43,7 +43,7 @@ class Worktree {
 void step(const std::string& revision, const char* what, const std::vector<std::string>& command) {
   const ProgramResult result = run_program(command);
   if (result.exit_code != 0) {
-    // Compilers report on standard error, Ninja passes their words on to standard output.
+    // Compilers report on standard error; Ninja passes their messages on to standard output.
     const std::string said = last_lines(result.error.size() > 1 ? result.error : result.output, 8);
     throw Error(fmt::format("{} doesn't build: {} failed with exit code {}: {}", revision.substr(0, 12), what,
                             result.exit_code, said));
@@ -81,7 +81,7 @@ std::string build_revision(const std::string& revision, const std::string& cache
   if (!fs::exists(build / "diptych")) {
     throw Error(fmt::format("{} builds, but makes no program 'diptych'", revision.substr(0, 12)));
   }
-  // Under its own name only when it is whole: an interrupted copy isn't taken for a cached build.
+  // It gets its name only when it is complete, so that an interrupted copy isn't taken for a cached build.
   fs::copy_file(build / "diptych", folder / "diptych.new", fs::copy_options::overwrite_existing);
   fs::rename(folder / "diptych.new", program);
   fs::remove_all(build);

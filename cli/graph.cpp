@@ -4,10 +4,11 @@
 #include "cli/names.h"
 #include "cli/suggest.h"
 #include "cli/verbs.h"
-#include "reports/format.h"
-#include "reports/graph_diagram.h"
-#include "reports/run_file.h"
-#include "reports/text.h"
+#include "reports/diagrams/graph_diagram.h"
+#include "reports/run/run_file.h"
+#include "reports/text/format.h"
+#include "reports/text/text.h"
+#include "reports/views/graph_inputs.h"
 
 namespace diptych::cli {
 namespace {
@@ -30,6 +31,7 @@ void print_passes(const CompiledStages& compiled) {
              reports::format_bytes(static_cast<double>(stats.temporary_bytes)),
              reports::format_bytes(static_cast<double>(stats.planned_peak_bytes)), stats.heuristic,
              reports::format_bytes(static_cast<double>(stats.lower_bound_bytes)));
+  fmt::print("\n{}\n", reports::render_inputs(reports::graph_inputs(compiled.stages.back().graph)));
 }
 
 }  // namespace

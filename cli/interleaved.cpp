@@ -1,15 +1,17 @@
 #include "cli/interleaved.h"
 
 #include <algorithm>
+#include <chrono>
 #include <future>
 
 #include <fmt/format.h>
 
 #include "cli/run_plan.h"
 #include "cli/subprocess.h"
+#include "cli/terminal.h"
 #include "framework/core/error.h"
-#include "reports/json_access.h"
-#include "reports/text.h"
+#include "reports/run/json_access.h"
+#include "reports/text/text.h"
 #include "workloads/harness/pinning.h"
 #include "workloads/harness/worker.h"
 #include "workloads/onnx/workload.h"
@@ -54,7 +56,7 @@ Measurable describe_program(const std::string& program) {
   result.program = program;
   result.environment = reports::member(ask(program, {"doctor", "--json"}), "fingerprint");
   const json names = ask(program, {"list", "--json"});
-  // Programs from before the number was said speak the first protocol.
+  // Programs that are too old to report the number speak the first protocol.
   const double protocol = reports::number(names, "worker_protocol").value_or(1);
   if (!(protocol >= 1 && protocol <= workloads::kWorkerProtocol)) {
     throw Error(fmt::format("'{}' speaks protocol {} with its measuring processes, this gate 1 to {}: {}",
@@ -97,10 +99,17 @@ class Job {
   }
 
   InterleavedRuns run() {
+    const auto begin = std::chrono::steady_clock::now();
     for (std::size_t w = 0; w < names_.size() && goes_on(); ++w) {
       for (int process = 0; process < processes_ && goes_on(); ++process) {
+        const double passed = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+        const double measured = static_cast<double>(w) * processes_ + process;
+        const double planned = static_cast<double>(names_.size()) * processes_;
+        // Blocks last equally long in every workload, so later processes take about as long as earlier ones.
+        const std::string left =
+            measured > 0 ? ", " + left_text(passed / measured * (planned - measured)) : std::string();
         hooks_.progress(
-            fmt::format("{} ({}/{})  process {}/{}", names_[w], w + 1, names_.size(), process + 1, processes_));
+            fmt::format("{} ({}/{})  process {}/{}{}", names_[w], w + 1, names_.size(), process + 1, processes_, left));
         measure_process(names_[w], process);
       }
       if (goes_on() && hooks_.measured) {
@@ -122,7 +131,7 @@ class Job {
            });
   }
 
-  /// The first of the two sides changes from process to process.
+  /// The side that goes first alternates from process to process.
   void measure_process(const std::string& name, int process) {
     const std::size_t first = process % 2 == 0 ? 0 : sides_.size() - 1;
     std::vector<std::size_t> order;
@@ -142,7 +151,7 @@ class Job {
       workloads::RunHooks hooks;
       hooks.turns = &socket;
       hooks.is_first = is_first;
-      return measure(index, name, process, hooks);  // a socket that no process got is closed here
+      return measure(index, name, process, hooks);  // a socket that no process received is closed here
     };
     auto second = std::async(std::launch::async, start, order[1], std::move(other), false);
     workloads::RunResult result = start(order[0], std::move(one), true);
@@ -154,14 +163,16 @@ class Job {
     const InterleavedSide& side = sides_[index];
     workloads::RunPlan plan = plans_[index];
     if (hooks.turns != nullptr && plan.pinned.empty()) {
-      // CPUs of a shared machine differ for seconds. Those that take turns share one; each pair has the next.
+      // The speeds of a shared machine's CPUs can differ for seconds. Processes that take turns share a CPU, and each
+      // pair uses the next one.
       const std::vector<int> cpus = workloads::allowed_cpus();
       plan.pinned = {cpus[static_cast<std::size_t>(process) / 2 % cpus.size()]};
     }
     plan.workloads = {name};
     plan.first_launch = first_launch_;
-    plan.size.processes = process + 1;  // those before are in `cells_` and are not measured again
+    plan.size.processes = process + 1;  // the earlier ones are in `cells_` and are not measured again
     hooks.stop = hooks_.stop;
+    hooks.protocol = side.program->protocol;
     return workloads::run_processes(plan, {side.program->program, "worker"}, hooks, std::move(cells_[index]));
   }
 
@@ -180,7 +191,7 @@ class Job {
     }
   }
 
-  /// Each cell was measured under a plan of its own, which knows no order among them.
+  /// Each cell was measured under a separate plan, which has no order among cells.
   void fill(const char* status) {
     const auto place = [&](const json& cell) {
       return std::find(names_.begin(), names_.end(), cell["workload"].get<std::string>()) - names_.begin();
@@ -193,12 +204,12 @@ class Job {
   }
 
   const std::vector<InterleavedSide>& sides_;
-  std::vector<workloads::RunPlan> plans_;  ///< theirs, each with memory layouts of its own
+  std::vector<workloads::RunPlan> plans_;  ///< plans of the sides, each with its own memory layouts
   int first_launch_;
   const InterleavedHooks& hooks_;
   std::vector<std::string> names_;
   int processes_ = 0;
-  std::vector<json> cells_;  ///< raw, of each side
+  std::vector<json> cells_;  ///< raw, for each side
   InterleavedRuns result_;
 };
 

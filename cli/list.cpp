@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 
 #include "cli/names.h"
+#include "cli/ops_page.h"
 #include "cli/suggest.h"
 #include "cli/verbs.h"
-#include "reports/ops_page.h"
-#include "reports/run_file.h"
+#include "framework/dispatch/op.h"
+#include "reports/run/run_file.h"
 #include "workloads/arms/arm.h"
 #include "workloads/harness/worker.h"
 
@@ -72,7 +73,9 @@ int list(const ListOptions& options) {
       fmt::print("{} {:<26} {}\n", workload.in_default_set ? '*' : ' ', workload.name, workload.title);
     }
   }
-  fmt::print("\nArms (`--arms A,B`), each adding one cause to the one before:\n");
+  fmt::print(
+      "\nArms: ways to run a workload (`--arms A,B`). A rung is one of the ladder, and adds one cause to the one "
+      "before:\n");
   for (const workloads::Arm& arm : workloads::all_arms()) {
     fmt::print("  {:<26} {}{}\n", arm.name, arm.description, arm.rung.empty() ? "" : " (rung " + arm.rung + ")");
   }

@@ -2,8 +2,8 @@
 
 #include <filesystem>
 
-#include "reports/google_benchmark.h"
-#include "reports/run_file.h"
+#include "reports/run/google_benchmark.h"
+#include "reports/run/run_file.h"
 
 namespace diptych::cli {
 

@@ -32,6 +32,23 @@ std::vector<std::string> arm_names() {
   return names;
 }
 
+std::vector<std::string> known_arm_names() {
+  std::vector<std::string> names = arm_names();
+  for (const workloads::Arm* external : workloads::external_arms()) {
+    names.push_back(external->name);
+  }
+  return names;
+}
+
+/// The arm of that name. Throws Error with the nearest of `candidates` if there is none.
+const workloads::Arm& known_arm(const std::string& name, const std::vector<std::string>& candidates) {
+  const workloads::Arm* arm = workloads::find_arm(name);
+  if (arm == nullptr) {
+    throw Error(unknown("arm", name, candidates));
+  }
+  return *arm;
+}
+
 /// The elements of `all` that are in `chosen`, in the order of `all`.
 std::vector<std::string> in_order(const std::vector<std::string>& all, const std::vector<std::string>& chosen) {
   std::vector<std::string> result;
@@ -55,7 +72,7 @@ std::vector<std::string> resolve_workloads(const std::vector<std::string>& argum
   }
   const std::vector<std::string> all = workload_names();
   std::vector<std::string> chosen;
-  std::vector<std::string> models;  // from files, in the order in which they were named
+  std::vector<std::string> models;  // from files, in the order of the arguments
   for (const std::string& argument : arguments) {
     if (workloads::is_onnx_name(argument)) {
       models.push_back(resolve_workload(argument).name);
@@ -118,10 +135,12 @@ std::vector<std::string> resolve_arms(const std::vector<std::string>& arguments)
       const std::vector<std::string> ladder = workloads::ladder_arms();
       names.insert(names.end(), ladder.begin(), ladder.end());
     } else {
-      names.push_back(resolve_arm(argument).name);
+      std::vector<std::string> candidates = known_arm_names();
+      candidates.emplace_back("ladder");
+      names.push_back(known_arm(argument, candidates).name);
     }
   }
-  // In the ladder's order; other sets of passes stand behind it, as they were named.
+  // In the ladder's order; other sets of passes follow, in the order of the arguments.
   const std::vector<std::string> listed = arm_names();
   std::vector<std::string> result = in_order(listed, names);
   for (const std::string& name : names) {
@@ -132,18 +151,7 @@ std::vector<std::string> resolve_arms(const std::vector<std::string>& arguments)
   return result;
 }
 
-const workloads::Arm& resolve_arm(const std::string& name) {
-  const workloads::Arm* arm = workloads::find_arm(name);
-  if (arm == nullptr) {
-    std::vector<std::string> candidates = arm_names();
-    candidates.emplace_back("ladder");
-    for (const workloads::Arm* external : workloads::external_arms()) {
-      candidates.push_back(external->name);
-    }
-    throw Error(unknown("arm", name, candidates));
-  }
-  return *arm;
-}
+const workloads::Arm& resolve_arm(const std::string& name) { return known_arm(name, known_arm_names()); }
 
 void refuse_external_arms(const std::vector<std::string>& arms, const std::string& verb) {
   for (const std::string& name : arms) {
@@ -160,7 +168,7 @@ std::string file_name(const std::string& name) {
     const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
     result += plain ? c : '-';
   }
-  constexpr std::size_t kLongest = 100;  // file systems allow 255 bytes, and more is put before and behind it
+  constexpr std::size_t kLongest = 100;  // file systems allow 255 bytes, and more is added before and after it
   if (result.size() > kLongest) {
     result.resize(kLongest);
     result += fmt::format("-{:016x}", fnv1a(name));

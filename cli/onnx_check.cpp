@@ -1,8 +1,9 @@
 #include <array>
-#include <fstream>
+#include <filesystem>
 #include <iostream>
 #include <limits>
 #include <memory>
+#include <sstream>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -10,10 +11,10 @@
 #include "cli/self.h"
 #include "cli/verbs.h"
 #include "framework/core/error.h"
-#include "reports/run_file.h"
-#include "reports/text.h"
-#include "workloads/harness/child.h"
+#include "reports/run/run_file.h"
+#include "reports/text/text.h"
 #include "workloads/onnx/check.h"
+#include "workloads/processes/child.h"
 
 namespace diptych::cli {
 namespace {
@@ -23,7 +24,7 @@ using workloads::CaseResult;
 using workloads::OnnxMode;
 using workloads::Outcome;
 
-/// Folders as typed; @FILE stands for the lines of a file.
+/// The folders as typed; @FILE is replaced by the lines of the file.
 std::vector<std::string> folders_of(const std::vector<std::string>& arguments) {
   std::vector<std::string> folders;
   for (const std::string& argument : arguments) {
@@ -31,10 +32,11 @@ std::vector<std::string> folders_of(const std::vector<std::string>& arguments) {
       folders.push_back(argument);
       continue;
     }
-    std::ifstream list(argument.substr(1));
-    if (!list) {
-      throw FileError(fmt::format("can't read the list {}", reports::printable(argument.substr(1))));
+    const std::string file = argument.substr(1);
+    if (!std::filesystem::exists(file)) {
+      throw FileError(fmt::format("can't read the list {}", reports::printable(file)));
     }
+    std::istringstream list(reports::read_text_file(file));
     for (std::string line; std::getline(list, line);) {
       if (!line.empty() && line[0] != '#') {
         folders.push_back(line);
@@ -62,7 +64,7 @@ CaseResult from_json(const json& result) {
   for (const Outcome outcome : {Outcome::pass, Outcome::fail, Outcome::unsupported, Outcome::error}) {
     read.outcome = result.at("outcome") == workloads::name_of(outcome) ? outcome : read.outcome;
   }
-  // What is infinite is null in JSON.
+  // Infinity is null in JSON.
   read.largest_difference =
       result.at("maxabs").is_number() ? result.at("maxabs").get<double>() : std::numeric_limits<double>::infinity();
   read.reason = result.at("reason").is_string() ? result.at("reason").get<std::string>() : "";
@@ -80,7 +82,7 @@ workloads::CheckOptions check_options(const OnnxCheckOptions& options) {
   return check;
 }
 
-/// The other end of IsolatedCases: a folder a line in, a line of results out.
+/// The other end of IsolatedCases: reads one folder per line, and writes one line of results for each.
 int answer_cases(const OnnxCheckOptions& options) {
   const workloads::CheckOptions check = check_options(options);
   for (std::string line; std::getline(std::cin, line);) {
@@ -96,7 +98,7 @@ int answer_cases(const OnnxCheckOptions& options) {
   return kSuccess;
 }
 
-/// Cases in a process of their own, which a bad one may take with it: then there is another for the rest.
+/// Runs cases in a separate process, which a bad case may bring down; the rest then run in another one.
 class IsolatedCases {
  public:
   explicit IsolatedCases(const OnnxCheckOptions& options)
@@ -114,7 +116,7 @@ class IsolatedCases {
                  "--atol",
                  fmt::format("{}", options.atol)} {}
 
-  /// One at a time: its results are what finish() gives.
+  /// Starts one case, whose results finish() returns; there is only one at a time.
   void start(const std::string& folder) {
     if (child_ == nullptr) {
       child_ = std::make_unique<workloads::Child>(command_, workloads::own_environment(),
@@ -204,7 +206,7 @@ int onnx_check(const OnnxCheckOptions& options) {
                                                               {"errors", counts[3]},
                                                               {"cases", std::move(cases)}}));
   }
-  return counts[1] + counts[3] == 0 ? kSuccess : kRegressed;
+  return counts[1] + counts[3] == 0 ? kSuccess : kFailure;
 }
 
 }  // namespace diptych::cli

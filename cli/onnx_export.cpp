@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include "cli/names.h"
+#include "cli/onnx_ops_page.h"
 #include "cli/verbs.h"
 #include "framework/io/onnx/operators.h"
-#include "reports/onnx_ops_page.h"
-#include "reports/text.h"
+#include "reports/text/text.h"
 #include "workloads/onnx/export.h"
 
 namespace diptych::cli {

@@ -5,10 +5,10 @@
 
 #include "cli/verbs.h"
 #include "framework/core/error.h"
-#include "framework/graph/jit.h"
 #include "framework/io/npy.h"
 #include "framework/io/onnx/export.h"
-#include "reports/text.h"
+#include "framework/transforms/jit.h"
+#include "reports/text/text.h"
 #include "workloads/onnx/workload.h"
 
 namespace diptych::cli {

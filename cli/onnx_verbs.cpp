@@ -26,19 +26,24 @@ void OnnxVerbs::add_checking_flags(CLI::App* verb, OnnxCheckOptions& options, co
   verb->add_option("--timeout", options.timeout, "Seconds that a case may take; then it is an ERROR")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
-  verb->add_flag("--answer", options.answer)->group("");  // the process that runs the cases
+  verb->add_flag("--answer", options.answer)->group("");  // for the process that runs the cases
   verb->add_option("--json", options.json, "Also write the results to this file");
   verb->footer(
       "A line a case and mode: PASS, FAIL, UNSUPPORTED or ERROR, then the counts. Exit code 0 if nothing failed or "
       "broke,\n"
-      "2 otherwise; what isn't supported is counted by itself. More: docs/onnx.md.");
+      "1 otherwise; what isn't supported is counted by itself. More: docs/onnx.md.");
 }
 
 void OnnxVerbs::add(CLI::App& app, std::function<int()>& action) {
   CLI::App* onnx = app.add_subcommand("onnx", "The user's own model: run, check, grad, export, ops");
   onnx->require_subcommand(0, 1);
-  onnx->allow_extras();  // a wrong word gets our own error
-  onnx->footer("`diptych run model.onnx` measures it; so do ladder, profile and graph. More: docs/onnx.md.");
+  onnx->allow_extras();  // so that a wrong word gets our own error message
+  onnx->footer(
+      "Examples:\n"
+      "  diptych onnx run model.onnx --dim batch=8\n"
+      "  diptych onnx check node/*\n"
+      "  diptych onnx export mlp/digits\n"
+      "`diptych run model.onnx` measures it; so do ladder, profile and graph. More: docs/onnx.md.");
 
   CLI::App* run =
       add_verb(onnx, "run", "Runs a model once and prints its outputs", action, [this] { return onnx_run(run_); });
@@ -67,9 +72,10 @@ void OnnxVerbs::add(CLI::App& app, std::function<int()>& action) {
 
   CLI::App* exporting = add_verb(onnx, "export", "A workload's model as .onnx, with an input and its output", action,
                                  [this] { return onnx_export(export_); });
-  exporting->add_option("workload", export_.workload, "Which")->required();
+  exporting->add_option("workload", export_.workload, "Which")->required()->type_name("WORKLOAD");
   exporting->add_option("--out", export_.out, "The folder (named after the workload)");
-  exporting->add_option("--steps", export_.steps, "Steps before, which train it where they do (those of its check)");
+  exporting->add_option("--steps", export_.steps, "Steps before, which train it where they do (those of its check)")
+      ->check(CLI::Range(0, 10'000'000));
   exporting->add_option("--seed", export_.seed, "Of the model and its inputs")->capture_default_str();
 
   CLI::App* ops = add_verb(onnx, "ops", "The operators that are supported, with their limits", action,

@@ -11,7 +11,7 @@ namespace diptych::cli {
 /// `diptych onnx run|check|grad|export|ops`: the second words and their options.
 class OnnxVerbs {
  public:
-  /// `action` becomes what the parsed words ask for.
+  /// `action` is set to what the parsed words ask for.
   void add(CLI::App& app, std::function<int()>& action);
 
  private:

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "framework/core/error.h"
-#include "reports/text.h"
+#include "reports/text/text.h"
 #include "workloads/arms/arm.h"
 
 namespace diptych::cli {

@@ -6,7 +6,7 @@
 
 namespace diptych::cli {
 
-/// Makes arms of "NAME=COMMAND"s, which a shell runs. Gives name and command. Throws Error.
+/// Makes arms from "NAME=COMMAND" arguments, whose commands a shell runs. Returns names and commands. Throws Error.
 std::map<std::string, std::string> add_own_arms(const std::vector<std::string>& arguments);
 
 }  // namespace diptych::cli

@@ -1,13 +1,14 @@
-#include "reports/peers.h"
+#include "reports/views/peers.h"
 
 #include <filesystem>
 
 #include <fmt/format.h>
 
 #include "cli/names.h"
+#include "cli/terminal.h"
 #include "cli/verbs.h"
-#include "reports/run_file.h"
-#include "reports/text.h"
+#include "reports/run/run_file.h"
+#include "reports/text/text.h"
 #include "workloads/onnx/export.h"
 #include "workloads/onnx/workload.h"
 
@@ -16,8 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The name of the workload's model alone: the workload itself where its step is no more than that; else the model
-/// after the steps of its check, in a file.
+/// The name of the workload's model alone: the workload itself if its step is just the model; otherwise the model after
+/// the steps of its check, in a file.
 std::string model_of(const std::string& name, const RunOptions& options) {
   const workloads::Workload& workload = resolve_workload(name);
   if (workloads::is_onnx_name(workload.name) || workload.make(options.seed)->is_forward()) {
@@ -25,7 +26,7 @@ std::string model_of(const std::string& name, const RunOptions& options) {
   }
   const fs::path folder = fs::path(options.out) / "models";
   fs::create_directories(folder);
-  // Runs name it by its path: another seed is another model.
+  // Runs identify the model by its path: another seed is another model.
   const fs::path path = folder / fmt::format("{}-seed-{}.onnx", file_name(workload.name), options.seed);
   onnx::write_model(workloads::export_workload(workload, options.seed, workload.check_steps).model, path);
   return path.string();
@@ -51,14 +52,14 @@ int peers(const PeersOptions& options) {
     }
   }
   run_options.arms_may_be_absent = true;
+  run_options.name = "peers";
   nlohmann::json result;
   const int code = run(run_options, &result);
   if (!result.is_null()) {
-    const std::string table = reports::render_peers(result);
     if (options.markdown.empty()) {
-      fmt::print("\n{}", table);
+      fmt::print("\n{}", reports::render_peers_table(result, {wants_colour(), terminal_width()}));
     } else {
-      reports::write_atomically(options.markdown, table);
+      reports::write_atomically(options.markdown, reports::render_peers(result));
       fmt::print("{}\n", reports::printable(options.markdown));
     }
   }

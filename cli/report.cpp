@@ -5,12 +5,12 @@
 #include "cli/artifacts.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
-#include "reports/google_benchmark.h"
-#include "reports/html.h"
-#include "reports/markdown.h"
-#include "reports/run_file.h"
-#include "reports/table.h"
-#include "reports/text.h"
+#include "reports/html/html.h"
+#include "reports/run/google_benchmark.h"
+#include "reports/run/run_file.h"
+#include "reports/text/text.h"
+#include "reports/views/markdown.h"
+#include "reports/views/table.h"
 
 namespace diptych::cli {
 

@@ -8,9 +8,10 @@
 #include "cli/suggest.h"
 #include "cli/verbs.h"
 #include "framework/core/error.h"
-#include "reports/reproduction.h"
-#include "reports/run_file.h"
-#include "reports/text.h"
+#include "reports/run/run.h"
+#include "reports/run/run_file.h"
+#include "reports/text/text.h"
+#include "reports/views/reproduction.h"
 #include "workloads/arms/arm.h"
 #include "workloads/harness/plan.h"
 
@@ -19,7 +20,7 @@ namespace {
 
 using nlohmann::json;
 
-/// The options that a run of one cell would have been typed with.
+/// The options with which a run of one cell would have been typed.
 RunOptions options_of(const workloads::RunPlan& plan, const ReproduceOptions& asked) {
   RunOptions options;
   options.workloads = {asked.cell};
@@ -37,7 +38,7 @@ RunOptions options_of(const workloads::RunPlan& plan, const ReproduceOptions& as
   return options;
 }
 
-/// Only `arm`, and eager where the run had it: what a speed-up needs.
+/// Keeps only `arm`, and eager if the run had it, which a speed-up needs.
 void narrow(workloads::RunPlan& plan, const std::string& arm) {
   if (std::find(plan.arms.begin(), plan.arms.end(), arm) == plan.arms.end()) {
     throw Error(unknown("arm", arm, plan.arms));
@@ -68,7 +69,7 @@ int reproduce(const ReproduceOptions& options) {
     path /= "run.json";
   }
   const json run = reports::load_run(path);
-  const json& cell = reports::cell_of(run, options.cell);
+  const reports::Cell cell = reports::cell_of(run, options.cell);
   workloads::RunPlan plan = workloads::plan_of(run);
   if (!options.arm.empty()) {
     narrow(plan, options.arm);
@@ -90,8 +91,8 @@ int reproduce(const ReproduceOptions& options) {
   std::fflush(stdout);
   json repeated;
   const int code = cli::run(again, &repeated);
-  if (repeated.is_object() && !repeated["cells"].empty()) {
-    fmt::print("\n{}", reports::describe_repetition(cell, repeated["cells"][0], options.arm));
+  if (const auto cells = reports::Run(repeated).cells(); !cells.empty()) {
+    fmt::print("\n{}", reports::describe_repetition(cell, cells.front(), options.arm));
   }
   return code;
 }

@@ -1,25 +1,30 @@
+#include "reports/run/run.h"
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <unistd.h>
 
 #include <fmt/format.h>
 
 #include "cli/artifacts.h"
+#include "cli/latest.h"
 #include "cli/names.h"
+#include "cli/output.h"
 #include "cli/run_plan.h"
 #include "cli/self.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
-#include "reports/html.h"
-#include "reports/ladder_table.h"
-#include "reports/markdown.h"
-#include "reports/run_file.h"
-#include "reports/summary.h"
-#include "reports/table.h"
-#include "reports/text.h"
+#include "reports/html/html.h"
+#include "reports/run/run_file.h"
+#include "reports/text/text.h"
+#include "reports/views/ladder_table.h"
+#include "reports/views/markdown.h"
+#include "reports/views/summary.h"
+#include "reports/views/table.h"
 #include "workloads/harness/runner.h"
 
 namespace diptych::cli {
@@ -31,13 +36,19 @@ namespace fs = std::filesystem;
 class Run {
  public:
   explicit Run(const RunOptions& options) : options_(options) {
+    if (options.json == "-") {
+      document_.emplace();
+    }
     if (options.resume.empty()) {
       plan_ = plan_from(options);
-      name_ = options.workloads.size() == 1 ? options.workloads[0] : options.size;
-      folder_ = make_output_folder(options.out, name_);  // before anything is measured: a full disk costs seconds
+      name_ = !options.name.empty()           ? options.name
+              : options.workloads.size() == 1 ? options.workloads[0]
+                                              : options.size;
+      folder_ = make_output_folder(options.out, name_);  // before anything is measured: a full disk costs only seconds
       run_ = new_run(plan_, name_, options.command, present_environment());
     } else {
-      const fs::path given = options.resume;
+      const fs::path typed = options.resume;
+      const fs::path given = fs::is_symlink(typed) ? typed.parent_path() / fs::read_symlink(typed) : typed;  // latest
       const fs::path file = fs::is_directory(given) ? given / "run.json" : given;
       run_ = reports::load_run(file);
       plan_ = plan_to_resume(options, run_, file);
@@ -52,6 +63,7 @@ class Run {
     if (!options_.resume.empty()) {
       if (run_["status"] == "complete") {
         fmt::print("{}: complete, nothing to do\n", reports::printable(folder_));
+        write_json();
         return kSuccess;
       }
       run_["resumed"] = run_.value("resumed", 0) + 1;
@@ -60,8 +72,10 @@ class Run {
     workloads::RunHooks hooks;
     hooks.progress = [&](const workloads::RunProgress& progress) {
       const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-      status_.show(fmt::format("process {}/{}  {} ({}/{})  {}  {:.0f} s", progress.process, progress.processes,
-                               progress.workload, progress.cell, progress.cells, progress.what, seconds));
+      const std::string left = left_text(progress.seconds_left);
+      status_.show(fmt::format("process {}/{}  {} ({}/{})  {}  {:.0f} s{}{}", progress.process, progress.processes,
+                               reports::shorten(progress.workload, 30), progress.cell, progress.cells, progress.what,
+                               seconds, left.empty() ? "" : ", ", left));
     };
     hooks.cell_done = [&](const json& cells) {
       save(cells, "partial");
@@ -89,10 +103,8 @@ class Run {
       write_artifacts();
     }
     write_views();
+    write_json();  // before anything is printed, so that a full disk costs the table and not the figures
     show(result);
-    if (!options_.json.empty()) {
-      reports::write_atomically(options_.json, reports::to_text(run_));
-    }
     return result.interrupted ? kInterrupted : complete && all_valid() ? kSuccess : kFailure;
   }
 
@@ -100,28 +112,57 @@ class Run {
   void save(const json& cells, const char* status) {
     set_cells(run_, plan_, cells, status);
     reports::write_atomically(path("run.json"), reports::to_text(run_));
+    // A continued run may be in any folder: a link is made where new runs are made, or where there already is one.
+    if (!is_linked_ && (options_.resume.empty() || fs::is_symlink(fs::path(folder_).parent_path() / "latest"))) {
+      point_latest_at(folder_);
+    }
+    is_linked_ = true;
   }
 
-  /// A trace of each arm and a picture of each graph, of what was valid.
+  void write_json() {
+    if (document_) {
+      document_->write(reports::to_text(run_));
+    } else if (!options_.json.empty()) {
+      reports::write_atomically(options_.json, reports::to_text(run_));
+    }
+  }
+
+  /// The command line that continues this run. The plan in run.json has most settings; the rest is repeated.
+  std::string resuming_line() const {
+    std::vector<std::string> words = {options_.program, "run", "--resume", folder_};
+    for (const auto& [name, command] : plan_.external_arms) {
+      words.insert(words.end(), {"--arm", name + "=" + command});
+    }
+    if (plan_.instructions_timeout != workloads::kInstructionsTimeout) {
+      words.insert(words.end(), {"--instructions-timeout", fmt::format("{}", plan_.instructions_timeout)});
+    }
+    if (!options_.json.empty()) {
+      words.insert(words.end(), {"--json", options_.json});
+    }
+    return shell_line(words);
+  }
+
+  /// A trace of each arm and a picture of each graph, for valid cells.
   void write_artifacts() {
     fs::create_directory(path("traces"));
     fs::create_directory(path("graphs"));
-    for (const json& cell : run_["cells"]) {
-      if (cell["validity"]["agree"] != true) {
+    for (const reports::Cell cell : reports::Run(run_).cells()) {
+      if (!cell.validity().agree()) {
         continue;
       }
       if (InterruptGuard::stop()) {
         return;  // what was measured still gets its views
       }
-      const workloads::Workload& workload = *workloads::find_workload(cell["workload"].get<std::string>());
+      const workloads::Workload& workload = *workloads::find_workload(cell.workload());
       const std::string base = file_name(workload.name);
       status_.show(fmt::format("traces and pictures: {}", workload.name));
       for (const std::string& arm : plan_.arms) {
         if (arm.find('+') != std::string::npos || workloads::find_arm(arm)->is_external()) {
-          continue;  // rungs between replay and graph, and other sets of passes: `diptych profile` traces them
+          continue;  // rungs between replay and graph, and other sets of passes, are traced by `diptych profile`
         }
         workloads::ArmInstance instance(workload, *workloads::find_arm(arm), plan_.seed);
-        write_trace(trace_calls(instance, 1, 1).trace, path(fmt::format("traces/{}-{}.json", base, arm)));
+        const Profile profile = trace_calls(instance, 1, 1);
+        write_trace(profile.trace, path(fmt::format("traces/{}-{}.json", base, arm)), compiled_graph(instance));
       }
       const CompiledStages compiled = compile_stages(workload, plan_.seed);
       const std::string title = fmt::format("{}: the graph after all passes", workload.name);
@@ -143,7 +184,8 @@ class Run {
       fmt::print(stderr, "diptych: {}\n", reports::printable(problem));
     }
     if (result.interrupted) {
-      fmt::print(stderr, "diptych: interrupted; what was measured until then is kept\n");
+      fmt::print(stderr, "diptych: interrupted; what was measured until then is kept. To measure the rest:\n  {}\n",
+                 resuming_line());
     }
     show_missing_counts();
     show_failed_arms();
@@ -160,25 +202,26 @@ class Run {
     }
   }
 
-  /// What the first process says of a cell, as soon as it has: nobody waits for the last process to see a figure.
+  /// Shows the first process's figures of a cell as soon as they are known, so that nobody has to wait for the last
+  /// process.
   void show_first_figures() {
-    const std::size_t done = run_["cells"].size();
-    for (; plan_.size.processes > 1 && shown_cells_ < done; ++shown_cells_) {
-      const json& cell = run_["cells"][shown_cells_];
-      if (cell["processes"].size() == 1) {
-        status_.say(fmt::format("{:<20}  {}  (1 of {} processes)", cell["workload"].get<std::string>(),
-                                reports::figures_line(cell), plan_.size.processes));
+    const auto cells = reports::Run(run_).cells();
+    for (; plan_.size.processes > 1 && shown_cells_ < cells.size(); ++shown_cells_) {
+      const reports::Cell cell = cells[shown_cells_];
+      if (cell.processes().size() == 1) {
+        status_.say(fmt::format("{:<20}  {}  (1 of {} processes)", cell.workload(), reports::figures_line(cell),
+                                plan_.size.processes));
       }
     }
   }
 
-  /// Each reason once: instructions were asked for, and there are none.
+  /// Shows each reason once why there are no instruction counts although they were asked for.
   void show_missing_counts() const {
     std::set<std::string> reasons;
-    for (const json& cell : run_["cells"]) {
-      for (const json& arm : cell["arms"]) {
-        if (const auto counts = arm.find("instructions"); counts != arm.end() && (*counts)["value"].is_null()) {
-          reasons.insert(counts->value("reason", ""));
+    for (const reports::Cell cell : reports::Run(run_).cells()) {
+      for (const reports::Arm arm : cell.arms()) {
+        if (const reports::Instructions counted = arm.instructions(); counted && !counted.value()) {
+          reasons.insert(counted.reason());
         }
       }
     }
@@ -189,7 +232,7 @@ class Run {
 
   void show_failed_arms() const {
     for (const std::string& line : reports::failed_arms(run_)) {
-      fmt::print(stderr, "diptych: {}\n", reports::shorten(reports::printable(line), 600));
+      fmt::print(stderr, "diptych: {}\n", reports::printable(line));
     }
   }
 
@@ -205,14 +248,14 @@ class Run {
   }
 
   bool all_valid() const {
-    for (const json& cell : run_["cells"]) {
-      if (cell["validity"]["agree"] != true) {
+    for (const reports::Cell cell : reports::Run(run_).cells()) {
+      if (!cell.validity().agree()) {
         return false;
       }
-      for (const json& arm : cell["arms"]) {
-        // One that isn't installed has said nothing of itself.
-        const bool is_absent = arm.contains("external") && arm["external"]["framework"].is_null();
-        if (arm.contains("failed") && !(options_.arms_may_be_absent && is_absent)) {
+      for (const reports::Arm arm : cell.arms()) {
+        // An arm that isn't installed has reported no framework.
+        const bool is_absent = arm.is_external() && arm.framework().empty();
+        if (arm.has_failed() && !(options_.arms_may_be_absent && is_absent)) {
           return false;
         }
       }
@@ -222,13 +265,15 @@ class Run {
   std::string path(const std::string& name) const { return folder_ + "/" + name; }
 
   const RunOptions& options_;
-  InterruptGuard guard_;  // before the folder is made: Ctrl-C never leaves one without its files
+  InterruptGuard guard_;  // before the folder is made, so that Ctrl-C never leaves one without its files
   workloads::RunPlan plan_;
   std::string name_;
   std::string folder_;
   json run_;
+  std::optional<DocumentOnStandardOutput> document_;
   StatusLine status_;
   std::size_t shown_cells_ = 0;
+  bool is_linked_ = false;  ///< whether `latest` points here, if it can
 };
 
 }  // namespace

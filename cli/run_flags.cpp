@@ -7,7 +7,7 @@
 namespace diptych::cli {
 namespace {
 
-/// As CLI::Range, which lets NaN through.
+/// Like CLI::Range, but without accepting NaN.
 CLI::Validator number_from(double low, double high) {
   return CLI::Validator(
       [low, high](const std::string& text) {
@@ -55,6 +55,11 @@ void add_measuring_flags(CLI::App* verb, RunOptions& options) {
   verb->add_option("--threads", options.threads, "Only 1, for scripts: a call of the engine runs on one thread")
       ->capture_default_str();
   verb->add_option("--pin", options.pin, "Bind measuring processes to these CPUs, like 1 or 0,2-3 (bare: the last)");
+}
+
+void add_json(CLI::App* verb, RunOptions& options) {
+  verb->add_option("--json", options.json,
+                   "Also write run.json to this file; - for standard output: all else then goes to standard error");
 }
 
 void add_injection_flags(CLI::App* verb, RunOptions& options) {

@@ -8,7 +8,7 @@
 
 #include "cli/verbs.h"
 
-/// Options that several verbs that measure have in common.
+/// Options shared by several verbs that measure.
 namespace diptych::cli {
 
 /// --quick, --standard, --gate, --certify.
@@ -17,13 +17,15 @@ void add_sizes(CLI::App* verb, RunOptions& options);
 void add_instructions_timeout(CLI::App* verb, double& seconds);
 /// --metric, --instructions-timeout, --threads, --pin.
 void add_measuring_flags(CLI::App* verb, RunOptions& options);
-/// --inject-time, --inject-instructions, --inject-arm: for the self-test of a gate; not in --help.
+/// --json.
+void add_json(CLI::App* verb, RunOptions& options);
+/// --inject-time, --inject-instructions, --inject-arm: for the self-test of a gate; hidden from --help.
 void add_injection_flags(CLI::App* verb, RunOptions& options);
 
 /// The options of the verb that were typed, without "--"; "size" for any of the sizes.
 std::set<std::string> given_options(const CLI::App& verb);
 
-/// `--pin` without CPUs means --pin=auto; CLI11 would take the workload behind it for its value.
+/// `--pin` without CPUs means --pin=auto; CLI11 would otherwise take the workload after it for its value.
 void give_bare_pin_a_value(std::vector<std::string>& arguments);
 
 }  // namespace diptych::cli

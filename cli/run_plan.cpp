@@ -10,14 +10,14 @@
 #include "cli/names.h"
 #include "cli/own_arms.h"
 #include "framework/core/error.h"
+#include "framework/core/isa.h"
 #include "framework/kernels/gemm.h"
-#include "framework/kernels/isa.h"
-#include "profiler/fingerprint.h"
-#include "reports/analyse.h"
-#include "reports/fingerprint.h"
-#include "reports/json_access.h"
-#include "reports/schema.h"
-#include "reports/text.h"
+#include "profiler/machine/fingerprint.h"
+#include "reports/analysis/analyse.h"
+#include "reports/run/fingerprint.h"
+#include "reports/run/json_access.h"
+#include "reports/run/schema.h"
+#include "reports/text/text.h"
 #include "workloads/harness/pinning.h"
 
 namespace diptych::cli {
@@ -25,7 +25,7 @@ namespace {
 
 using nlohmann::json;
 
-/// The names in which the regular expression is found. Throws Error if it is broken or matches nothing.
+/// The names that contain a match of the regular expression. Throws Error if it is invalid or matches nothing.
 std::vector<std::string> filtered(std::vector<std::string> names, const std::string& filter) {
   try {
     const std::regex expression(filter);
@@ -40,8 +40,8 @@ std::vector<std::string> filtered(std::vector<std::string> names, const std::str
   return names;
 }
 
-/// What to do instead of a flag of Google Benchmark's that would change how much is measured, or ask for a report that
-/// it doesn't make here; empty for flags that a run can take.
+/// What to use instead of a flag of Google Benchmark that would change how much is measured, or ask for a report that
+/// isn't made here; empty for flags that a run accepts.
 std::string instead_of(const std::string& flag) {
   constexpr const char* kSizes = "how much is measured is fixed by --quick, --standard, --gate and --certify";
   constexpr const char* kExport = "`diptych report RUN --format google-benchmark` writes Google Benchmark's JSON";
@@ -56,7 +56,7 @@ std::string instead_of(const std::string& flag) {
       {"--benchmark_display_aggregates_only", kExport},
       {"--benchmark_list_tests", "`diptych list` shows the workloads"}};
   for (const auto& [name, instead] : refused) {
-    if (flag.starts_with(name)) {  // --benchmark_out_format too
+    if (flag.starts_with(name)) {  // also --benchmark_out_format
       return instead;
     }
   }
@@ -77,7 +77,7 @@ std::vector<std::string> checked(const std::vector<std::string>& flags) {
 }
 
 std::vector<std::string> chosen_workloads(const RunOptions& options) {
-  const bool all = options.workloads.empty() && !options.filter.empty();  // a filter alone chooses from all
+  const bool all = options.workloads.empty() && !options.filter.empty();  // a filter alone selects from all
   return filtered(all ? workloads::names_of_suite("all") : resolve_workloads(options.workloads), options.filter);
 }
 
@@ -212,9 +212,9 @@ workloads::RunPlan plan_to_resume(const RunOptions& options, const json& run, co
                               reports::printable(json(planned).dump())));
     }
   };
-  // What wasn't typed stands at its default here, and isn't compared.
+  // Options that weren't typed have their defaults here, and aren't compared.
   const workloads::RunPlan typed = plan_from(options);
-  plan.instructions_timeout = typed.instructions_timeout;  // no part of what is measured
+  plan.instructions_timeout = typed.instructions_timeout;  // not part of what is measured
   refuse("size", typed.size.name, plan.size.name);
   refuse("seed", typed.seed, plan.seed);
   refuse("layout", typed.layout, plan.layout);

@@ -3,15 +3,15 @@
 #include <set>
 #include <string>
 
-#include "reports/compare.h"
+#include "reports/gate/compare.h"
 #include "workloads/harness/runner.h"
 
 namespace diptych::cli {
 
-/// The path of the program that runs.
+/// The path of the running program.
 std::string own_program();
 
-/// What the gate measures for these metrics: all of the size for times, one short process for what is counted.
+/// The plan of a gate for these metrics: the full size for times, one short process for counts.
 workloads::RunPlan gate_plan(const std::set<reports::Tier>& tiers, std::uint64_t seed);
 
 }  // namespace diptych::cli

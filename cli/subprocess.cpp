@@ -12,41 +12,17 @@
 #include <fmt/format.h>
 
 #include "framework/core/error.h"
-#include "reports/text.h"
+#include "framework/core/pipe.h"
+#include "reports/text/text.h"
 
 extern char** environ;  // NOLINT(readability-redundant-declaration): POSIX asks programs to declare it
 
 namespace diptych::cli {
 namespace {
 
-struct Pipe {
-  int read = -1, write = -1;
-
-  Pipe() {
-    std::array<int, 2> ends{};
-    if (pipe2(ends.data(), O_CLOEXEC) != 0) {
-      throw Error(fmt::format("can't make a pipe: {}", std::strerror(errno)));
-    }
-    read = ends[0];
-    write = ends[1];
-  }
-  ~Pipe() {
-    close_write();
-    close(read);
-  }
-  Pipe(const Pipe&) = delete;
-  Pipe& operator=(const Pipe&) = delete;
-  void close_write() {
-    if (write >= 0) {
-      close(write);
-      write = -1;
-    }
-  }
-};
-
-/// Both streams until both end, so that neither pipe fills up.
+/// Reads both streams until both end, so that neither pipe fills up.
 void read_both(Pipe& output, Pipe& error, ProgramResult& result) {
-  std::array<pollfd, 2> waiting = {{{output.read, POLLIN, 0}, {error.read, POLLIN, 0}}};
+  std::array<pollfd, 2> waiting = {{{output.read_end, POLLIN, 0}, {error.read_end, POLLIN, 0}}};
   const std::array<std::string*, 2> targets = {&result.output, &result.error};
   while (waiting[0].fd >= 0 || waiting[1].fd >= 0) {
     if (poll(waiting.data(), waiting.size(), -1) < 0 && errno != EINTR) {
@@ -75,8 +51,8 @@ ProgramResult run_program(const std::vector<std::string>& command, const std::st
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, output.write, STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, error.write, STDERR_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, output.write_end, STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, error.write_end, STDERR_FILENO);
   if (!folder.empty()) {
     posix_spawn_file_actions_addchdir_np(&actions, folder.c_str());
   }
@@ -92,8 +68,8 @@ ProgramResult run_program(const std::vector<std::string>& command, const std::st
   if (failure != 0) {
     throw Error(fmt::format("can't run '{}': {}", reports::printable(command.front()), std::strerror(failure)));
   }
-  output.close_write();
-  error.close_write();
+  Pipe::shut(output.write_end);
+  Pipe::shut(error.write_end);
   ProgramResult result;
   read_both(output, error, result);
   int status = 0;

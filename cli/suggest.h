@@ -1,6 +1,6 @@
 #pragma once
 
-#include "reports/suggest.h"
+#include "reports/text/suggest.h"
 
 namespace diptych::cli {
 

@@ -1,5 +1,6 @@
 #include "cli/terminal.h"
 
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <signal.h>
@@ -9,7 +10,8 @@
 
 #include <fmt/format.h>
 
-#include "reports/text.h"
+#include "reports/text/text.h"
+#include "workloads/harness/plan.h"
 
 namespace diptych::cli {
 namespace {
@@ -36,6 +38,37 @@ bool is_dumb() {
 bool wants_colour() { return isatty(STDOUT_FILENO) != 0 && !is_dumb() && std::getenv("NO_COLOR") == nullptr; }
 
 int terminal_width() { return isatty(STDOUT_FILENO) != 0 ? columns_of(STDOUT_FILENO, 140) : 140; }
+
+std::string left_text(std::optional<double> seconds) {
+  if (!seconds) {
+    return "";
+  }
+  const auto whole = [](double value) { return static_cast<long>(std::ceil(value)); };
+  if (*seconds < 100) {
+    return fmt::format("about {} s left", whole(*seconds));
+  }
+  const long minutes = whole(*seconds / 60);
+  return minutes < 100 ? fmt::format("about {} min left", minutes)
+                       : fmt::format("about {} h {} min left", minutes / 60, minutes % 60);
+}
+
+std::string shell_line(const std::vector<std::string>& words) {
+  std::string line;
+  for (const std::string& word : words) {
+    line += line.empty() ? "" : " ";
+    if (reports::printable(word) == word) {
+      line += workloads::shell_quoted(word);
+      continue;
+    }
+    line += "$'";  // as in bash, zsh and POSIX 2024
+    for (const char c : word) {
+      const bool plain = c >= ' ' && c <= '~' && c != '\'' && c != '\\';
+      line += plain ? std::string(1, c) : fmt::format("\\{:03o}", static_cast<unsigned char>(c));
+    }
+    line += "'";
+  }
+  return line;
+}
 
 StatusLine::StatusLine() : active_(isatty(STDERR_FILENO) != 0 && !is_dumb()) {}
 StatusLine::~StatusLine() { clear(); }

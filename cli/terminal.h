@@ -1,16 +1,24 @@
 #pragma once
 
 #include <atomic>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace diptych::cli {
 
-/// Whether to colour what goes to standard output: a terminal, TERM not "dumb", NO_COLOR not set.
+/// Whether to colour standard output: it is a terminal, TERM is not "dumb", and NO_COLOR is not set.
 bool wants_colour();
-/// Columns of standard output; 140 where it is no terminal.
+/// Columns of standard output; 140 if it is not a terminal.
 int terminal_width();
 
-/// One line on standard error that is rewritten as work goes on; nothing unless it is a terminal.
+/// "about 40 s left", "about 3 min left"; empty if unknown.
+std::string left_text(std::optional<double> seconds);
+
+/// These words as a line that a shell reads back unchanged. Safe to print, whatever the words contain.
+std::string shell_line(const std::vector<std::string>& words);
+
+/// One line on standard error that is rewritten as work progresses; does nothing unless that is a terminal.
 class StatusLine {
  public:
   StatusLine();
@@ -18,7 +26,7 @@ class StatusLine {
   StatusLine(const StatusLine&) = delete;
   StatusLine& operator=(const StatusLine&) = delete;
   void show(const std::string& text);
-  /// A line that stays, above the one that changes; on terminals only.
+  /// Prints a permanent line above the changing one; on terminals only.
   void say(const std::string& text);
   void clear();
 

@@ -8,14 +8,14 @@
 
 #include "workloads/harness/plan.h"
 
-/// One verb a file. Each takes parsed options and returns the process's exit code; user errors are thrown as
+/// One verb per file. Each takes parsed options and returns the process's exit code; user errors are thrown as
 /// diptych::Error. Exit codes are API (docs/command-line.md).
 namespace diptych::cli {
 
 inline constexpr int kSuccess = 0;
-inline constexpr int kFailure = 1;        ///< wrong usage, a tool error, or a cell whose arms disagree
-inline constexpr int kRegressed = 2;      ///< `gate` found a regression
-inline constexpr int kCannotTell = 3;     ///< `gate` and `compare`: nothing that could be compared
+inline constexpr int kFailure = 1;        ///< wrong usage, an error, lost output, an INVALID cell, a case that fails
+inline constexpr int kRegressed = 2;      ///< `gate` found a regression; no other verb uses this code
+inline constexpr int kCannotTell = 3;     ///< `gate` and `compare`: there was nothing that could be compared
 inline constexpr int kInterrupted = 130;  ///< Ctrl-C; what was measured is kept
 
 struct RunOptions {
@@ -27,53 +27,41 @@ struct RunOptions {
   int layout = 0;  ///< which of the memory layouts of this seed
   std::string filter;
   std::string out = "diptych-out";
-  bool arms_may_be_absent = false;  ///< an external arm that isn't installed is no failure
+  bool arms_may_be_absent = false;  ///< an external arm that isn't installed is not a failure
   bool ladder = false;              ///< show the ladder, not the table of workloads
   bool shuffle_order = false;       ///< also measure the pass rungs in other orders
-  std::string json;                 ///< where to put one more copy of run.json
-  int threads = 1;                  ///< that an op may use; the engine has one
+  std::string json;                 ///< where to write another copy of run.json; "-": standard output
+  std::string name;                 ///< of the run and its folder; empty: the workload's name, or the size's
+  int threads = 1;                  ///< that an op may use; the engine supports one
   std::string pin;                  ///< CPUs of the measuring processes: "1", "0-1", "auto"; empty: all
   std::vector<std::string> metrics = {"time"};
   double instructions_timeout = workloads::kInstructionsTimeout;  ///< seconds
-  std::string resume;                                             ///< folder of a run that was not finished
-  double inject_time = 0, inject_instructions = 0;                ///< a slowdown on purpose, as fractions
+  std::string resume;                                             ///< folder of an unfinished run
+  double inject_time = 0, inject_instructions = 0;                ///< deliberate slowdowns, as fractions
   std::vector<std::string> inject_arms;
   std::set<std::string> given;                 ///< options that were typed, without "--"; "workload", "size"
-  std::vector<std::string> command;            ///< as typed
-  std::vector<std::string> benchmark_options;  ///< behind "--"
+  std::vector<std::string> command;            ///< as typed, except for the program's path
+  std::string program = "diptych";             ///< as typed
+  std::vector<std::string> benchmark_options;  ///< arguments after "--"
 };
-/// `result`, if asked for, gets the run as it stands in run.json.
+/// If given, `result` receives the run as in run.json.
 int run(const RunOptions& options, nlohmann::json* result = nullptr);
 
 struct PeersOptions {
   RunOptions run;
-  std::string markdown;  ///< file; empty: standard output
+  std::string markdown;  ///< file; empty: none, and the tables are printed
 };
 int peers(const PeersOptions& options);
 
 struct LadderOptions {
   std::string workload;
-  RunOptions run;  ///< all but workloads and arms
+  RunOptions run;  ///< everything but workloads and arms
 };
 /// A run of one workload under every rung.
 int ladder(const LadderOptions& options);
 
-struct WorkerOptions {
-  std::vector<std::string> workloads, arms, benchmark_options;
-  std::uint64_t seed = 1, process_seed = 1;
-  int rounds = 1;
-  double block_seconds = 0.02;
-  std::vector<std::string> first_call_check;  ///< workloads that were checked in full before
-  std::vector<int> pinned;
-  double inject_time = 0;
-  std::vector<std::string> inject_arms;
-  std::vector<std::string> own_arms;  ///< "NAME=COMMAND"
-  std::vector<std::string> without;   ///< "WORKLOAD=ARM"
-  std::string turns;                  ///< "first" or "second" of two that take turns
-  bool count_instructions = false;
-  std::vector<std::string> extra_instructions;  ///< "ARM=N"
-};
-int worker(const WorkerOptions& options);
+/// One measuring process; `plan`: its document (workloads/harness/worker_plan.h).
+int worker(const std::string& plan);
 
 struct OnnxRunOptions {
   std::string model;
@@ -89,7 +77,7 @@ int onnx_run(const OnnxRunOptions& options);
 struct OnnxExportOptions {
   std::string workload;
   std::string out;          ///< folder; empty: named after the workload
-  std::int64_t steps = -1;  ///< of the program before; negative: those of its check
+  std::int64_t steps = -1;  ///< of the program before the export; negative: those of its check
   std::uint64_t seed = 1;
 };
 int onnx_export(const OnnxExportOptions& options);
@@ -99,9 +87,9 @@ int onnx_ops(bool markdown);
 
 struct OnnxCheckOptions {
   bool gradients = false;
-  bool answer = false;               ///< folders come a line at a time: the process that a check starts
+  bool answer = false;               ///< folders are read line by line, in the process that a check starts
   double timeout = 600;              ///< seconds for a case
-  std::vector<std::string> folders;  ///< "@FILE": those that stand in it
+  std::vector<std::string> folders;  ///< "@FILE": the folders listed in it
   std::string mode = "both";
   std::string numerics = "exact";
   double rtol = 1e-3, atol = 1e-7;
@@ -151,10 +139,10 @@ struct CompareVerbOptions {
 int compare(const CompareVerbOptions& options);
 
 struct GateVerbOptions {
-  std::string base, head;  ///< run file, program or git ref; no head: this program
+  std::string base, head;  ///< run file, program or git ref; empty head: this program
   std::string config;      ///< empty: diptych.toml, if there is one
   std::string out = "diptych-out";
-  std::vector<std::string> metrics, workloads, arms;  ///< empty: the configuration's, else the defaults
+  std::vector<std::string> metrics, workloads, arms;  ///< empty: from the configuration, or the defaults
   std::string calibration = "diptych-out/aa.json";
   std::string build_dir;  ///< empty: a temporary one
   std::uint64_t seed = 1;
@@ -171,8 +159,8 @@ struct CalibrateOptions {
   std::string append;  ///< a file to add runs to; empty: a new one
   std::vector<std::string> workloads = {"micro/dispatch", "mlp/digits"};
   std::vector<std::string> arms;
-  double inject_time = 0;          ///< a fraction; put into all arms but eager
-  double inject_instructions = 0;  ///< the same, of instructions
+  double inject_time = 0;          ///< a fraction; injected into all arms but eager
+  double inject_instructions = 0;  ///< the same, for instructions
   std::uint64_t seed = 1;
 };
 int calibrate(const CalibrateOptions& options);

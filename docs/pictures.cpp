@@ -1,11 +1,13 @@
-// Draws the pictures of docs/architecture.md with reports/diagram.h.
+// Draws the pictures of docs/architecture.md with reports/diagrams/diagram.h.
 
 #include <filesystem>
+#include <sstream>
+#include <utility>
 
 #include <fmt/format.h>
 
-#include "reports/diagram.h"
-#include "reports/run_file.h"
+#include "reports/diagrams/diagram.h"
+#include "reports/run/run_file.h"
 
 namespace {
 
@@ -32,6 +34,34 @@ Diagram dependencies() {
   d.edges = {{"cli", "reports", ""},         {"cli", "workloads", ""},           {"workloads", "profiler", ""},
              {"workloads", "framework", ""}, {"reports", "framework", "graphs"}, {"profiler", "hooks", ""},
              {"framework", "hooks", ""}};
+  return d;
+}
+
+/// Of framework/floors.txt: each folder above those of the next lower floor.
+Diagram floors(const std::filesystem::path& list) {
+  Diagram d;
+  d.title = "The floors of framework/: a folder includes what stands on lower ones";
+  d.legend = false;
+  std::vector<std::string> below;
+  std::vector<std::string> here;
+  std::istringstream lines(diptych::reports::read_text_file(list));
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t colon = line.find(": ");
+    if (line.empty()) {
+      below = std::exchange(here, {});
+    } else if (!line.starts_with('#') && colon != std::string::npos) {
+      const std::string folder = line.substr(0, colon);
+      diptych::reports::DiagramNode node;
+      node.id = folder;
+      node.label = {folder + "/", line.substr(colon + 2)};
+      node.node_class = NodeClass::matmul;
+      d.nodes.push_back(std::move(node));
+      for (const std::string& other : below) {
+        d.edges.push_back({folder, other, ""});
+      }
+      here.push_back(folder);
+    }
+  }
   return d;
 }
 
@@ -70,11 +100,14 @@ Diagram data_flow() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    fmt::print(stderr, "usage: diptych_pictures FOLDER\n");
+  if (argc != 3) {
+    fmt::print(stderr, "usage: diptych_pictures SOURCE FOLDER\n");
     return 1;
   }
-  const std::filesystem::path folder = argv[1];
+  const std::filesystem::path folder = argv[2];
   diptych::reports::write_atomically(folder / "dependencies.svg", diptych::reports::render_svg(dependencies()));
+  diptych::reports::write_atomically(
+      folder / "floors.svg",
+      diptych::reports::render_svg(floors(std::filesystem::path(argv[1]) / "framework/floors.txt")));
   diptych::reports::write_atomically(folder / "data-flow.svg", diptych::reports::render_svg(data_flow()));
 }

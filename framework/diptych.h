@@ -1,11 +1,11 @@
 #pragma once
 
-/// Everything that programs on Diptych's engine need.
+/// Everything that programs using Diptych's engine need.
 
 #include "framework/autograd/custom.h"
 #include "framework/autograd/functional.h"
 #include "framework/autograd/hooks.h"
-#include "framework/autograd/transforms.h"
+#include "framework/capture/control_flow.h"
 #include "framework/core/context.h"
 #include "framework/core/rng.h"
 #include "framework/core/tensor.h"
@@ -13,8 +13,6 @@
 #include "framework/data/dataset.h"
 #include "framework/data/prefetch.h"
 #include "framework/data/synthetic.h"
-#include "framework/graph/control_flow.h"
-#include "framework/graph/jit.h"
 #include "framework/io/checkpoint.h"
 #include "framework/nn/activation.h"
 #include "framework/nn/attention.h"
@@ -51,3 +49,5 @@
 #include "framework/optim/optimizer.h"
 #include "framework/optim/schedule.h"
 #include "framework/runtime/pipeline.h"
+#include "framework/transforms/jit.h"
+#include "framework/transforms/value_and_grad.h"

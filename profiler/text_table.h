@@ -7,7 +7,7 @@ namespace diptych::profiler {
 
 enum class Align : unsigned char { left, right };
 
-/// Rows of printable cells as aligned columns, two spaces between them, no trailing spaces.
+/// Formats rows of printable cells as aligned columns, separated by two spaces, without trailing spaces.
 class TextTable {
  public:
   explicit TextTable(std::vector<Align> columns) : columns_(std::move(columns)) {}

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints framework/kernels/erf_coefficients.h: Chebyshev fits of erf(x)/x near zero and of erfc(x) exp(x^2) beyond one.
+"""Prints framework/math/erf_coefficients.h: Chebyshev fits of erf(x)/x near zero and of erfc(x) exp(x^2) beyond one.
 
 Needs mpmath (Debian: python3-mpmath). The build doesn't run it; the result is checked in.
 The mapping u = (x - k) / (x + k) is the one of Shepherd & Laframboise, Math. Comp. 36 (1981), with k = 2.

@@ -1,4 +1,4 @@
-# Sourced by the other scripts: runs named steps from the project's folder, and says which one failed and what to do.
+# Sourced by the other scripts. Runs named steps from the project's folder, and reports which one failed and what to do.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -12,10 +12,10 @@ step() {  # step NAME ADVICE COMMAND...
   }
 }
 
-# Progress goes to standard error: standard output belongs to the program that is run in the end.
+# Progress goes to standard error, because standard output belongs to the program that is run in the end.
 configure() { cmake --preset "$1" -Wno-dev --log-level=WARNING | grep -v -e '^Preset' -e '^  CMAKE' -e '^  DIPTYCH' -e '^$' >&2 || return "${PIPESTATUS[0]}"; }
 
-# Of ninja's lines, those of its steps become one that says how far the build is; what compilers say passes.
+# Condenses ninja's lines for its steps into one that shows the progress of the build; compiler messages pass unchanged.
 progress() {
   local line began=$SECONDS shown=-10 now text newline=""
   while IFS= read -r line; do
@@ -26,7 +26,7 @@ progress() {
     [[ $line != *"Re-checking globbed directories"* ]] || continue
     local done=${BASH_REMATCH[1]} all=${BASH_REMATCH[2]} left=""
     now=$((SECONDS - began))
-    # The first steps are no measure of the rest.
+    # The first steps aren't representative of the rest.
     if ((now >= 10 && done > 0)); then
       local seconds=$((now * (all - done) / done))
       left=$([ $seconds -ge 90 ] && echo ", about $(((seconds + 30) / 60)) min left" || echo ", about $seconds s left")

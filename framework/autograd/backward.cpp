@@ -1,11 +1,13 @@
+#include "framework/autograd/backward.h"
+
 #include <algorithm>
 
 #include <fmt/format.h>
 
-#include "framework/autograd/tape.h"
 #include "framework/autograd/visit_map.h"
 #include "framework/core/context.h"
 #include "framework/core/tensor_body.h"
+#include "framework/dispatch/op.h"
 #include "framework/ops/creation.h"
 #include "framework/ops/elementwise.h"
 #include "framework/ops/reduction.h"
@@ -14,12 +16,12 @@
 namespace diptych::autograd {
 namespace {
 
-/// What one backward pass knows of a node.
+/// The state of a node in one backward pass.
 struct Visit {
   TapeNode* node = nullptr;
   bool reaches_target = false;
   bool is_target = false;
-  Tensor cotangent;            ///< of output 0, which is all that most nodes have
+  Tensor cotangent;            ///< of output 0, the only one of most nodes
   std::vector<Tensor> others;  ///< of outputs 1, 2, ...
 };
 
@@ -56,7 +58,7 @@ class Backward {
         return;
       }
       outer_ = outer_ || node->serial < options_.outer_before;
-      // Edges lead to older nodes: what is older than every target reaches none.
+      // Edges lead to older nodes: a node older than every target reaches none.
       if (node->serial >= first_target && map_.insert(node, static_cast<std::uint32_t>(visits_.size())).second) {
         visits_.push_back({node, false, false, {}, {}});
       }
@@ -64,7 +66,7 @@ class Backward {
     for (const Tensor& output : outputs) {
       visit(output.body()->tape.get());
     }
-    for (std::size_t i = 0; i < visits_.size(); ++i) {  // grows while we go
+    for (std::size_t i = 0; i < visits_.size(); ++i) {  // grows in the loop
       TapeNode* node = visits_[i].node;
       if (is_end(*node)) {
         continue;
@@ -94,7 +96,7 @@ class Backward {
     }
   }
 
-  /// A value that the caller takes as given.
+  /// Whether the caller takes the value as given.
   bool is_end(const TapeNode& node) const { return node.serial < options_.boundary; }
 
   std::vector<Tensor> propagate(std::span<const Tensor> outputs, std::span<const TapeEdge> targets,
@@ -137,7 +139,7 @@ class Backward {
       call_hooks(visited);
     }
     const auto inputs = node.inputs();
-    std::uint32_t needed = 0;  // of an op's at most kMaxInputs; a custom rule has any number
+    std::uint32_t needed = 0;  // for an op's inputs, at most kMaxInputs; a custom rule has any number
     bool any_needed = false;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       const bool leads = leads_to_target(inputs[i]);
@@ -145,10 +147,10 @@ class Backward {
       needed |= leads && i < kMaxInputs ? 1U << i : 0;
     }
     if (!any_needed) {
-      return;  // a target: it keeps its cotangent
+      return;  // a target keeps its cotangent
     }
     if (node.op == nullptr && node.custom == nullptr && !node.released) {
-      // A watched tensor passes its cotangent on, and keeps it: it may be a target.
+      // A watched tensor passes its cotangent on and also keeps it, because it may be a target.
       accumulate(inputs[0].node.get(), inputs[0].output, visited.cotangent);
       return;
     }
@@ -317,7 +319,7 @@ std::vector<TapeEdge> dependencies(std::span<const Tensor> outputs, std::uint64_
   for (const Tensor& output : outputs) {
     visit(edge_of(output));
   }
-  for (std::size_t i = 0; i < nodes.size(); ++i) {  // grows while we go
+  for (std::size_t i = 0; i < nodes.size(); ++i) {  // grows in the loop
     for (const TapeInput& input : nodes[i]->inputs()) {
       visit(input);
     }

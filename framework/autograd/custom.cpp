@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "framework/autograd/backward.h"
 #include "framework/core/tensor_body.h"
 #include "framework/ops/creation.h"
 
@@ -52,7 +53,9 @@ class JvpRule final : public autograd::CustomRule {
   JvpRule(FlatRule rule, std::vector<Tensor> inputs, Location where)
       : rule_(std::move(rule)), inputs_(std::move(inputs)), where_(where) {}
 
-  std::vector<Tensor> jvp(std::span<const Tensor> tangents) override {
+  std::optional<std::vector<Tensor>> jvp(std::span<const Tensor> tangents) override { return apply(tangents); }
+
+  std::vector<Tensor> apply(std::span<const Tensor> tangents) {
     std::vector<Tensor> results = rule_(with_zeros(tangents, inputs_));
     if (results.size() != output_types().size()) {
       throw Error(
@@ -70,7 +73,7 @@ class JvpRule final : public autograd::CustomRule {
   }
 
   std::vector<Tensor> vjp(std::span<const Tensor> cotangents) override {
-    // The rule is linear in the tangents: its transpose is reverse mode.
+    // The rule is linear in the tangents: transposing it gives reverse mode.
     const EnableGrad enable;
     const std::uint64_t serial = autograd::next_serial();
     std::vector<Tensor> tangents;
@@ -84,7 +87,7 @@ class JvpRule final : public autograd::CustomRule {
     }
     std::vector<Tensor> outputs;
     std::vector<Tensor> seeds;
-    const std::vector<Tensor> results = jvp(tangents);
+    const std::vector<Tensor> results = apply(tangents);
     for (std::size_t i = 0; i < results.size(); ++i) {
       if (cotangents[i].defined() && results[i].defined() && results[i].requires_grad()) {
         outputs.push_back(results[i]);
@@ -143,7 +146,7 @@ class CheckpointRule final : public autograd::CustomRule {
   Location where_;
 };
 
-/// The same values without their tape.
+/// Replaces the tensors by the same values without their tape.
 void detach_all(std::span<Tensor> tensors) {
   for (Tensor& tensor : tensors) {
     tensor = detached_alias(tensor);

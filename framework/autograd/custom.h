@@ -2,21 +2,22 @@
 
 #include "framework/autograd/functional.h"
 
-/// Functions with gradient rules of their own, checkpointing, and gradients by tensors that are already computed.
+/// Functions with custom gradient rules, checkpointing, and gradients with respect to tensors that are already
+/// computed.
 namespace diptych {
 
 namespace detail {
 
-/// Both kinds of rule on flat lists; see custom_vjp and custom_jvp.
+/// Both kinds of rule, on flat lists; see custom_vjp and custom_jvp.
 using FlatRule = std::function<std::vector<Tensor>(std::span<const Tensor>)>;
 
-/// Makes `outputs` depend on `inputs` by a rule from cotangents to gradients. Throws Error if they depend on anything
-/// else that gradients are asked for.
+/// Makes `outputs` depend on `inputs` through a rule from cotangents to gradients. Throws Error if they depend on
+/// anything else for which gradients are wanted.
 void attach_vjp(std::span<const Tensor> inputs, std::span<Tensor> outputs, std::uint64_t serial, FlatRule rule,
                 Location where);
-/// By a rule from tangents to tangents.
+/// The same, through a rule from tangents to tangents.
 void attach_jvp(std::span<const Tensor> inputs, std::span<Tensor> outputs, FlatRule rule, Location where);
-/// By computing them again with `again` when their gradient is asked for.
+/// The same, by recomputing them with `again` when their gradient is wanted.
 void attach_checkpoint(std::vector<Tensor>& outputs, std::uint64_t serial, std::vector<VariableRead> reads,
                        std::function<std::vector<Tensor>()> again, Location where);
 
@@ -25,14 +26,15 @@ inline bool any_watched(std::span<const Tensor> tensors) {
          std::any_of(tensors.begin(), tensors.end(), [](const Tensor& tensor) { return tensor.requires_grad(); });
 }
 
-/// `tensors` with zeros of `like`'s types for the undefined ones.
+/// `tensors`, with the undefined ones replaced by zeros of the types in `like`.
 std::vector<Tensor> with_zeros(std::span<const Tensor> tensors, std::span<const Tensor> like);
 
 }  // namespace detail
 
-/// A function whose reverse mode is given. `forward(arguments...)` returns (result, residuals); `backward(residuals,
+/// A function with a custom reverse mode. `forward(arguments...)` returns (result, residuals); `backward(residuals,
 /// cotangent)` returns the gradients of all arguments, as one tree of the arguments' structure (a tuple if there are
-/// several). What gradients flow to must be an argument. Forward mode and gradients of any order follow.
+/// several). Everything that gradients flow to must be an argument. Forward mode and gradients of any order are
+/// derived.
 template <class Forward, class Backward>
 auto custom_vjp(Forward forward, Backward backward, Location where = Location::current()) {
   return [forward, backward, where](const auto&... arguments) mutable {
@@ -54,8 +56,9 @@ auto custom_vjp(Forward forward, Backward backward, Location where = Location::c
   };
 }
 
-/// A function whose forward mode is given: `rule(primals, tangents)`, each one argument or a tuple of all, returns
-/// (result, tangent of the result), the tangent linear in the tangents. Reverse mode follows by transposing it.
+/// A function with a custom forward mode. `rule(primals, tangents)`, each either one argument or a tuple of all,
+/// returns (result, tangent of the result), where the tangent is linear in the tangents. Reverse mode is derived by
+/// transposing it.
 template <class Fn, class Rule>
 auto custom_jvp(Fn function, Rule rule, Location where = Location::current()) {
   return [function, rule, where](const auto&... arguments) mutable {
@@ -79,9 +82,9 @@ auto custom_jvp(Fn function, Rule rule, Location where = Location::current()) {
   };
 }
 
-/// `function`, without keeping what its gradient reads: it is computed again in the backward pass [Chen et al. 2016,
-/// "Training deep nets with sublinear memory cost"]. The variables that it used (random state included) are set to the
-/// values that they had, and back.
+/// `function`, without saving what its gradient reads: the backward pass computes it again [Chen et al. 2016, "Training
+/// deep nets with sublinear memory cost"]. For that, the variables that it used (random state included) are set to the
+/// values that they had, and then restored.
 template <class Fn>
 auto checkpoint(Fn function, Location where = Location::current()) {
   return [function, where](const auto&... arguments) mutable {
@@ -105,18 +108,18 @@ auto checkpoint(Fn function, Location where = Location::current()) {
   };
 }
 
-/// A tensor that gradients can be asked for by autograd::grad.
+/// A tensor with respect to which autograd::grad can compute gradients.
 inline Tensor requires_grad(const Tensor& x, Location where = Location::current()) { return autograd::watch(x, where); }
 
 namespace autograd {
 
 struct GradArguments {
-  std::vector<Tensor> cotangents = {};  ///< one per output; none: ones, for scalars only
-  bool retain_graph = false;            ///< keep what was saved, for another backward through it
+  std::vector<Tensor> cotangents = {};  ///< one per output; empty: ones, for scalars only
+  bool retain_graph = false;            ///< keep the saved tensors, for another backward pass through them
   bool create_graph = false;            ///< record the backward pass, for gradients of the gradients
 };
-/// The gradients of `outputs` by `inputs` (tensors of requires_grad(), or computed from them). Frees what was saved
-/// unless asked not to; throws Error at a second pass through it.
+/// The gradients of `outputs` with respect to `inputs` (tensors of requires_grad(), or computed from them). Frees what
+/// was saved unless told not to; a second pass through it then throws Error.
 std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
                          const GradArguments& arguments = {}, Location where = Location::current());
 inline std::vector<Tensor> grad(const Tensor& output, const std::vector<Tensor>& inputs,

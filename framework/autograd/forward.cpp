@@ -1,12 +1,14 @@
+#include "framework/autograd/forward.h"
+
 #include <algorithm>
 
 #include <fmt/format.h>
 
-#include "framework/autograd/tape.h"
+#include "framework/autograd/backward.h"
 #include "framework/autograd/visit_map.h"
 #include "framework/core/context.h"
 #include "framework/core/tensor_body.h"
-#include "framework/ops/apply.h"
+#include "framework/dispatch/apply.h"
 #include "framework/ops/creation.h"
 #include "framework/ops/elementwise.h"
 #include "framework/ops/view.h"
@@ -18,8 +20,8 @@ constexpr trace::Label kForward{"forward mode", trace::Category::autograd};
 
 Tensor sum_of(const Tensor& a, const Tensor& b, Location where) { return a.defined() ? add(a, b, where) : b; }
 
-/// The tangent of an op's output: by its own rule, by linearity, or from the reverse rule where the Jacobian is
-/// diagonal.
+/// The tangent of an op's output: by its own rule, by linearity, or, if the Jacobian is diagonal, from the reverse
+/// rule.
 Tensor op_tangent(const TapeNode& node, const JvpCall& call) {
   const OpDef& op = *node.op;
   if (op.jvp != nullptr) {
@@ -44,7 +46,7 @@ Tensor op_tangent(const TapeNode& node, const JvpCall& call) {
         types[k] = call.inputs[k].type();
       }
       const Shape& shape = call.output.shape();
-      // The rule takes a cotangent of the output's type: what it does to one element, it does to a tangent.
+      // The rule takes a cotangent of the output's type: it acts on each element of a tangent in the same way.
       const Tensor widened = cast(tangent.shape() == shape ? tangent : expand(tangent, shape, node.where),
                                   call.output.dtype(), node.where);
       const Gradients gradients =
@@ -58,6 +60,37 @@ Tensor op_tangent(const TapeNode& node, const JvpCall& call) {
     }
   }
   return total;
+}
+
+/// Forward mode of a rule that has no jvp().
+std::vector<Tensor> transposed_vjp(CustomRule& rule, std::span<const Tensor> tangents) {
+  // u -> vjp(u) is linear: its transpose, applied to the tangents, is forward mode.
+  const EnableGrad enable;
+  const std::uint64_t serial = next_serial();
+  std::vector<Tensor> cotangents;
+  std::vector<Tensor> targets;
+  for (const TensorType& type : rule.output_types()) {
+    cotangents.push_back(is_floating(type.dtype) ? watch(full(type.shape, 0.0, type.dtype)) : Tensor());
+    if (cotangents.back().defined()) {
+      targets.push_back(cotangents.back());
+    }
+  }
+  const std::vector<Tensor> by_input = rule.vjp(cotangents);
+  std::vector<Tensor> outputs;
+  std::vector<Tensor> seeds;
+  for (std::size_t i = 0; i < by_input.size(); ++i) {
+    if (by_input[i].defined() && tangents[i].defined() && by_input[i].requires_grad()) {
+      outputs.push_back(by_input[i]);
+      seeds.push_back(tangents[i]);
+    }
+  }
+  std::vector<Tensor> transposed = gradients(outputs, targets, seeds, {false, serial}, Location::current()).gradients;
+  std::vector<Tensor> result;
+  std::size_t next = 0;
+  for (const Tensor& cotangent : cotangents) {
+    result.push_back(cotangent.defined() ? transposed[next++] : Tensor());
+  }
+  return result;
 }
 
 class Forward {
@@ -100,7 +133,7 @@ class Forward {
     for (const Tensor& output : outputs) {
       visit(output.body()->tape.get());
     }
-    for (std::size_t i = 0; i < visits_.size(); ++i) {  // grows while we go
+    for (std::size_t i = 0; i < visits_.size(); ++i) {  // grows in the loop
       for (const TapeInput& input : visits_[i].node->inputs()) {
         visit(input.node.get());
       }
@@ -150,7 +183,8 @@ class Forward {
     }
     check_saved(node, "jvp");
     if (node.custom != nullptr) {
-      visited.tangents = node.custom->jvp(tangents);
+      std::optional<std::vector<Tensor>> own = node.custom->jvp(tangents);
+      visited.tangents = own ? std::move(*own) : transposed_vjp(*node.custom, tangents);
       return;
     }
     Tensor saved[kMaxInputs];
@@ -192,36 +226,6 @@ class Forward {
 ForwardResult push_forward(std::span<const Tensor> inputs, std::span<const Tensor> tangents,
                            std::span<const Tensor> outputs, std::uint64_t outer_before, Location where) {
   return Forward(outer_before, where).run(inputs, tangents, outputs);
-}
-
-std::vector<Tensor> CustomRule::jvp(std::span<const Tensor> tangents) {
-  // u -> vjp(u) is linear: its transpose, applied to the tangents, is the forward mode.
-  const EnableGrad enable;
-  const std::uint64_t serial = next_serial();
-  std::vector<Tensor> cotangents;
-  std::vector<Tensor> targets;
-  for (const TensorType& type : output_types_) {
-    cotangents.push_back(is_floating(type.dtype) ? watch(full(type.shape, 0.0, type.dtype)) : Tensor());
-    if (cotangents.back().defined()) {
-      targets.push_back(cotangents.back());
-    }
-  }
-  const std::vector<Tensor> by_input = vjp(cotangents);
-  std::vector<Tensor> outputs;
-  std::vector<Tensor> seeds;
-  for (std::size_t i = 0; i < by_input.size(); ++i) {
-    if (by_input[i].defined() && tangents[i].defined() && by_input[i].requires_grad()) {
-      outputs.push_back(by_input[i]);
-      seeds.push_back(tangents[i]);
-    }
-  }
-  std::vector<Tensor> transposed = gradients(outputs, targets, seeds, {false, serial}, Location::current()).gradients;
-  std::vector<Tensor> result;
-  std::size_t next = 0;
-  for (const Tensor& cotangent : cotangents) {
-    result.push_back(cotangent.defined() ? transposed[next++] : Tensor());
-  }
-  return result;
 }
 
 }  // namespace diptych::autograd

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "framework/autograd/backward.h"
+#include "framework/autograd/forward.h"
 #include "framework/core/tensor_body.h"
 #include "framework/ops/creation.h"
 #include "framework/ops/shape.h"

@@ -3,13 +3,13 @@
 #include <optional>
 #include <tuple>
 
-#include "framework/autograd/tape.h"
 #include "framework/core/context.h"
 #include "framework/core/tree.h"
 #include "framework/core/variable.h"
+#include "framework/dispatch/tape.h"
 
-/// Products with the Jacobian of a function, from either side, as in torch.func. Functions take and return tensors,
-/// pairs, tuples or vectors of them, all floating-point. Every transform nests in every other.
+/// Products with the Jacobian of a function from either side, as in torch.func. Functions take and return tensors, or
+/// pairs, tuples or vectors of them, all floating-point. Transforms can be nested in any order.
 ///
 ///   auto [y, tangent] = jvp(f, x, v);          // J v, in one forward sweep
 ///   auto [y, pullback] = vjp(f, x);            // pullback(u) = J^T u, any number of times
@@ -21,16 +21,16 @@ namespace detail {
 struct Recording {
   std::vector<Tensor> inputs;   ///< watched
   std::vector<Tensor> outputs;  ///< with their tape
-  std::uint64_t serial = 0;     ///< of the first node
+  std::uint64_t serial = 0;     ///< that of the first node
   Location where;
 
-  /// What the caller gets: without the tape, unless it belongs to an outer transform too.
+  /// The values for the caller: without the tape, unless it belongs to an outer transform too.
   std::vector<Tensor> values() const;
   std::vector<Tensor> pull(std::span<const Tensor> cotangents) const;
   std::vector<Tensor> push(std::span<const Tensor> tangents) const;
 };
 
-/// Throws Error, with the name of the transform, unless the two trees have the same types.
+/// Throws Error with the name of the transform unless the two trees have the same types.
 void check_like(const char* transform, std::span<const Tensor> given, std::span<const Tensor> expected, Location where);
 
 template <class Fn, class... Arguments>
@@ -50,7 +50,7 @@ auto record(Fn& function, const std::tuple<Arguments...>& arguments, bool save_a
   return std::pair(std::move(recording), std::move(result));
 }
 
-/// A tuple of one is that one.
+/// Unwraps a tuple with one element.
 template <class... T>
 auto unwrap(std::tuple<T...> tree) {
   if constexpr (sizeof...(T) == 1) {
@@ -69,7 +69,7 @@ class Pullback {
   Pullback(detail::Recording recording, std::tuple<Arguments...> like)
       : recording_(std::move(recording)), like_(std::move(like)) {}
 
-  /// The cotangents of the arguments (a tuple if there are several), each of its argument's type.
+  /// The cotangents of the arguments (a tuple if there are several), each with its argument's type.
   auto operator()(const Result& cotangent) const {
     return detail::unwrap(rebuild_tree(like_, recording_.pull(flatten_tree(cotangent))));
   }
@@ -104,7 +104,8 @@ auto vjp(Fn&& function, const Arguments&... arguments) {
   return std::pair(std::move(value), Pullback<Result, Arguments...>(std::move(recording), tree));
 }
 
-/// (f(arguments...), a function of tangents that gives the tangent of the result, any number of times).
+/// (f(arguments...), linear map), where the linear map takes tangents to the tangent of the result, any number of
+/// times.
 template <class Fn, class... Arguments>
 auto linearize(Fn&& function, const Arguments&... arguments) {
   const std::tuple<Arguments...> tree(arguments...);
@@ -134,13 +135,13 @@ namespace detail {
 Tensor basis(const Tensor& like, std::int64_t k, Location where);
 /// The cotangent 1 of a scalar; throws Error unless it is one.
 Tensor one(const Tensor& scalar, const char* transform, Location where);
-/// Rows (each of `row`'s shape) as one tensor of shape `leading` + row's shape.
+/// Stacks rows (each of `row`'s shape) into one tensor of shape `leading` + row's shape.
 Tensor stack_rows(const std::vector<Tensor>& rows, const Shape& leading, const TensorType& row, Location where);
-/// Columns the same way, as row's shape + `trailing`.
+/// Stacks columns the same way, into shape column's shape + `trailing`.
 Tensor stack_columns(const std::vector<Tensor>& columns, const Shape& trailing, const TensorType& column,
                      Location where);
 
-/// `function` of argument `position` alone.
+/// `function` as a function of argument `position` alone.
 template <class Fn, class... Arguments>
 auto of_argument(Fn& function, int position, const std::tuple<Arguments...>& arguments) {
   return [&function, position, &arguments](const Tensor& x) {
@@ -153,8 +154,8 @@ auto of_argument(Fn& function, int position, const std::tuple<Arguments...>& arg
 const Tensor& argument_at(std::span<const Tensor> arguments, int position, const char* transform, Location where);
 }  // namespace detail
 
-/// The Jacobian of a function of tensors by one of them, row by row in reverse mode: shape result + argument. For more
-/// arguments' elements than results'.
+/// The Jacobian of a function of tensors with respect to one of them, row by row in reverse mode: shape result +
+/// argument. Preferable if the argument has more elements than the result.
 template <class Fn>
 auto jacrev(Fn&& function, int position = 0, Location where = Location::current()) {
   return [function = std::decay_t<Fn>(std::forward<Fn>(function)), position, where](const auto&... arguments) mutable {
@@ -170,7 +171,7 @@ auto jacrev(Fn&& function, int position = 0, Location where = Location::current(
   };
 }
 
-/// The same Jacobian column by column in forward mode. For more results' elements than arguments'.
+/// The same Jacobian, column by column in forward mode. Preferable if the result has more elements than the argument.
 template <class Fn>
 auto jacfwd(Fn&& function, int position = 0, Location where = Location::current()) {
   return [function = std::decay_t<Fn>(std::forward<Fn>(function)), position, where](const auto&... arguments) mutable {
@@ -186,7 +187,8 @@ auto jacfwd(Fn&& function, int position = 0, Location where = Location::current(
   };
 }
 
-/// The second derivatives of a scalar function by one argument, shape argument + argument: forward over reverse.
+/// The second derivatives of a scalar function with respect to one argument, shape argument + argument: forward over
+/// reverse.
 template <class Fn>
 auto hessian(Fn&& function, int position = 0, Location where = Location::current()) {
   return jacfwd(jacrev(std::forward<Fn>(function), position, where), position, where);

@@ -9,7 +9,7 @@ namespace diptych {
 
 RemovableHandle register_hook(const Tensor& tensor, autograd::GradientHook hook, Location where) {
   if (!tensor.requires_grad()) {
-    if (thread_context.capture != nullptr) {
+    if (thread_context.tracer() != nullptr) {
       return {};
     }
     throw Error(fmt::format("register_hook: no gradient is asked for by {}", to_string(tensor.type())), where,

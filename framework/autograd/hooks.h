@@ -1,10 +1,10 @@
 #pragma once
 
-#include "framework/autograd/tape.h"
+#include "framework/dispatch/tape.h"
 
 namespace diptych {
 
-/// Takes a hook away again. Copies share it; it may outlive what it was registered on.
+/// Removes a hook. Copies share it; it may outlive the tensor on which the hook was registered.
 class RemovableHandle {
  public:
   RemovableHandle() = default;
@@ -22,9 +22,9 @@ class RemovableHandle {
   std::shared_ptr<std::function<void()>> remove_;
 };
 
-/// Calls `hook` with the complete gradient by `tensor` in every backward pass that goes through it; what it returns
-/// (undefined: no change) takes the gradient's place. Hooks run in the order of registration. Inside a captured
-/// function the hook becomes part of the graph. Throws Error if no gradient is asked for by `tensor` in eager; inside a
+/// Calls `hook` with the complete gradient with respect to `tensor` in every backward pass through it; the result
+/// (undefined: no change) replaces the gradient. Hooks run in order of registration. Inside a captured function the
+/// hook becomes part of the graph. In eager, throws Error if no gradient with respect to `tensor` is wanted; inside a
 /// captured function that is no error, because the same code is captured again for its gradient.
 RemovableHandle register_hook(const Tensor& tensor, autograd::GradientHook hook, Location where = Location::current());
 

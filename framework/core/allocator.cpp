@@ -40,7 +40,7 @@ struct FreeBlock {
 struct ThreadCache {
   FreeBlock* free[kClasses];
   AllocatorStats stats;
-  bool closed;  // the thread is ending: nothing is cached any more
+  bool closed;  // the thread is ending: nothing is cached any longer
 };
 
 constinit thread_local ThreadCache cache{};
@@ -71,7 +71,7 @@ constexpr trace::Label kBytesInUse{"engine bytes in use", trace::Category::memor
   if (size_class >= kClasses) {
     throw std::bad_alloc();
   }
-  // C asks for a multiple of the alignment.
+  // The C standard requires a multiple of the alignment.
   const std::size_t size = (bytes_of(size_class) + kAlignment - 1) / kAlignment * kAlignment;
   void* data = std::aligned_alloc(kAlignment, size);
   if (data == nullptr) {

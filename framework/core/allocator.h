@@ -9,22 +9,22 @@ namespace diptych {
 /// Counters of the calling thread.
 struct AllocatorStats {
   std::int64_t allocations = 0;         ///< blocks handed out
-  std::int64_t system_allocations = 0;  ///< of these, the ones that had to ask the system
-  std::int64_t bytes_in_use = 0;  ///< in size classes; negative where another thread allocated what this one freed
-  std::int64_t peak_bytes = 0;    ///< the highest bytes_in_use since the last reset_peak()
-  std::int64_t cached_bytes = 0;  ///< kept for reuse
+  std::int64_t system_allocations = 0;  ///< those that had to ask the system
+  std::int64_t bytes_in_use = 0;        ///< in size classes; negative if this thread freed what another one allocated
+  std::int64_t peak_bytes = 0;          ///< the highest bytes_in_use since the last reset_peak()
+  std::int64_t cached_bytes = 0;        ///< kept for reuse
 };
 
-/// A caching allocator: size classes with 32 steps per doubling, a free list each, one set per thread, no locks.
-/// A block may be freed by another thread than the one that allocated it: it then joins that thread's cache. Blocks are
-/// aligned to 64 bytes. What a thread caches is capped and given back when the thread ends.
+/// A caching allocator without locks: size classes in 32 steps per doubling, each with a free list, and one set of them
+/// per thread. A block freed by another thread than the one that allocated it joins the cache of the freeing thread.
+/// Blocks are aligned to 64 bytes. A thread's cache is capped, and is returned to the system when the thread ends.
 namespace allocator {
 
 inline constexpr std::size_t kAlignment = 64;
 
-// Class c < 16: (c + 1) * 64 bytes, up to 1 KiB. Above: a header and 32 steps per doubling, so at most 3 % is
-// wasted. The header is that of a tensor's elements: without it, lengths that are powers of two, the usual ones, would
-// just miss their class.
+// Class c < 16: (c + 1) * 64 bytes, up to 1 KiB. Above: a header and 32 steps per doubling, so at most 3 % is wasted.
+// The header is that of a tensor's elements: without it, lengths that are powers of two, the usual ones, would just
+// miss their class.
 inline constexpr std::uint32_t kSmallClasses = 16;
 inline constexpr int kStepBits = 5;
 inline constexpr std::uint32_t kSteps = 1U << kStepBits;
@@ -51,7 +51,7 @@ void release(Block block) noexcept;
 
 AllocatorStats stats() noexcept;
 void reset_peak() noexcept;
-/// Gives the calling thread's cache back to the system.
+/// Returns the calling thread's cache to the system.
 void trim() noexcept;
 
 }  // namespace allocator

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "framework/core/text.h"
+
 namespace diptych {
 
 const char* intern(std::string_view text) {
@@ -18,13 +20,19 @@ const char* intern(std::string_view text) {
 
 std::string quote(std::string_view text) {
   std::string result = "\"";
-  for (char c : text) {
+  for (std::size_t position = 0; position < text.size();) {
+    const std::size_t start = position;
+    const char32_t c = next_code_point(text, position);
+    const std::string_view bytes = text.substr(start, position - start);
+    constexpr char32_t kBroken = 0xFFFD;
     if (c == '"' || c == '\\') {
-      result += fmt::format("\\{}", c);
-    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
-      result += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-    } else {
-      result += c;
+      result += fmt::format("\\{}", bytes);
+    } else if ((c >= 0x20 && c < 0x7F) || (printable(bytes) == bytes && (c != kBroken || bytes.size() > 1))) {
+      result += bytes;
+    } else {  // byte by byte, so that invalid UTF-8 reads back too
+      for (const char byte : bytes) {
+        result += fmt::format("\\x{:02x}", static_cast<unsigned char>(byte));
+      }
     }
   }
   return result + "\"";
@@ -113,7 +121,7 @@ bool parse_field(std::string_view text, Dims& value) {
     }
     text.remove_prefix(comma + 1);
     if (text.empty()) {
-      return false;  // a comma with nothing behind it
+      return false;  // a comma with nothing after it
     }
   }
   return true;

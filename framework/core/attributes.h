@@ -16,7 +16,7 @@ namespace diptych {
 /// A string with static storage; equal strings give equal pointers.
 const char* intern(std::string_view text);
 
-/// Text with static storage; equal texts have equal pointers. For names inside attributes, which have no destructor.
+/// Text with static storage; equal texts have equal pointers. For names in attributes, which must have no destructor.
 class InternedText {
  public:
   constexpr InternedText() = default;
@@ -28,12 +28,12 @@ class InternedText {
   const char* text_ = "";
 };
 
-/// A literal with quotes and escapes; unquote() reads it back.
+/// A literal in quotes, with escapes, consisting only of printable characters; unquote() restores every byte.
 std::string quote(std::string_view text);
-/// False if `literal` is none.
+/// False if `literal` is not a valid literal.
 bool unquote(std::string_view literal, std::string& text);
 
-/// Attributes of an op are a small struct without a destructor that describes itself:
+/// The attributes of an op are a small struct without a destructor that describes itself:
 ///   struct ReduceAttributes {
 ///     Axes axes;
 ///     bool keepdims;
@@ -41,8 +41,8 @@ bool unquote(std::string_view literal, std::string& text);
 ///       return std::tuple(field("axes", &ReduceAttributes::axes), field("keepdims", &ReduceAttributes::keepdims));
 ///     }
 ///   };
-/// Field types: bool, int64, double, DType, Dims, InternedText. From that come printing, parsing, hashing and
-/// comparing.
+/// Field types: bool, int64, double, DType, Dims, InternedText. Printing, parsing, hashing and comparing are derived
+/// from the fields.
 template <class Owner, class Value>
 struct Field {
   const char* name;
@@ -54,10 +54,10 @@ constexpr Field<Owner, Value> field(const char* name, Value Owner::*member) {
   return {name, member};
 }
 
-/// How attributes of one type are handled without knowing the type.
+/// Type-erased operations on attributes of one type.
 struct AttributeType {
   std::size_t size;
-  /// "axes=[0,1], keepdims=false"; doubles are printed so that they read back to the same bits.
+  /// "axes=[0,1], keepdims=false"; doubles are printed so that they read back bit for bit.
   std::string (*print)(const void* value);
   /// Sets the field `name` from `text`; false if there is no such field or the text doesn't parse.
   bool (*parse_field)(void* value, std::string_view name, std::string_view text);
@@ -80,7 +80,7 @@ bool parse_field(std::string_view text, double& value);
 bool parse_field(std::string_view text, DType& value);
 bool parse_field(std::string_view text, Dims& value);
 bool parse_field(std::string_view text, InternedText& value);
-/// Bits, not values: 0 and -0 are different constants, and NaN equals itself.
+/// Compares bits, not values: 0 and -0 are different constants, and a NaN equals itself.
 bool equal_field(double a, double b);
 template <class T>
 bool equal_field(const T& a, const T& b) {

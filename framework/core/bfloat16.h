@@ -6,7 +6,7 @@
 
 namespace diptych {
 
-/// The upper half of a float32 [IEEE 754 with 8 bits of precision]. Arithmetic happens in float; a result is rounded to
+/// The upper half of a float32 [IEEE 754 with 8 bits of precision]. Arithmetic is done in float; results are rounded to
 /// nearest, ties to even, at every op's boundary.
 struct bfloat16 {
   std::uint16_t bits = 0;

@@ -3,39 +3,38 @@
 #include <cstdint>
 #include <vector>
 
+#include "framework/core/interpreter.h"
+
 namespace diptych {
 
-namespace graph {
-class Capture;
-}
 struct VariableRead;
-namespace runtime {
-class LaunchQueue;
-}
 
-/// How programs run that don't say it themselves: modules, gradient transforms and optimizer steps are run op by op, or
-/// each as a graph.
+/// How programs run that don't specify it: modules, gradient transforms and optimizer steps run op by op, or each as a
+/// graph.
 enum class Mode : std::uint8_t { eager, graph };
 
-/// The one thread-local interpreter state. Everything that an op call has to ask stands side by side here, so that the
-/// eager path costs one thread-local access.
+/// The only thread-local interpreter state. Everything that an op call has to check is in one place, so that the eager
+/// path costs one thread-local access.
 struct ThreadContext {
-  graph::Capture* capture = nullptr;  ///< the graph under capture, or null: eager
+  Interpreter* interpreter = nullptr;  ///< ops are handed to it; null: direct eager
+  Interpreter* dispatch = nullptr;     ///< the interpreter while nothing is traced: pipelined dispatch, or null
   bool grad_enabled = true;
-  bool save_all = false;  ///< the tape keeps every input and output: forward mode will read them
+  bool save_all = false;  ///< the tape keeps every input and output, because forward mode will read them
   Mode mode = Mode::eager;
-  std::vector<VariableRead>* variable_reads = nullptr;  ///< if set, notes the variables that are used
-  std::uint64_t dispatches = 0;                         ///< ops that this thread has applied
-  runtime::LaunchQueue* launch_queue = nullptr;         ///< eager kernels go there, or null: they run on the spot
+  std::vector<VariableRead>* variable_reads = nullptr;  ///< if set, records the variables that are used
+  std::uint64_t dispatches = 0;                         ///< number of ops that this thread has applied
+
+  /// The capture that records the ops, or null: eager.
+  Tracer* tracer() const { return interpreter != nullptr ? interpreter->tracer() : nullptr; }
 };
 
 inline constinit thread_local ThreadContext thread_context{};
 
-/// Switches the calling thread's programs; the model's code stays the same.
+/// Sets the mode of the calling thread; the model's code stays the same.
 inline void set_mode(Mode mode) { thread_context.mode = mode; }
 inline Mode mode() { return thread_context.mode; }
-/// Whether a module or a transform should make a graph of its own now.
-inline bool wants_graph() { return thread_context.mode == Mode::graph && thread_context.capture == nullptr; }
+/// Whether a module or a transform should capture a graph of its own now.
+inline bool wants_graph() { return thread_context.mode == Mode::graph && thread_context.tracer() == nullptr; }
 
 /// While this lives, ops on this thread record nothing on the tape.
 class NoGrad {
@@ -49,7 +48,7 @@ class NoGrad {
   bool previous_;
 };
 
-/// The opposite, for transforms that need the tape whatever is around them.
+/// The opposite, for transforms that need the tape regardless of the surrounding code.
 class EnableGrad {
  public:
   EnableGrad() : previous_(thread_context.grad_enabled) { thread_context.grad_enabled = true; }
@@ -61,7 +60,19 @@ class EnableGrad {
   bool previous_;
 };
 
-/// Runs `fn` without recording.
+/// While this lives, ops on this thread compute, even inside a capture.
+class EagerScope {
+ public:
+  EagerScope() : previous_(thread_context.interpreter) { thread_context.interpreter = thread_context.dispatch; }
+  ~EagerScope() { thread_context.interpreter = previous_; }
+  EagerScope(const EagerScope&) = delete;
+  EagerScope& operator=(const EagerScope&) = delete;
+
+ private:
+  Interpreter* previous_;
+};
+
+/// Runs `fn` without recording on the tape.
 template <class Fn>
 decltype(auto) no_grad(Fn&& fn) {
   const NoGrad guard;

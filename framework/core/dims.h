@@ -8,7 +8,7 @@
 
 namespace diptych {
 
-/// The largest number of axes of a tensor.
+/// The maximum rank of a tensor.
 inline constexpr int kMaxRank = 8;
 
 /// A short list of integers kept inline: a shape, strides (in elements) or a list of axes. Never allocates.
@@ -16,7 +16,7 @@ class Dims {
  public:
   Dims() : rank_(0) {}
   Dims(std::initializer_list<std::int64_t> values) : Dims(std::span(values.begin(), values.size())) {}
-  /// Throws ShapeError over kMaxRank.
+  /// Throws ShapeError above kMaxRank.
   explicit Dims(std::span<const std::int64_t> values);
 
   static Dims filled(int rank, std::int64_t value) {
@@ -35,10 +35,10 @@ class Dims {
   const std::int64_t* end() const { return values_ + rank_; }
   std::int64_t back() const { return values_[rank_ - 1]; }
 
-  /// Throws ShapeError over kMaxRank.
+  /// Throws ShapeError above kMaxRank.
   void push_back(std::int64_t value);
 
-  /// The product: elements of a shape; 1 for a scalar.
+  /// The product of all entries: the number of elements of a shape; 1 for a scalar.
   std::int64_t product() const {
     std::int64_t result = 1;
     for (std::int64_t value : *this) {

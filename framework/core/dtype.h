@@ -9,8 +9,8 @@
 
 namespace diptych {
 
-/// Element types. The order is the promotion order: a mix of two types gives the later one, except that an integer with
-/// a floating type gives the floating type (so i64 with f32 is f32). docs/numerics.md has the table.
+/// Element types in promotion order: two types promote to the later one, except that an integer and a floating type
+/// promote to the floating type (i64 and f32 give f32). docs/numerics.md has the table.
 enum class DType : std::uint8_t { boolean, uint8, int32, int64, bfloat16, float32, float64 };
 
 inline constexpr int kDTypeCount = 7;
@@ -39,7 +39,7 @@ constexpr std::optional<DType> parse_dtype(std::string_view name) {
 constexpr bool is_floating(DType dtype) { return dtype >= DType::bfloat16; }
 constexpr bool is_integral(DType dtype) { return dtype >= DType::uint8 && dtype <= DType::int64; }
 
-/// The type of an op's result on two types. Commutative and associative.
+/// The result type of an op on two types. Commutative and associative.
 constexpr DType promote(DType a, DType b) { return a > b ? a : b; }
 
 template <class T>

@@ -7,9 +7,9 @@
 
 namespace diptych {
 
-/// Where the user's code called us; taken by default arguments (`Location where = Location::current()`), so it names
-/// the user's line and not ours. `file` has static storage. Not std::source_location, because a location also has to
-/// come back from the text form of a graph.
+/// The line from which the user's code called us. It is taken by default arguments (`Location where =
+/// Location::current()`), so it names the user's line and not ours. `file` has static storage. This is not
+/// std::source_location, because a location also has to be restored from the text form of a graph.
 struct Location {
   const char* file = "";
   std::uint32_t line = 0;
@@ -22,7 +22,7 @@ struct Location {
 /// "model.cpp:12"
 std::string to_string(Location location);
 
-/// The user's mistake. The message says what, where and how to fix it; `what()` is one line, ready to print.
+/// A user error. The message says what, where and how to fix it; `what()` is one line, ready to print.
 class Error : public std::runtime_error {
  public:
   explicit Error(const std::string& message) : std::runtime_error(message) {}
@@ -40,7 +40,7 @@ class DTypeError : public Error {
   using Error::Error;
 };
 
-/// A traced value was read, or another thing happened that a graph cannot capture.
+/// A traced value was read, or something else happened that a graph cannot capture.
 class CaptureError : public Error {
   using Error::Error;
 };
@@ -50,7 +50,7 @@ class FileError : public Error {
   using Error::Error;
 };
 
-/// Our mistake: please file a bug. Never caught to go on.
+/// An internal error: please file a bug. Never caught in order to continue.
 class InternalError : public std::logic_error {
  public:
   explicit InternalError(const std::string& message);
@@ -60,7 +60,7 @@ namespace detail {
 [[noreturn]] void fail_check(const char* expression, Location where);
 }
 
-/// Checks our own invariants, never the user's input.
+/// Checks internal invariants, never the user's input.
 inline void internal_check(bool condition, const char* expression = "invariant", Location where = Location::current()) {
   if (!condition) [[unlikely]] {
     detail::fail_check(expression, where);

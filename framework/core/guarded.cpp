@@ -8,7 +8,7 @@
 namespace diptych {
 namespace {
 
-/// Raised by every change of any Guarded, so that unchanged programs compare one number.
+/// Incremented by every change of any Guarded, so that unchanged programs compare a single number.
 std::atomic<std::uint64_t> changes{1};
 constinit thread_local Guards* recorded = nullptr;
 

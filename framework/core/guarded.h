@@ -14,16 +14,16 @@ struct GuardedState {
   std::int64_t value;
 };
 
-/// A whole number on the host that programs branch on: train or eval, the version of a list of hooks. Reading it while
-/// a graph is captured makes its value part of the graph's signature: a change captures anew, and both graphs stay
+/// An integer on the host that programs branch on: train or eval, the version of a list of hooks. Reading it while a
+/// graph is captured makes its value part of the graph's signature: a change causes a new capture, and both graphs stay
 /// cached.
 class Guarded {
  public:
-  /// `name` stands in the recompile ledger.
+  /// `name` appears in the recompile ledger.
   Guarded(std::string name, std::int64_t value);
 
   std::int64_t get() const {
-    if (thread_context.capture != nullptr) [[unlikely]] {
+    if (thread_context.tracer() != nullptr) [[unlikely]] {
       note();
     }
     return state_->value;
@@ -37,15 +37,15 @@ class Guarded {
   std::shared_ptr<GuardedState> state_;
 };
 
-/// The values that a graph was captured with.
+/// The values under which a graph was captured.
 class Guards {
  public:
-  /// One comparison as long as no Guarded has changed at all.
+  /// A single comparison as long as no Guarded has changed.
   bool hold() const;
-  /// The first that doesn't hold: "training of 'dropout': 1 -> 0".
+  /// The first value that has changed: "training of 'dropout': 1 -> 0".
   std::string describe_change() const;
 
-  /// While it lives, what is read on this thread is noted.
+  /// While it lives, reads on this thread are recorded.
   class Recorder {
    public:
     explicit Recorder(Guards& guards);

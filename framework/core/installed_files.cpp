@@ -1,6 +1,6 @@
 #include "framework/core/installed_files.h"
 
-/// Defined by programs that find_package(diptych) built (cmake/diptychConfig.cmake.in).
+/// Defined in programs built with find_package(diptych) (cmake/diptychConfig.cmake.in).
 extern "C" __attribute__((weak)) const char* const diptych_share_folder;
 
 namespace diptych {

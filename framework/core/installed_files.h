@@ -5,8 +5,8 @@
 
 namespace diptych {
 
-/// Folders "share/diptych" that may hold the files installed with the program: around the executable, from the inside
-/// out, then that of the tree that find_package(diptych) found, for programs that lie elsewhere.
+/// Candidate folders "share/diptych" for the files installed with the program: first those around the executable, from
+/// the inside out, then the one in the tree that find_package(diptych) found, for programs located elsewhere.
 std::vector<std::filesystem::path> share_folders();
 
 }  // namespace diptych

@@ -6,8 +6,8 @@
 
 namespace diptych {
 
-/// An intrusive reference count. The last owner needs no read-modify-write: when the count is 1, nobody else can raise
-/// it.
+/// An intrusive reference count. The last owner needs no read-modify-write: when the count is 1, nobody else can
+/// increment it.
 class ReferenceCount {
  public:
   void retain() noexcept { count_.fetch_add(1, std::memory_order_relaxed); }
@@ -24,8 +24,8 @@ class ReferenceCount {
   std::atomic<std::uint32_t> count_{1};
 };
 
-/// Owns one reference of a T, whose first member is `ReferenceCount references`, with a free function `destroy(T*)`. T
-/// may be incomplete here, which keeps the public headers small and the counting inline.
+/// Owns one reference to a T whose first member is `ReferenceCount references` and which has a free function
+/// `destroy(T*)`. T may be incomplete here, which keeps the public headers small and the counting inline.
 template <class T>
 class Reference {
  public:

@@ -1,18 +1,12 @@
 #include "framework/core/rng.h"
 
-#include "framework/kernels/scalar_math.h"
+#include "framework/math/philox.h"
+#include "framework/math/scalar_math.h"
 
 namespace diptych {
 
 std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> c, std::array<std::uint32_t, 2> key) {
-  for (int round = 0; round < 10; ++round) {
-    const std::uint64_t a = std::uint64_t{0xD2511F53} * c[0];
-    const std::uint64_t b = std::uint64_t{0xCD9E8D57} * c[2];
-    c = {static_cast<std::uint32_t>(b >> 32U) ^ c[1] ^ key[0], static_cast<std::uint32_t>(b),
-         static_cast<std::uint32_t>(a >> 32U) ^ c[3] ^ key[1], static_cast<std::uint32_t>(a)};
-    key[0] += 0x9E3779B9U;
-    key[1] += 0xBB67AE85U;
-  }
+  math::philox(math::philox_keys(key[0], key[1]), c[0], c[1], c[2], c[3]);
   return c;
 }
 
@@ -32,7 +26,7 @@ double Rng::next_double() { return static_cast<double>(next_u64() >> 11U) * 0x1p
 
 std::uint64_t Rng::below(std::uint64_t bound) {
   internal_check(bound > 0, "below() needs a bound");
-  // Numbers under 2^64 mod bound would make the first residues more likely.
+  // Numbers below 2^64 mod bound would make the first residues more likely.
   const std::uint64_t least = (0 - bound) % bound;
   std::uint64_t number = next_u64();
   while (number < least) {

@@ -7,8 +7,7 @@
 
 namespace diptych {
 
-/// Philox 4x32-10 [Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"]: a counter and a key give four
-/// 32-bit numbers, on every machine the same.
+/// Philox 4x32-10 (math/philox.h).
 std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key);
 
 /// A seeded stream of numbers, cheap to make; the same seed gives the same numbers.

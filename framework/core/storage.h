@@ -13,16 +13,17 @@ namespace runtime {
 struct Failure;
 }
 
-/// The bytes behind one or more tensors. The header sits in the same block as the data, so a fresh tensor costs one
+/// The bytes of one or more tensors. The header is in the same block as the data, so a fresh tensor costs one
 /// allocation here. Not a public type.
 struct alignas(allocator::kAlignment) Storage {
   ReferenceCount references;
   std::uint32_t size_class;
-  std::uint32_t version = 0;  ///< raised by each update in place
+  std::uint32_t version = 0;  ///< incremented by each update in place
   bool viewed = false;        ///< some tensor is or was a view of it
   std::size_t bytes;
   Location written;  ///< of the last update in place
-  // Set only if a launch queue writes the elements (TensorBody::is_pending): the launch, and why it didn't write them.
+  // Set only if a launch queue writes the elements (TensorBody::is_pending): the launch, and the reason if it failed to
+  // write them.
   std::uint32_t launch_queue;
   std::uint64_t launch;
   const runtime::Failure* failure;

@@ -9,11 +9,11 @@
 
 namespace diptych {
 
-/// A folder of its own below the system's for temporary files, removed at its end with all that is in it. Movable.
+/// A new folder in the system's folder for temporary files; the destructor removes it with its contents. Movable.
 class TemporaryFolder {
  public:
-  /// "<name>-XXXXXX", the X random. Throws std::filesystem::filesystem_error where it can't be made (TMPDIR names
-  /// another place).
+  /// "<name>-XXXXXX", with random X. Throws std::filesystem::filesystem_error if it can't be created (TMPDIR selects
+  /// another location).
   explicit TemporaryFolder(const std::string& name = "diptych") {
     std::string pattern = (std::filesystem::temp_directory_path() / (name + "-XXXXXX")).string();
     if (mkdtemp(pattern.data()) == nullptr) {

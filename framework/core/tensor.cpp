@@ -6,8 +6,9 @@
 
 #include <fmt/format.h>
 
+#include "framework/core/context.h"
+#include "framework/core/strided_copy.h"
 #include "framework/core/tensor_body.h"
-#include "framework/runtime/pipeline.h"
 
 namespace diptych {
 
@@ -49,6 +50,27 @@ Tensor detached_alias(const Tensor& tensor) {
   alias->type = source.type;
   alias->strides = source.strides;
   return Tensor::adopt(alias);
+}
+
+Tensor dense_copy(const Tensor& tensor) {
+  const TensorBody& source = *tensor.body();
+  make_ready(source);
+  Tensor dense = Tensor::empty(source.type.dtype, source.type.shape);
+  kernels::strided_copy(source.type.shape, size_of(source.type.dtype), source.data, source.strides, dense.body()->data,
+                        dense.body()->strides);
+  return dense;
+}
+
+void fail_traced_read(const TensorBody& body, const char* what, Location where) {
+  const Tracer* const tracer = thread_context.tracer();
+  const std::string origin = tracer != nullptr ? tracer->describe(body) : std::string(kEndedCapture);
+  throw CaptureError(
+      fmt::format("{}: the tensor {} is traced (it stands for the result of {}) and has no elements yet", what,
+                  to_string(body.type), origin),
+      where,
+      "host code that depends on elements can't be captured: return it and read it outside the captured function, "
+      "choose "
+      "values with where(), branch with cond(), loop with while_loop() or scan(), show it with debug::print()");
 }
 
 std::int64_t element_offset(const TensorBody& body, std::int64_t index) {
@@ -103,7 +125,7 @@ Tensor Tensor::from(std::span<const T> values, const Shape& shape, Location wher
   return tensor;
 }
 
-// Not by way of a span, which std::vector<bool> doesn't have.
+// Not through a span, because std::vector<bool> has none.
 template <class T>
 Tensor Tensor::from(const std::vector<T>& values, const Shape& shape, Location where) {
   check_element_count(values.size(), shape, where);
@@ -140,7 +162,7 @@ const T* Tensor::data(Location where) const {
 template <class T>
 T* Tensor::mutable_data(Location where) {
   if (checked(body_).storage && !(body_->references.unique() && body_->storage->references.unique())) {
-    synchronize();  // a launch may be about to read it
+    launches::synchronize();  // a launch may be about to read it
   }
   return const_cast<T*>(data<T>(where));
 }
@@ -231,7 +253,7 @@ std::string to_string(const Tensor& tensor) {
   for (std::size_t i = 0; i < std::min(values.size(), kShown); ++i) {
     text += i == 0 ? "" : ", ";
     if (std::isnan(values[i])) {
-      text += "nan";  // its sign is no part of the numerics contract
+      text += "nan";  // its sign is not part of the numerics contract
     } else if (is_floating(tensor.dtype()) && tensor.dtype() != DType::float64) {
       text += fmt::format("{}", static_cast<float>(values[i]));
     } else {

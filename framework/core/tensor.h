@@ -14,7 +14,7 @@
 
 namespace diptych {
 
-/// What shape inference works on, and what a value of a graph has: "f32[2,3]".
+/// What shape inference works on, and the type of a value in a graph: "f32[2,3]".
 struct TensorType {
   DType dtype = DType::float32;
   Shape shape;
@@ -24,7 +24,7 @@ struct TensorType {
 
 std::string to_string(const TensorType& type);
 
-/// Of its elements, densely.
+/// The bytes of its elements, if dense.
 inline std::size_t bytes_of(const TensorType& type) {
   return static_cast<std::size_t>(type.shape.product()) * size_of(type.dtype);
 }
@@ -32,14 +32,14 @@ inline std::size_t bytes_of(const TensorType& type) {
 struct TensorBody;
 void destroy(TensorBody* body) noexcept;
 
-/// A handle to an n-dimensional array: cheap to copy, copies share the elements. Elements are never changed by ops; the
-/// one mutable thing is a Variable. While a graph is captured a tensor may be *traced*: it then has a type but no
+/// A handle to an n-dimensional array: cheap to copy, and copies share the elements. Ops never change elements; the
+/// only mutable thing is a Variable. While a graph is captured a tensor may be *traced*: it then has a type but no
 /// elements, and reading them throws CaptureError.
 class Tensor {
  public:
   Tensor() = default;
 
-  /// Copies `values`, row-major. Throws ShapeError if their number isn't that of `shape`.
+  /// Copies `values`, row-major. Throws ShapeError unless their number matches `shape`.
   template <class T>
   static Tensor from(std::span<const T> values, const Shape& shape, Location where = Location::current());
   template <class T>
@@ -67,11 +67,11 @@ class Tensor {
   bool is_traced() const;
   bool requires_grad() const;
 
-  /// The first element, to read elements in place; needs the exact type and a dense layout. Throws DTypeError,
-  /// ShapeError, CaptureError (traced).
+  /// A pointer to the first element, for reading elements in place; requires the exact type and a dense layout. Throws
+  /// DTypeError, ShapeError, CaptureError (traced).
   template <class T>
   const T* data(Location where = Location::current()) const;
-  /// To fill a fresh tensor before anybody else sees it.
+  /// For filling a fresh tensor before it is shared.
   template <class T>
   T* mutable_data(Location where = Location::current());
 
@@ -81,7 +81,7 @@ class Tensor {
   template <class T>
   std::vector<T> to_vector(Location where = Location::current()) const;
 
-  /// The engine's own view of the tensor; see tensor_body.h.
+  /// The internal representation of the tensor; see tensor_body.h.
   TensorBody* body() const { return body_.get(); }
   static Tensor adopt(TensorBody* body) {
     Tensor tensor;
@@ -98,11 +98,11 @@ class Tensor {
   Reference<TensorBody> body_;
 };
 
-/// Same type and the same bits: 0 differs from -0. Any NaN equals any NaN: their sign and payload are no part of the
-/// numerics contract, because neither IEEE 754 nor C++ says which one an operation gives.
+/// Equal type and bits: 0 differs from -0. Any NaN equals any NaN: sign and payload are not part of the numerics
+/// contract, because neither IEEE 754 nor C++ specifies which one an operation gives.
 bool bitwise_equal(const Tensor& a, const Tensor& b);
 
-/// "f32[2,2] {1, 2, 3, 4}", shortened over 16 elements.
+/// "f32[2,2] {1, 2, 3, 4}", shortened above 16 elements.
 std::string to_string(const Tensor& tensor);
 
 }  // namespace diptych

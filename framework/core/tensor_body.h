@@ -1,5 +1,6 @@
 #pragma once
 
+#include "framework/core/launches.h"
 #include "framework/core/storage.h"
 #include "framework/core/tensor.h"
 
@@ -7,7 +8,12 @@ namespace diptych {
 
 namespace autograd {
 struct TapeNode;
-void destroy(TapeNode* node) noexcept;
+/// The first members of a TapeNode, which belongs to dispatch (dispatch/tape.h).
+struct TapeHead {
+  ReferenceCount references;
+  void (*destroy)(TapeNode* node) noexcept = nullptr;
+};
+inline void destroy(TapeNode* node) noexcept { reinterpret_cast<TapeHead*>(node)->destroy(node); }
 }  // namespace autograd
 
 /// What a Tensor points to. Invariants, as formulas:
@@ -42,22 +48,20 @@ void allocate_dense(TensorBody* body);
 /// The same elements (or the same traced value), without the tape.
 Tensor detached_alias(const Tensor& tensor);
 
-namespace runtime {
-/// Waits until a pending tensor is written; throws the error that came first (see runtime/pipeline.h).
-void wait_for(const TensorBody& body);
-}  // namespace runtime
-
-/// Goes before every read of elements on the host.
+/// Must precede every read of elements on the host.
 inline void make_ready(const TensorBody& body) {
   if (body.is_pending) [[unlikely]] {
-    runtime::wait_for(body);
+    launches::hooks.load(std::memory_order_acquire)->wait_for(body);
   }
 }
 
-/// Throws CaptureError with the op, the line and the ways out.
+/// Throws CaptureError with the op, the line and ways to fix it.
 [[noreturn]] void fail_traced_read(const TensorBody& body, const char* what, Location where);
 
-/// Reads element `index` (row-major) whatever the strides.
+/// A dense tensor with the same elements, which must be readable. Neither recorded on the tape nor an op.
+Tensor dense_copy(const Tensor& tensor);
+
+/// The storage offset of element `index` (row-major), whatever the strides.
 std::int64_t element_offset(const TensorBody& body, std::int64_t index);
 
 }  // namespace diptych

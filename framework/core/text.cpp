@@ -19,7 +19,8 @@ bool in_ranges(char32_t c, const std::array<Range, N>& ranges) {
   return std::any_of(ranges.begin(), ranges.end(), [c](Range r) { return c >= r.first && c <= r.last; });
 }
 
-// Controls; line and paragraph separators; marks and overrides of writing direction; byte-order mark; surrogates.
+// Control characters; line and paragraph separators; marks and overrides of writing direction; byte-order mark;
+// surrogates.
 constexpr std::array<Range, 8> unprintable_ranges = {{{0x00, 0x1F},
                                                       {0x7F, 0x9F},
                                                       {0x200B, 0x200F},
@@ -29,7 +30,7 @@ constexpr std::array<Range, 8> unprintable_ranges = {{{0x00, 0x1F},
                                                       {0xFFF9, 0xFFFB},
                                                       {0xD800, 0xDFFF}}};
 
-// The East Asian wide blocks and the emoji, after Unicode TR 11, coarse on purpose.
+// The East Asian wide blocks and the emoji, after Unicode TR 11, deliberately coarse.
 constexpr std::array<Range, 9> wide_ranges = {{{0x1100, 0x115F},
                                                {0x2E80, 0x303E},
                                                {0x3041, 0xA4CF},
@@ -142,6 +143,37 @@ std::string shorten(std::string_view text, int columns) {
     end = position;
   }
   return std::string(text.substr(0, end)) + std::string(mark.substr(0, static_cast<std::size_t>(std::max(0, columns))));
+}
+
+std::string shorten_middle(std::string_view text, int columns) {
+  const auto bytes = [](int of) { return 4 * static_cast<std::size_t>(std::max(0, of)); };
+  // Combining marks take no columns: a text of few columns can be of any length.
+  if (text.size() <= bytes(columns) && display_width(text) <= columns) {
+    return std::string(text);
+  }
+  constexpr std::string_view mark = "...";
+  const int room = std::max(0, columns - static_cast<int>(mark.size()));
+  const int back = room / 2;
+  const auto fits = [&](std::string_view part, int in) {
+    return part.size() <= bytes(in) && display_width(part) <= in;
+  };
+  std::size_t end = 0;
+  for (std::size_t position = 0; position < text.size() && position <= bytes(room);) {
+    next_code_point(text, position);
+    if (!fits(text.substr(0, position), room - back)) {
+      break;
+    }
+    end = position;
+  }
+  std::size_t start = text.size() - std::min(text.size(), bytes(back));
+  while (start < text.size() && (static_cast<unsigned char>(text[start]) & 0xC0) == 0x80) {
+    ++start;  // inside a code point
+  }
+  while (start < text.size() && !fits(text.substr(start), back)) {
+    next_code_point(text, start);
+  }
+  return std::string(text.substr(0, end)) +
+         std::string(mark.substr(0, static_cast<std::size_t>(std::max(0, columns)))) + std::string(text.substr(start));
 }
 
 }  // namespace diptych

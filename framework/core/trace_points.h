@@ -3,7 +3,7 @@
 #include <atomic>
 #include <cstdint>
 
-/// The only thing that the framework knows of the profiler. A profiler installs `Hooks`; without one a trace point is a
+/// Everything that the framework knows about the profiler. A profiler installs `Hooks`; without one a trace point is a
 /// load and a branch; with DIPTYCH_TRACE_POINTS off it is nothing.
 namespace diptych::trace {
 
@@ -15,9 +15,10 @@ struct Label {
   Category category;
 };
 
-/// All functions are called on the thread that does the work, zones strictly nested per thread. They may not throw.
+/// All functions are called on the thread that does the work, with zones strictly nested per thread. They must not
+/// throw.
 struct Hooks {
-  /// `source_op`: id of the source op, 0 where there is none.
+  /// `source_op`: id of the source op, 0 if there is none.
   void (*begin)(const Label* label, std::uint64_t source_op) noexcept;
   void (*end)(const Label* label) noexcept;
   /// A sample of a counter, for example bytes in use.
@@ -30,7 +31,7 @@ inline constinit std::atomic<const Hooks*> installed{nullptr};
 
 inline const Hooks* hooks() noexcept { return installed.load(std::memory_order_acquire); }
 
-/// Switches tracing on or off (nullptr) for the whole program; between runs, not in the middle of an op.
+/// Switches tracing on or off (nullptr) for the whole program. To be called between runs, not in the middle of an op.
 inline void install(const Hooks* new_hooks) noexcept { installed.store(new_hooks, std::memory_order_release); }
 
 #else

@@ -7,8 +7,8 @@
 
 #include "framework/core/tensor.h"
 
-/// Trees of tensors: a Tensor, or a pair, tuple, array or vector of trees. What functions that are transformed (jit,
-/// grad) may take and return. A struct joins by `auto tie() { return std::tie(a, b); }`.
+/// Trees of tensors: a Tensor, or a pair, tuple, array or vector of trees. Transformed functions (jit, grad) may take
+/// and return them. A struct becomes one by defining `auto tie() { return std::tie(a, b); }`.
 namespace diptych {
 
 template <class T>
@@ -35,7 +35,7 @@ void for_each_tensor(Tree& tree, const Visit& visitor) {
   }
 }
 
-/// The lengths of the lists in a tree, in order: two trees of one type and these lengths have the same structure.
+/// The lengths of the lists in a tree, in order: two trees of one type with equal lengths have the same structure.
 template <class Tree>
 void append_lengths(const Tree& tree, std::vector<std::size_t>& lengths) {
   if constexpr (std::is_same_v<Tree, Tensor>) {
@@ -64,7 +64,7 @@ std::vector<Tensor> flatten_tree(const Tree& tree) {
   return tensors;
 }
 
-/// Leaves the structure and lets the tensors go.
+/// Keeps the structure and releases the tensors.
 template <class Tree>
 void clear_tree(Tree& tree) {
   for_each_tensor(tree, [](Tensor& tensor) { tensor = Tensor(); });

@@ -6,8 +6,6 @@
 
 #include "framework/core/context.h"
 #include "framework/core/tensor_body.h"
-#include "framework/graph/capture.h"
-#include "framework/ops/elementwise.h"
 
 namespace diptych {
 
@@ -15,20 +13,19 @@ void destroy(VariableState* state) noexcept { delete state; }
 
 Variable::Variable(const Tensor& initial, std::string name)
     : state_(Reference<VariableState>::adopt(new VariableState{{}, detached_alias(initial), std::move(name)})) {
-  if (initial.is_traced() || thread_context.capture != nullptr) {
+  if (initial.is_traced() || thread_context.tracer() != nullptr) {
     throw CaptureError(fmt::format("variable '{}' was created inside a captured function", state_->name) +
                        "; create variables before the function that is captured");
   }
-  if (!state_->value.is_contiguous()) {  // graphs and optimizers take the elements of a variable as dense
-    const NoGrad no_tape;
-    state_->value = copy(state_->value);
+  if (!state_->value.is_contiguous()) {  // graphs and optimizers assume that a variable's elements are dense
+    state_->value = dense_copy(state_->value);
   }
 }
 
 Tensor Variable::value() const {
   internal_check(defined(), "the variable is defined");
-  graph::Capture* const capture = thread_context.capture;
-  Tensor current = capture != nullptr ? capture->read(*this) : state_->value;
+  Tracer* const tracer = thread_context.tracer();
+  Tensor current = tracer != nullptr ? tracer->read(*this) : state_->value;
   note(current);
   return current;
 }
@@ -58,28 +55,24 @@ void Variable::assign(const Tensor& value, Location where) {
                      where, "cast the new value");
   }
   if (thread_context.variable_reads != nullptr) [[unlikely]] {
-    this->value();  // the one before the assignment
+    this->value();  // the value before the assignment
   }
   Tensor stored = value.requires_grad() ? detached_alias(value) : value;
-  if (graph::Capture* capture = thread_context.capture) {
-    capture->assign(*this, stored, where);
+  if (Tracer* const tracer = thread_context.tracer()) {
+    tracer->assign(*this, stored, where);
   } else if (stored.is_traced()) {
     throw CaptureError(
         fmt::format("assign: the new value of variable '{}' belongs to a graph whose capture has ended", name()), where,
         "return it from the captured function instead of keeping it");
   } else {
-    if (!stored.is_contiguous()) {
-      const NoGrad no_tape;
-      stored = copy(stored, where);
-    }
-    state_->value = std::move(stored);
+    state_->value = stored.is_contiguous() ? std::move(stored) : dense_copy(stored);
   }
 }
 
 Tensor Variable::exchange(const Tensor& value) const {
-  if (graph::Capture* capture = thread_context.capture) {
-    Tensor previous = capture->read(*this);
-    capture->write(*this, value);
+  if (Tracer* const tracer = thread_context.tracer()) {
+    Tensor previous = tracer->read(*this);
+    tracer->write(*this, value);
     return previous;
   }
   Tensor previous = state_->value;

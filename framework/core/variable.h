@@ -15,7 +15,7 @@ struct VariableState {
 };
 void destroy(VariableState* state) noexcept;
 
-/// The one mutable thing: a named cell that holds a tensor (a parameter, optimizer state, running statistics). Copies
+/// The only mutable thing: a named cell that holds a tensor (a parameter, optimizer state, running statistics). Copies
 /// share the cell. A captured graph reads it as an input and writes it as an output, in place where that is safe.
 class Variable {
  public:
@@ -24,13 +24,13 @@ class Variable {
 
   /// The current tensor; while a graph is captured, the traced one.
   Tensor value() const;
-  /// No tensor if the variable was never made: a weight that a module leaves out.
+  /// An undefined tensor if the variable was never made: a weight that a module leaves out.
   Tensor value_or_none() const { return defined() ? value() : Tensor(); }
   operator Tensor() const {
     return value();
   }  // NOLINT(google-explicit-constructor): a variable is used like its tensor
 
-  /// Throws ShapeError or DTypeError if the type changes: graphs and optimizers rely on it.
+  /// Throws ShapeError or DTypeError if the type would change: graphs and optimizers rely on it.
   void assign(const Tensor& value, Location where = Location::current());
 
   const std::string& name() const { return state_->name; }
@@ -40,7 +40,7 @@ class Variable {
   VariableState* state() const { return state_.get(); }
   friend bool operator==(const Variable& a, const Variable& b) { return a.state_ == b.state_; }
 
-  /// For transforms: reads give `value` from now on; returns what they gave before. Not an assignment: nothing is
+  /// For transforms: later reads give `value`; returns the value that they gave before. Not an assignment: nothing is
   /// checked.
   Tensor exchange(const Tensor& value) const;
 
@@ -50,13 +50,13 @@ class Variable {
   Reference<VariableState> state_;
 };
 
-/// A variable that was used, and its value before.
+/// A variable that was used, and its value at that time.
 struct VariableRead {
   Variable variable;
   Tensor value;
 };
 
-/// Notes every variable that is read or assigned on this thread while it lives.
+/// Records every variable that is read or assigned on this thread while it lives.
 class VariableReads {
  public:
   VariableReads();
@@ -71,8 +71,8 @@ class VariableReads {
   std::vector<VariableRead>* outer_;
 };
 
-/// While it lives, the variables read as they did then; at its end they get back what they had before, whatever was
-/// assigned in between.
+/// While it lives, the variables have the recorded values; its destructor restores the values from before, regardless
+/// of any assignments in between.
 class Rebind {
  public:
   explicit Rebind(std::span<const VariableRead> reads);

@@ -61,7 +61,7 @@ Batches::Batches(const Dataset& dataset, std::int64_t batch_size, std::uint64_t 
 Dataset Batches::operator[](std::int64_t step) {
   const std::int64_t epoch = step / per_epoch();
   if (epoch != epoch_) {
-    // Mixed, so that neighbouring epochs and seeds don't share streams.
+    // Mixed so that neighbouring epochs and seeds don't share streams.
     order_ = permutation(dataset_.size(), seed_ * 0x9E3779B97F4A7C15ULL + static_cast<std::uint64_t>(epoch));
     epoch_ = epoch;
   }

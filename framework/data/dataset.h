@@ -26,7 +26,7 @@ struct Split {
 /// The first `test_fraction` of a seeded permutation is held out.
 Split split(const Dataset& all, double test_fraction, std::uint64_t seed);
 
-/// Batches of a fixed size in a seeded order that changes with the epoch; the rest that doesn't fill a batch is left
+/// Batches of a fixed size in a seeded order that changes with the epoch. A remainder that doesn't fill a batch is left
 /// out, so that every batch has the same shape.
 class Batches {
  public:
@@ -49,7 +49,7 @@ std::vector<std::int64_t> permutation(std::int64_t n, std::uint64_t seed);
 /// Handwritten digits, 64 pixels scaled to [0, 1], from a gzipped CSV (see data/README.md for its origin). Throws
 /// FileError.
 Dataset load_digits(const std::filesystem::path& path);
-/// The file that comes with Diptych: DIPTYCH_DATA, the source tree, or the installed tree.
+/// The file that comes with Diptych, found through DIPTYCH_DATA, in the source tree, or in the installed tree.
 std::filesystem::path digits_path();
 
 }  // namespace diptych::data

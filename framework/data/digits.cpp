@@ -22,7 +22,7 @@ std::string read_gzip(const std::filesystem::path& path) {
   for (;;) {
     const int got = gzread(file.get(), chunk, sizeof chunk);
     int error = Z_OK;
-    gzerror(file.get(), &error);  // a cut-off end shows only here
+    gzerror(file.get(), &error);  // truncation is only detected here
     if (got < 0 || error != Z_OK) {
       throw FileError(fmt::format("{}: is damaged; get it again from the repository", path.string()));
     }

@@ -11,8 +11,8 @@
 
 namespace diptych::data {
 
-/// Makes batches on a thread of its own while the program computes: the same batches in the same order, to the bit, as
-/// without. What the maker throws comes out of next() in its place; after that there is nothing more.
+/// Makes batches on a separate thread while the program computes. They are the same batches in the same order, to the
+/// bit, as without it. An exception of the maker is rethrown by next() in place of its batch; nothing follows it.
 ///
 ///   Prefetch batches([all = Batches(train, 64, 9)](std::int64_t step) mutable { return all[step]; });
 ///   for (std::int64_t i = 0; i < steps; ++i) { const Dataset batch = batches.next(); ... }
@@ -21,9 +21,9 @@ class Prefetch {
   /// Called on the other thread, with first_step, first_step + 1, ...; must own what it uses.
   using Make = std::function<Dataset(std::int64_t step)>;
 
-  /// At most `depth` finished batches wait. Throws Error for a depth below 1.
+  /// At most `depth` finished batches are kept waiting. Throws Error for a depth below 1.
   explicit Prefetch(Make make, std::size_t depth = 2, std::int64_t first_step = 0);
-  /// Waits for the batch that is being made, and drops it with the others.
+  /// Waits for the batch being made, and drops it with the others.
   ~Prefetch();
   Prefetch(const Prefetch&) = delete;
   Prefetch& operator=(const Prefetch&) = delete;
@@ -40,7 +40,7 @@ class Prefetch {
   std::deque<Dataset> ready_;
   std::exception_ptr failure_;
   bool stopping_ = false;
-  std::thread thread_;  ///< last: it uses all of the above
+  std::thread thread_;  ///< last, because it uses all of the above
 };
 
 }  // namespace diptych::data

@@ -5,12 +5,12 @@
 
 #include <fmt/format.h>
 
-#include "framework/kernels/trigonometry.h"
+#include "framework/math/trigonometry.h"
 
 namespace diptych::data {
 namespace {
 
-constexpr std::uint64_t kPatternStream = 0x9E3779B97F4A7C15ULL;  // apart from the stream of examples
+constexpr std::uint64_t kPatternStream = 0x9E3779B97F4A7C15ULL;  // separate from the stream of examples
 
 void check_at_least(const char* generator, const char* what, std::int64_t value, std::int64_t least) {
   if (value < least) {
@@ -19,15 +19,15 @@ void check_at_least(const char* generator, const char* what, std::int64_t value,
 }
 
 struct Wave {
-  double x, y;                ///< radians a pixel
-  std::vector<double> color;  ///< amplitude by channel
+  double x, y;                ///< radians per pixel
+  std::vector<double> color;  ///< amplitude per channel
 };
 
 std::vector<Wave> draw_waves(const SyntheticImages& options, std::uint64_t pattern_seed) {
   Rng rng(pattern_seed ^ kPatternStream);
   std::vector<Wave> waves;
   for (std::int64_t c = 0; c < options.classes; ++c) {
-    // Directions spread over the half circle, so that classes are never alike; 2 to 4 periods an image.
+    // Directions spread over the half circle, so that no two classes are alike; 2 to 4 periods per image.
     const double angle =
         std::numbers::pi * (static_cast<double>(c) + 0.5 * rng.next_double()) / static_cast<double>(options.classes);
     const double frequency = 2 * std::numbers::pi * (2 + 2 * rng.next_double()) / static_cast<double>(options.size);

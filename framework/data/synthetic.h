@@ -2,7 +2,7 @@
 
 #include "framework/data/dataset.h"
 
-/// Data made up from a seed: as much as a benchmark wants, and with something to learn.
+/// Data generated from a seed: as much as a benchmark needs, and with something to learn.
 namespace diptych::data {
 
 struct SyntheticImages {
@@ -15,8 +15,8 @@ struct SyntheticImages {
 };
 
 /// inputs: f32[count, channels, size, size], labels: i64[count], every class equally often, in a seeded order. Each
-/// class is a wave of its own direction, length and colour; each image has another phase, so that no single pixel tells
-/// the class. Two sets of one `pattern_seed` have the same classes.
+/// class is a wave with a direction, length and colour of its own; the phase differs between images, so that no single
+/// pixel reveals the class. Two sets with the same `pattern_seed` have the same classes.
 Dataset synthetic_images(const SyntheticImages& options, std::uint64_t pattern_seed = 0);
 
 struct SyntheticTokens {
@@ -27,11 +27,11 @@ struct SyntheticTokens {
   std::uint64_t seed = 1;
 };
 
-/// inputs: i64[count, length], labels: i64[count, length]: the token that follows each. A Markov chain: each token has
-/// `successors` that follow it with probabilities 1/2, 1/4, ..., the last two alike; so the best possible cross-entropy
-/// is synthetic_token_entropy(), against log(vocabulary) for guessing.
+/// inputs: i64[count, length], labels: i64[count, length]: the token that follows each input. A Markov chain: each
+/// token has `successors` possible next tokens with probabilities 1/2, 1/4, ..., the last two equal. The best possible
+/// cross-entropy is therefore synthetic_token_entropy(), against log(vocabulary) for guessing.
 Dataset synthetic_tokens(const SyntheticTokens& options, std::uint64_t pattern_seed = 0);
-/// Nats a token.
+/// In nats per token.
 double synthetic_token_entropy(const SyntheticTokens& options);
 
 }  // namespace diptych::data

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "framework/dispatch/op.h"
+
 namespace diptych::graph {
 namespace {
 
@@ -12,6 +14,7 @@ constexpr Infer kNoInference = [](const InferCall& call, TensorType& /*output*/)
 const OpDef kCond{.name = "cond",
                   .doc = "One of two regions, chosen by a bool",
                   .inputs = 1,
+                  .kind = OpKind::control,
                   .infer = kNoInference,
                   .kernel = nullptr,
                   .samples = nullptr,
@@ -19,6 +22,7 @@ const OpDef kCond{.name = "cond",
 const OpDef kWhile{.name = "while_loop",
                    .doc = "A region repeated while another one gives true",
                    .inputs = 1,
+                   .kind = OpKind::control,
                    .attributes = &attribute_type<WhileAttributes>,
                    .infer = kNoInference,
                    .kernel = nullptr,
@@ -27,6 +31,7 @@ const OpDef kWhile{.name = "while_loop",
 const OpDef kScan{.name = "scan",
                   .doc = "A region for each row of some inputs, with values carried along",
                   .inputs = 1,
+                  .kind = OpKind::control,
                   .attributes = &attribute_type<ScanAttributes>,
                   .infer = kNoInference,
                   .kernel = nullptr,
@@ -36,7 +41,7 @@ const OpDef kScan{.name = "scan",
 const TensorType kPredicate{DType::boolean, {}};
 const TensorType kCount{DType::int64, {}};
 
-/// Checks one node; all that it is given may be hostile (graph texts).
+/// Checks one node, all of whose contents may be hostile (graph texts).
 class Checker {
  public:
   Checker(const Node& node, std::span<const TensorType* const> inputs) : node_(node), inputs_(inputs) {}

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "framework/dispatch/op.h"
 #include "framework/graph/control_ops.h"
 
 namespace diptych::graph {
@@ -28,6 +29,8 @@ std::vector<const TensorType*> Graph::input_types(const Node& node) const {
   }
   return result;
 }
+
+bool Node::is_control() const { return op->kind == OpKind::control; }
 
 bool has_effect(const Node& node) { return node.op->effect || any_node(node, has_effect); }
 

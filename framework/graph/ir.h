@@ -7,16 +7,20 @@
 #include <string_view>
 #include <vector>
 
+#include "framework/core/attributes.h"
 #include "framework/core/variable.h"
-#include "framework/ops/op.h"
+
+namespace diptych {
+struct OpDef;
+}  // namespace diptych
 
 /// The graph IR: SSA, typed, one list of nodes in execution order.
 namespace diptych::graph {
 
 using ValueId = std::uint32_t;
 
-/// Where a node comes from: the source ops (numbered in program order of the capture) that it stands for, and the
-/// module scope and line of the first of them.
+/// The origin of a node: the source ops (numbered in program order of the capture) that it stands for, and the module
+/// scope and line of the first of them.
 struct Provenance {
   std::vector<std::uint32_t> source_ops;
   const char* scope = "";  ///< interned, for example "net.0"
@@ -29,16 +33,15 @@ struct Node {
   const OpDef* op;
   AttributeValue attributes;
   std::vector<ValueId> inputs;
-  ValueId output;
+  std::vector<ValueId> outputs;  ///< one, except for control flow
   Provenance provenance;
-  // Of control flow only (control_ops.h). Regions are pure functions of the node's inputs: all their inputs are
-  // arguments. They may be shared with other graphs: copy one to change it.
-  std::vector<ValueId> more_outputs = {};  ///< outputs 1, 2, ...
+  // Only for control flow (control_ops.h). Regions are pure functions of the node's inputs: all their inputs are
+  // arguments. They may be shared with other graphs: copy a region to change it.
   std::vector<std::shared_ptr<const Graph>> regions = {};
 
-  std::size_t output_count() const { return 1 + more_outputs.size(); }
-  ValueId output_at(std::size_t i) const { return i == 0 ? output : more_outputs[i - 1]; }
-  bool is_control() const { return !regions.empty(); }
+  /// The first output, which stands for the node.
+  ValueId output() const { return outputs.front(); }
+  bool is_control() const;
 };
 
 enum class InputKind : std::uint8_t {
@@ -70,7 +73,7 @@ struct Graph {
   std::vector<Node> nodes;
   std::vector<ValueId> outputs;
   std::vector<Update> updates;
-  /// Tensors computed at compile time, by the value that they replace (constant folding).
+  /// Tensors computed at compile time (constant folding), each with the value that it replaces.
   std::vector<std::pair<ValueId, Tensor>> constants;
 
   ValueId new_value(const TensorType& type) {
@@ -80,22 +83,22 @@ struct Graph {
   std::vector<const TensorType*> input_types(const Node& node) const;
 };
 
-/// Whether a node, or one in its regions, does something besides computing.
+/// Whether a node, or one in its regions, has an effect besides computing.
 bool has_effect(const Node& node);
 /// Whether running a node may throw, depending on elements.
 bool can_fail(const Node& node);
-/// Nodes, with those of regions.
+/// The number of nodes, including those of regions.
 std::size_t count_nodes(const Graph& graph);
 
-/// "graph mlp(%0: f32[64,64] argument "x", ...) { ... }": `parse` gives the same graph back, constants to the bit. The
-/// elements of captured tensors are not part of it.
+/// "graph mlp(%0: f32[64,64] argument "x", ...) { ... }": `parse` restores the same graph, with constants exact to the
+/// bit. The elements of captured tensors are not included.
 std::string print(const Graph& graph);
 
 /// One line of `print`, without regions and provenance: "%3: f32[64,128] = matmul(%0, %2) {transpose_b=true}".
 std::string print_node(const Graph& graph, const Node& node);
 
-/// The graph of a text made by `print`. Variables and captured tensors come back as inputs of their kind without a
-/// value. Throws Error with the line number.
+/// Parses a text made by `print`. Variables and captured tensors become inputs of their kind without a value. Throws
+/// Error with the line number.
 Graph parse(std::string_view text);
 
 /// Throws InternalError unless the graph is well-formed: every value defined once and before its use, types as
@@ -104,9 +107,9 @@ void verify(const Graph& graph);
 
 struct Malformation {
   std::string what;
-  ValueId value;  ///< the one concerned
+  ValueId value;  ///< the value concerned
 };
-/// What verify() would throw for.
+/// The malformation for which verify() would throw.
 std::optional<Malformation> find_malformation(const Graph& graph);
 
 }  // namespace diptych::graph

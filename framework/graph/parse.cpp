@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "framework/core/tensor_body.h"
+#include "framework/dispatch/op.h"
 #include "framework/graph/control_ops.h"
 #include "framework/ops/lengths.h"
 
@@ -49,7 +50,7 @@ class Parser {
     expect("}");
   }
 
-  /// A graph of its own inside this one: its values are numbered from 0 again.
+  /// A nested graph, whose values are numbered from 0 again.
   std::shared_ptr<const Graph> parse_region() {
     constexpr int kMostNested = 32;
     if (++depth_ > kMostNested) {
@@ -91,7 +92,7 @@ class Parser {
       fail(fmt::format("expected '{}'", token));
     }
   }
-  /// Everything up to one of `ends` (not taken), outside brackets.
+  /// Everything up to one of `ends` (not consumed), outside brackets.
   std::string_view until(std::string_view ends) {
     skip_space();
     std::size_t length = 0;
@@ -143,7 +144,7 @@ class Parser {
   ValueId value() {
     expect("%");
     const ValueId id = number();
-    if (id >= size_) {  // ids are dense and each takes more than a character: such a text is damaged
+    if (id >= size_) {  // ids are dense and each takes more than one character, so such a text is damaged
       fail("a value id is too large");
     }
     return id;
@@ -216,11 +217,10 @@ class Parser {
   }
 
   void parse_node() {
-    const ValueId output = typed_value();
-    std::vector<ValueId> more_outputs;
-    while (accept(",")) {
-      more_outputs.push_back(typed_value());
-    }
+    std::vector<ValueId> outputs;
+    do {
+      outputs.push_back(typed_value());
+    } while (accept(","));
     expect("=");
     const std::string_view name = until("( \n");
     const OpDef* op = find_op(name);
@@ -230,7 +230,7 @@ class Parser {
     if (op == nullptr) {
       fail(fmt::format("there is no op '{}'", name));
     }
-    Node node{op, AttributeValue(op->attributes, nullptr), {}, output, {}, std::move(more_outputs)};
+    Node node{op, AttributeValue(op->attributes, nullptr), {}, std::move(outputs), {}};
     expect("(");
     if (!accept(")")) {
       do {
@@ -309,7 +309,7 @@ class Parser {
     return visit(type.dtype, [&]<class T>() {
       const auto count = static_cast<std::size_t>(type.shape.product());
       if (accept("splat")) {
-        if (count > (std::size_t{1} << 22U)) {  // far beyond what constant folding makes
+        if (count > (std::size_t{1} << 22U)) {  // far above what constant folding makes
           fail("a constant is too large");
         }
         const T value = one_element<T>();

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "framework/core/tensor_body.h"
+#include "framework/dispatch/op.h"
 #include "framework/graph/ir.h"
 
 namespace diptych::graph {
@@ -15,7 +16,7 @@ std::string print_element(T value) {
     return print_element(static_cast<float>(value));
   }
   if constexpr (std::is_floating_point_v<T>) {
-    if (std::isnan(value)) {  // its payload counts: equal means bitwise equal
+    if (std::isnan(value)) {  // its payload matters: equal means bitwise equal
       if constexpr (sizeof(T) == 4) {
         return fmt::format("bits:{:#x}", std::bit_cast<std::uint32_t>(value));
       } else {
@@ -57,8 +58,8 @@ std::string print_provenance(const Provenance& provenance) {
 
 std::string print_node(const Graph& graph, const Node& node) {
   std::string outputs;
-  for (std::size_t i = 0; i < node.output_count(); ++i) {
-    const ValueId output = node.output_at(i);
+  for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+    const ValueId output = node.outputs[i];
     outputs += fmt::format("{}%{}: {}", i == 0 ? "" : ", ", output, to_string(graph.types[output]));
   }
   std::string inputs;
@@ -72,7 +73,7 @@ std::string print_node(const Graph& graph, const Node& node) {
 
 namespace {
 
-/// A graph whose lines start with `indent`, without a newline at the end.
+/// A graph with each line indented by `indent`, without a final newline.
 std::string print_graph(const Graph& graph, const std::string& indent) {
   std::string text = fmt::format("graph {}(", quote(graph.name));
   for (const Input& input : graph.inputs) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "framework/dispatch/op.h"
 #include "framework/graph/control_ops.h"
 
 namespace diptych::graph {
@@ -62,58 +63,59 @@ class Verifier {
       check_control(node);
       return;
     }
-    require(node.regions.empty() && node.more_outputs.empty(),
-            fmt::format("{} has one output and no regions", node.op->name), node.output);
+    require(node.regions.empty() && node.outputs.size() == 1,
+            fmt::format("{} has one output and no regions", node.op->name), node.output());
     require(node.op->takes(node.inputs.size()), fmt::format("{} has {} inputs", node.op->name, node.op->arity()),
-            node.output);
+            node.output());
     for (ValueId input : node.inputs) {
       use(input, node.op->name);
     }
-    define(node.output, node.op->name);
-    require(node.attributes.type() == node.op->attributes, "a node has its op's attributes", node.output);
+    define(node.output(), node.op->name);
+    require(node.attributes.type() == node.op->attributes, "a node has its op's attributes", node.output());
     const auto types = graph_.input_types(node);
     TensorType inferred;
     try {
       node.op->infer({*node.op, types, node.attributes.get(), node.provenance.where}, inferred);
     } catch (const Error& error) {
-      require(false, error.what(), node.output);
+      require(false, error.what(), node.output());
     }
-    require(inferred == graph_.types[node.output],
-            fmt::format("{} has type {}, inferred {}", node.op->name, to_string(graph_.types[node.output]),
+    require(inferred == graph_.types[node.output()],
+            fmt::format("{} has type {}, inferred {}", node.op->name, to_string(graph_.types[node.output()]),
                         to_string(inferred)),
-            node.output);
+            node.output());
   }
 
   void check_control(const Node& node) {
     for (ValueId input : node.inputs) {
       use(input, node.op->name);
     }
-    for (std::size_t i = 0; i < node.output_count(); ++i) {
-      define(node.output_at(i), node.op->name);
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+      define(node.outputs[i], node.op->name);
     }
-    require(node.attributes.type() == node.op->attributes, "a node has its op's attributes", node.output);
+    require(node.attributes.type() == node.op->attributes, "a node has its op's attributes", node.output());
     for (const auto& region : node.regions) {
       const bool pure =
           region->updates.empty() && std::all_of(region->inputs.begin(), region->inputs.end(),
                                                  [](const Input& input) { return input.kind == InputKind::argument; });
-      require(pure, fmt::format("a region of {} takes arguments only and updates nothing", node.op->name), node.output);
+      require(pure, fmt::format("a region of {} takes arguments only and updates nothing", node.op->name),
+              node.output());
       if (const auto problem = find_malformation(*region)) {
-        require(false, fmt::format("in a region of {}: {}", node.op->name, problem->what), node.output);
+        require(false, fmt::format("in a region of {}: {}", node.op->name, problem->what), node.output());
       }
     }
     std::vector<TensorType> types;
     try {
       types = control_output_types(node, graph_.input_types(node));
     } catch (const Error& error) {
-      require(false, error.what(), node.output);
+      require(false, error.what(), node.output());
     }
-    require(types.size() == node.output_count(), fmt::format("{} has {} outputs", node.op->name, types.size()),
-            node.output);
+    require(types.size() == node.outputs.size(), fmt::format("{} has {} outputs", node.op->name, types.size()),
+            node.output());
     for (std::size_t i = 0; i < types.size(); ++i) {
-      require(types[i] == graph_.types[node.output_at(i)],
+      require(types[i] == graph_.types[node.outputs[i]],
               fmt::format("output {} of {} has type {}, inferred {}", i, node.op->name,
-                          to_string(graph_.types[node.output_at(i)]), to_string(types[i])),
-              node.output);
+                          to_string(graph_.types[node.outputs[i]]), to_string(types[i])),
+              node.output());
     }
   }
 

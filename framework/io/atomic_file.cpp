@@ -6,15 +6,17 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "framework/core/error.h"
+#include "framework/core/text.h"
 
 namespace diptych::io {
 namespace {
 
-/// A renamed file survives a power cut only when its folder has been synced too. Where that isn't possible, the file is
+/// A renamed file survives a power cut only if its folder has been synced too. If that isn't possible, the file is
 /// still complete.
 void sync_folder(const std::filesystem::path& path) {
   const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
@@ -25,16 +27,35 @@ void sync_folder(const std::filesystem::path& path) {
   }
 }
 
+std::string advice(int error, const std::string& elsewhere) {
+  switch (error) {
+    case ENOSPC:
+    case EDQUOT:
+      return "free some space, or choose " + elsewhere;
+    case EFBIG:
+      return "the limit on file sizes is reached (ulimit -f); raise it, or choose " + elsewhere;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return "make the folder writable, or choose " + elsewhere;
+    case ENOENT:
+      return "create the folder first";
+    default:
+      return "check the disk and the path";
+  }
+}
+
 }  // namespace
 
-AtomicFile::AtomicFile(const std::filesystem::path& path) : path_(path), temporary_(path) {
+AtomicFile::AtomicFile(const std::filesystem::path& path, std::string_view elsewhere)
+    : path_(path), temporary_(path), elsewhere_(elsewhere) {
   static std::atomic<std::uint64_t> number{0};
   do {
     temporary_.replace_filename(fmt::format(".{}.{}-{}.part", path.filename().string(), getpid(), number++));
     descriptor_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   } while (descriptor_ < 0 && errno == EEXIST);
   if (descriptor_ < 0) {
-    fail("created beside it");
+    fail("creating a temporary file beside it", errno);
   }
 }
 
@@ -45,9 +66,9 @@ AtomicFile::~AtomicFile() {
   }
 }
 
-void AtomicFile::fail(const char* action) const {
-  throw FileError(fmt::format("{}: a file can't be {} ({}); check the folder, its rights and the space on the disk",
-                              path_.string(), action, std::strerror(errno)));
+void AtomicFile::fail(const char* step, int error) const {
+  throw FileError(fmt::format("cannot write '{}': {}: {}; {}; nothing was changed", printable(path_.string()), step,
+                              std::strerror(error), advice(error, elsewhere_)));
 }
 
 void AtomicFile::write(const void* bytes, std::size_t count) {
@@ -58,7 +79,7 @@ void AtomicFile::write(const void* bytes, std::size_t count) {
       continue;
     }
     if (written <= 0) {
-      fail("written");
+      fail("writing", written < 0 ? errno : ENOSPC);
     }
     at += written;
     count -= static_cast<std::size_t>(written);
@@ -67,18 +88,24 @@ void AtomicFile::write(const void* bytes, std::size_t count) {
 
 void AtomicFile::commit() {
   if (fsync(descriptor_) != 0) {
-    fail("written");
+    fail("flushing to disk", errno);
+  }
+  // Network file systems report a full disk only here.
+  if (close(std::exchange(descriptor_, -1)) != 0) {
+    const int error = errno;
+    unlink(temporary_.c_str());
+    fail("closing", error);
   }
   if (rename(temporary_.c_str(), path_.c_str()) != 0) {
-    fail("moved to its place");
+    const int error = errno;
+    unlink(temporary_.c_str());
+    fail("renaming into place", error);
   }
-  close(descriptor_);
-  descriptor_ = -1;
   sync_folder(path_);
 }
 
 InputFile::InputFile(const std::filesystem::path& path) : path_(path) {
-  // Non-blocking: a pipe without a writer is refused below, not waited for.
+  // Non-blocking: a pipe without a writer is refused below instead of being waited for.
   descriptor_ = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   struct stat status {};
   if (descriptor_ < 0) {
@@ -100,7 +127,7 @@ void InputFile::read(std::uint64_t offset, void* to, std::uint64_t count) const 
     if (got < 0 && errno == EINTR) {
       continue;
     }
-    if (got <= 0) {  // it has shrunk since it was opened
+    if (got <= 0) {  // the file has shrunk since it was opened
       throw FileError(fmt::format("{}: can't be read to its end ({}); is another program changing it?", path_.string(),
                                   got < 0 ? std::strerror(errno) : "it became shorter"));
     }

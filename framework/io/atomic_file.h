@@ -2,14 +2,18 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
+#include <string_view>
 
 namespace diptych::io {
 
-/// A file that appears under its name only when it is complete: written beside it, synced, then moved there. Without
-/// commit(), for example because of an exception, nothing is left. Throws FileError.
+/// A file that appears under its name only once it is complete: it is written next to it, synced, then moved. Without
+/// commit(), for example after an exception, nothing is left behind. Throws FileError, which
+/// says what to do.
 class AtomicFile {
  public:
-  explicit AtomicFile(const std::filesystem::path& path);
+  /// `elsewhere`: how the user can name another place, for the message.
+  explicit AtomicFile(const std::filesystem::path& path, std::string_view elsewhere = "another folder");
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
@@ -18,14 +22,15 @@ class AtomicFile {
   void commit();
 
  private:
-  [[noreturn]] void fail(const char* action) const;
+  [[noreturn]] void fail(const char* step, int error) const;
 
   std::filesystem::path path_;
   std::filesystem::path temporary_;
+  std::string elsewhere_;
   int descriptor_ = -1;
 };
 
-/// A regular file, read at any place. Throws FileError.
+/// A regular file with random access. Throws FileError.
 class InputFile {
  public:
   explicit InputFile(const std::filesystem::path& path);

@@ -33,7 +33,7 @@ std::vector<NamedVariable> all_of(const Checkpoint& checkpoint) {
 }
 
 void refuse_capture(const char* function) {
-  if (thread_context.capture != nullptr) {
+  if (thread_context.tracer() != nullptr) {
     throw CaptureError(fmt::format("{}: inside a captured function; call it outside", function));
   }
 }

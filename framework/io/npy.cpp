@@ -36,7 +36,7 @@ std::optional<DType> dtype_of_descr(std::string_view descr) {
   return std::nullopt;
 }
 
-/// The header is a Python dict of three known keys: {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }
+/// The header is a Python dict with three known keys: {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }
 class Header {
  public:
   Header(std::string_view text, const std::string& origin) : text_(text), origin_(origin) {
@@ -130,7 +130,7 @@ Tensor load_npy(const std::filesystem::path& path) {
   file.read(begin, text.data(), text.size());
   const Header header(text, origin);
   std::uint64_t bytes = size_of(header.dtype);
-  std::uint64_t places = 1;  // without empty axes: strides are products of those too
+  std::uint64_t places = 1;  // without empty axes, because strides are products of the other lengths too
   for (const std::int64_t axis : header.shape) {
     const auto least_one = static_cast<std::uint64_t>(std::max<std::int64_t>(axis, 1));
     if ((axis > 0 && bytes > file.size() / least_one) || places > (std::uint64_t{1} << 48U) / least_one) {

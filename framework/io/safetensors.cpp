@@ -19,7 +19,7 @@ static_assert(std::endian::native == std::endian::little, "elements are written 
 
 constexpr std::uint64_t kLengthBytes = 8;
 
-/// The bytes of a bool that isn't 0 or 1 would be undefined behaviour from here on.
+/// A bool byte other than 0 or 1 would be undefined behaviour from here on.
 void check_bools(const Tensor& tensor, const std::string& name, const std::string& origin) {
   const std::byte* bytes = tensor.body()->bytes();
   for (std::int64_t i = 0; i < tensor.numel(); ++i) {
@@ -30,7 +30,7 @@ void check_bools(const Tensor& tensor, const std::string& name, const std::strin
   }
 }
 
-/// `read(offset, to, bytes)` gives bytes that are known to exist.
+/// `read(offset, to, bytes)` reads bytes that are known to exist.
 template <class Read>
 TensorFile read_tensors(std::uint64_t file_bytes, const std::string& origin, const Read& read) {
   std::uint64_t length = 0;

@@ -1,6 +1,6 @@
-// Parsed event by event: what is not allowed is refused where it stands, and nothing is built from a hostile header
-// that a good one couldn't hold. nlohmann's parser keeps no stack of its own, checks UTF-8, and reports numbers by
-// kind.
+// Parsed event by event: anything not allowed is refused where it occurs, and a hostile header can't make the parser
+// build anything that a valid one couldn't contain. nlohmann's parser keeps no stack of its own, checks UTF-8, and
+// reports numbers by kind.
 
 #include "framework/io/safetensors_header.h"
 
@@ -35,13 +35,13 @@ const char* type_name(DType dtype) {
       ->name;
 }
 
-/// A name from the file in a message: short, and one line whatever it holds.
+/// A name from the file for a message: short, and a single line whatever it contains.
 std::string shown(const std::string& text) {
   constexpr std::size_t kLongest = 80;
   return quote(text.size() > kLongest ? text.substr(0, kLongest) + "..." : text);
 }
 
-/// Takes the events of the JSON parser. States: outside -> tensors -> (metadata | entry -> (shape | offsets)).
+/// Handles the events of the JSON parser. States: outside -> tensors -> (metadata | entry -> (shape | offsets)).
 class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
  public:
   HeaderReader(std::uint64_t data_bytes, const std::string& origin) : data_bytes_(data_bytes), origin_(origin) {}
@@ -185,7 +185,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
     if (!entry_.dtype || !entry_.shape || entry_.offset_count != 2) {
       fail(fmt::format("tensor {} needs dtype, shape and two data_offsets", shown(key_)));
     }
-    // Axes of length 0 count as 1: strides must not overflow either.
+    // Axes of length 0 count as 1, because strides must not overflow either.
     std::int64_t most = static_cast<std::int64_t>(size_of(*entry_.dtype));
     bool empty = false;
     for (const std::int64_t length : *entry_.shape) {
@@ -248,7 +248,7 @@ Header parse_header(std::string_view json, std::uint64_t data_bytes, const std::
   if (json.empty() || json.front() != '{') {
     throw FileError(fmt::format("{}: the header doesn't begin with '{{': this is no safetensors file", origin));
   }
-  if (json.find('\0') != std::string_view::npos) {  // nlohmann's parser takes it for the end
+  if (json.find('\0') != std::string_view::npos) {  // nlohmann's parser would take it for the end
     throw FileError(fmt::format("{}: the header has a zero byte; the file is damaged: get it again", origin));
   }
   HeaderReader reader(data_bytes, origin);
@@ -263,7 +263,7 @@ std::string print_header(const TensorFile& file, std::vector<const NamedTensor*>
     }
     order.push_back(&tensor);
   }
-  // The largest elements first, so that each tensor is aligned to its own.
+  // The largest elements come first, so that each tensor is aligned to the size of its elements.
   std::sort(order.begin(), order.end(), [](const NamedTensor* a, const NamedTensor* b) {
     const std::size_t a_size = size_of(a->tensor.dtype());
     const std::size_t b_size = size_of(b->tensor.dtype());

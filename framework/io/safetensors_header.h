@@ -4,7 +4,7 @@
 
 #include "framework/io/safetensors.h"
 
-/// The JSON header of a safetensors file: the part that can't be trusted.
+/// The JSON header of a safetensors file: the untrusted part.
 namespace diptych::io::detail {
 
 struct HeaderEntry {
@@ -15,15 +15,16 @@ struct HeaderEntry {
 };
 
 struct Header {
-  std::vector<HeaderEntry> entries;  ///< by `begin`
+  std::vector<HeaderEntry> entries;  ///< sorted by `begin`
   std::map<std::string, std::string> metadata;
 };
 
-/// Checked: every entry has the bytes of its type, and together they are exactly the `data_bytes` behind the header.
+/// Checked: every entry has as many bytes as its type requires, and together they are exactly the `data_bytes` after
+/// the header.
 Header parse_header(std::string_view json, std::uint64_t data_bytes, const std::string& origin);
 
-/// The header of `file`, padded with spaces so that the elements behind it are aligned to 8 bytes; `order` gets the
-/// tensors in the order in which their elements follow.
+/// The header of `file`, padded with spaces so that the elements after it are aligned to 8 bytes; `order` receives the
+/// tensors in the order of their elements.
 std::string print_header(const TensorFile& file, std::vector<const NamedTensor*>& order);
 
 }  // namespace diptych::io::detail

@@ -3,10 +3,10 @@
 #include <numeric>
 #include <vector>
 
+#include "framework/core/transpose.h"
 #include "framework/kernels/correlation.h"
 #include "framework/kernels/direct_convolution.h"
 #include "framework/kernels/product.h"
-#include "framework/kernels/transpose.h"
 
 namespace diptych::kernels {
 namespace {
@@ -44,8 +44,8 @@ void forward(const ConvolutionShape& shape, const T* x, const T* weight, const T
   }
 }
 
-/// Of the inputs first, first + stride, ..., which read the outputs as windows at stride 1: through every so manieth
-/// tap, the last one first.
+/// The inputs first, first + stride, ..., which read the outputs as windows at stride 1, through every n-th tap in
+/// reverse order.
 struct PhaseAxis {
   WindowAxis window;
   std::int64_t first = 0;
@@ -69,7 +69,7 @@ struct PhaseAxis {
   }
 };
 
-/// Only phases in which some tap lies.
+/// Only the phases that contain a tap.
 std::vector<PhaseAxis> phases_of(const WindowAxis& axis) {
   std::vector<std::int64_t> phases;
   for (std::int64_t k = 0; k < axis.kernel; ++k) {
@@ -125,7 +125,7 @@ void input_gradient(const ConvolutionShape& shape, const T* dy, const T* weight,
   }
 }
 
-/// Its transpose is what is summed, a product a piece: [depth, positions] * [positions, outputs].
+/// Accumulates the transpose of the weight gradient, one product per piece: [depth, positions] * [positions, outputs].
 template <class T>
 void weight_gradient(const ConvolutionShape& shape, const T* x, const T* dy, T* dweight) {
   constexpr std::int64_t kPositions = 224;
@@ -169,7 +169,7 @@ void weight_gradient(const ConvolutionShape& shape, const T* x, const T* dy, T* 
   }
 }
 
-/// Not for empty results, whose shapes may be anything.
+/// Does nothing for empty results, whose shapes may be anything.
 template <class Fn>
 void with_type(DType dtype, std::int64_t elements, const Fn& fn) {
   if (elements == 0) {

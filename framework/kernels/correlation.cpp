@@ -29,7 +29,7 @@ Piece largest_piece(std::int64_t batch, std::int64_t height, std::int64_t width,
   if (width > positions) {
     return {0, 1, 0, 1, 0, positions};
   }
-  // Whole vectors, if that costs less than half of the rows.
+  // Rounds down to whole vectors if that costs less than half of the rows.
   std::int64_t rows = positions / width;
   for (std::int64_t fewer = rows; 2 * fewer > rows; --fewer) {
     if (fewer * width % kVector == 0) {
@@ -40,7 +40,7 @@ Piece largest_piece(std::int64_t batch, std::int64_t height, std::int64_t width,
   return {0, 1, 0, rows, 0, width};
 }
 
-/// Copies rows of `width` elements that are `pitch` apart to a dense run; writes and reads up to a vector more.
+/// Copies rows of `width` elements, `pitch` apart, into a dense run; reads and writes up to a vector more.
 template <class T>
 struct JoinRows {
   DIPTYCH_INLINE static void run(std::int64_t rows, std::int64_t width, const T* from, std::int64_t pitch, T* to) {
@@ -58,7 +58,7 @@ struct JoinRows {
   }
 };
 
-/// The same for one tap of a plane as it lies.
+/// The same for one tap, directly from a plane.
 template <class T>
 struct GatherTap {
   DIPTYCH_INLINE static void run(const WindowAxis* rows, const WindowAxis* columns, std::int64_t k, std::int64_t l,
@@ -91,8 +91,8 @@ struct GatherTap {
   }
 };
 
-/// packed[output][channel * taps + tap]: weights whose outputs lie closer together than their channels would be read in
-/// leaps.
+/// packed[output][channel * taps + tap]: used where the weights of consecutive outputs are closer in memory than those
+/// of consecutive channels, so that they would be read with long jumps.
 template <class T>
 struct PackWeights {
   DIPTYCH_INLINE static void run(const Correlation<T>* c, const T* weights, std::int64_t outputs,
@@ -120,7 +120,7 @@ struct PackWeights {
   }
 };
 
-/// One line of sums goes to its place.
+/// Stores lines of sums to their destination.
 template <class T>
 struct Finish {
   DIPTYCH_INLINE static void run(std::int64_t rows, std::int64_t width, std::int64_t sums_step, const T* sums,
@@ -157,8 +157,8 @@ template <class T>
 Gatherer<T>::Gatherer(const Correlation<T>& correlation, std::int64_t positions, Columns columns)
     : correlation_(correlation),
       most_(largest_piece(correlation.batch, correlation.rows.output, correlation.columns.output, positions)) {
-  // Runs spare the copies. As dense columns they cost what is computed between the rows: that must be little, and it
-  // isn't for narrow planes.
+  // Runs save the copies. As dense columns they cost the computation of the columns between the rows, which must be
+  // small; for narrow planes it isn't.
   constexpr std::int64_t kRunsBytes = std::int64_t{4} << 20;
   const auto size_of = [](std::int64_t elements) { return static_cast<std::size_t>(elements) * sizeof(T); };
   const PhasedPlane layout = layout_of(most_);
@@ -260,7 +260,7 @@ void Gatherer<T>::gather(const Piece& piece, std::int64_t begin, std::vector<con
 
 template <class T>
 void correlate(const Correlation<T>& c) {
-  // What one piece works on, blocks of the gathered matrix and all sums, stays in the second-level cache.
+  // The working set of one piece (blocks of the gathered matrix and all sums) stays in the L2 cache.
   constexpr std::int64_t kCached = (std::int64_t{768} << 10) / static_cast<std::int64_t>(sizeof(T));
   constexpr std::int64_t kOutputs = 1024;
   if (c.outputs * c.rows.output * c.columns.output == 0) {

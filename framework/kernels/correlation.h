@@ -8,7 +8,7 @@
 
 namespace diptych::kernels {
 
-/// A workspace, not filled.
+/// An uninitialised workspace.
 template <class T>
 class Workspace {
  public:
@@ -20,7 +20,7 @@ class Workspace {
 };
 
 /// result[image][output][position] = bias + the sum over channels and taps of weights * source. The source may be x and
-/// the result y of a convolution, or dy and one phase of dx: what reads what is all in steps.
+/// the result y of a convolution, or dy and one phase of dx: the steps define the layout of each.
 template <class T>
 struct Correlation {
   std::int64_t batch = 0;
@@ -47,11 +47,11 @@ struct Correlation {
   std::int64_t taps() const { return rows.kernel * columns.kernel; }
 };
 
-/// Each sum is that of blocks of products, every one of them a chain of fma in the order of channels, then taps.
+/// Each sum is a sum of blocks of products, each block a chain of fma in the order of channels, then taps.
 template <class T>
 void correlate(const Correlation<T>& correlation);
 
-/// Positions of the result that are computed together: whole images, or rows of one, or a part of one row.
+/// Positions of the result that are computed together: whole images, rows of one image, or part of one row.
 struct Piece {
   std::int64_t image = 0;
   std::int64_t images = 1;
@@ -63,8 +63,8 @@ struct Piece {
   std::int64_t positions() const { return images * rows * columns; }
 };
 
-/// What the taps read as a matrix ("im2col"), a row a channel and tap, a column a position, block by block. Its rows
-/// are runs of padded planes where that does, else they are gathered.
+/// The values that the taps read as a matrix ("im2col"), block by block, with one row per channel and tap and one
+/// column per position. Its rows are runs of padded planes where possible; otherwise they are gathered.
 template <class T>
 class Gatherer {
  public:
@@ -72,11 +72,11 @@ class Gatherer {
   static constexpr std::int64_t kBlock = 288;
 
   enum class Columns {
-    dense,   ///< column p is position p, or there are some more of them between the rows of a plane
-    sparse,  ///< wherever at() says
+    dense,   ///< column p is position p, possibly with extra columns between the rows of a plane
+    sparse,  ///< the columns that at() gives
   };
 
-  /// Pieces have at most `positions`.
+  /// Pieces have at most `positions` positions.
   Gatherer(const Correlation<T>& correlation, std::int64_t positions, Columns columns);
 
   /// Calls `fn(piece)`.
@@ -94,7 +94,7 @@ class Gatherer {
     }
   }
 
-  /// Calls `fn(first row, pointers to the rows)` for blocks of the piece's matrix.
+  /// Calls `fn(first row, pointers to the rows)` for each block of the piece's matrix.
   template <class Fn>
   void for_each_block(const Piece& piece, const Fn& fn) const {
     const std::int64_t depth = correlation_.channels * correlation_.taps();
@@ -111,13 +111,13 @@ class Gatherer {
   }
 
   std::int64_t most_positions() const { return most_.positions(); }
-  /// From one row of a plane to the next, in columns of the matrix.
+  /// The distance from one row of a plane to the next, in columns of the matrix.
   std::int64_t row_step(const Piece& piece) const { return in_runs_ ? layout_of(piece).pitch : piece.columns; }
   std::int64_t most_columns() const { return columns(most_); }
   std::int64_t columns(const Piece& piece) const {
     return in_runs_ ? (piece.rows - 1) * row_step(piece) + piece.columns : piece.positions();
   }
-  /// The columns of the positions.
+  /// The column of each position.
   std::vector<std::int64_t> at(const Piece& piece) const;
 
  private:

@@ -2,19 +2,13 @@
 
 #include <cstring>
 
-#include "framework/kernels/elementwise.h"
-#include "framework/kernels/strided_copy.h"
+#include "framework/core/strided_copy.h"
+#include "framework/kernels/bound_call.h"
 
 namespace diptych::kernels {
 namespace {
 
-/// An elementwise op of one input and no attributes of its own, by its loop alone.
-void convert(LoopFn loop, const Operand& from, const Operand& to) {
-  static const OpDef* const copy_op = find_op("copy");  // for walking the operands; the loop is the caller's
-  const KernelCall call{copy_op, &from, 1, nullptr, to};
-  void* data[] = {from.data, to.data};
-  run_elementwise(plan_elementwise(call), loop, data, 2, nullptr);
-}
+void convert(LoopFn loop, const Operand& from, const Operand& to) { bind_loop(loop, from, to).run(nullptr); }
 
 struct Widen {
   DIPTYCH_INLINE static float apply(bfloat16 x) { return x; }

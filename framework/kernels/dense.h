@@ -1,22 +1,22 @@
 #pragma once
 
 #include "framework/core/storage.h"
-#include "framework/ops/op.h"
+#include "framework/dispatch/call.h"
 
 namespace diptych::kernels {
 
 /// Writes the elements of `operand` densely, in row-major order.
 void copy_dense(const Operand& operand, void* destination);
 
-/// A kernel on bfloat16 operands as `kernel` on float32 ones: inputs are widened, the output is rounded. Calls without
-/// bfloat16 go straight through.
+/// Runs a kernel with bfloat16 operands as `kernel` on float32: inputs are widened, the output is rounded. Calls
+/// without bfloat16 are passed on unchanged.
 void through_float(const KernelCall& call, Kernel kernel);
 template <Kernel kernel>
 void through_float(const KernelCall& call) {
   through_float(call, kernel);
 }
 
-/// The elements of an operand densely in row-major order: its own, or a temporary copy.
+/// The elements of an operand, dense and row-major: its own memory, or a temporary copy.
 class Dense {
  public:
   explicit Dense(const Operand& operand);

@@ -8,7 +8,7 @@
 namespace diptych::kernels {
 namespace {
 
-/// out[t] += sum of runs[t][i] * b[i] where mask[i], each in 16 lanes and a tree.
+/// out[t] += the sum of runs[t][i] * b[i] where mask[i], each summed in 16 lanes and a tree.
 template <class T, int taps>
 struct MaskedDots {
   using Bits = typename math::detail::FloatTraits<T>::Bits;
@@ -23,7 +23,7 @@ struct MaskedDots {
 #pragma GCC unroll 16
       for (int t = 0; t < taps; ++t) {
         for (int j = 0; j < kLanes; ++j) {
-          // Between the rows `b` is zero, but the run isn't ours there and may be NaN.
+          // Between the rows `b` is zero, but the run holds other data there, which may be NaN.
           const T value = std::bit_cast<T>(std::bit_cast<Bits>(in[t][i + j]) & mask[i + j]);
           lanes[t][j] = math::fma(value, b[i + j], lanes[t][j]);
         }
@@ -76,12 +76,12 @@ void direct_convolution(const ConvolutionShape& shape, const T* x, const T* weig
 template <class T>
 void direct_input_gradient(const ConvolutionShape& shape, const T* dy, const T* weight, T* dx) {
   const PhasedPlane layout(shape.rows, shape.columns);
-  // Each run of outputs between zeros, because taps of a phase read it from different offsets.
+  // Each run of outputs is surrounded by zeros, because the taps of a phase read it from different offsets.
   const std::int64_t margin = layout.phase_size() + layout.pitch;
   const std::int64_t run_size = 2 * margin + layout.run() + PhasedPlane::kSlack;
   const Buffer<T> outputs(shape.outputs * run_size);
   const Buffer<T> phases(layout.size());
-  // What each phase of the inputs is combined of; the weights' indices are those of channel 0 of the first group.
+  // The terms of each phase of the inputs; the indices of the weights are those of channel 0 of the first group.
   struct Phase {
     std::vector<const T*> runs;
     std::vector<std::int64_t> weights;

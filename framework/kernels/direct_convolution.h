@@ -4,10 +4,11 @@
 
 namespace diptych::kernels {
 
-/// Groups of so few channels (depthwise convolutions above all) that a matrix product would be mostly packing.
+/// Whether groups have so few channels (as in depthwise convolutions above all) that a matrix product would be mostly
+/// packing.
 bool direct_convolution_fits(const ConvolutionShape& shape);
 
-/// As in convolution.h; T is float or double. The same bits on every instruction set.
+/// As in convolution.h; T is float or double. The bits are the same on every instruction set.
 template <class T>
 void direct_convolution(const ConvolutionShape& shape, const T* x, const T* weight, const T* bias, T* y);
 template <class T>

@@ -2,13 +2,14 @@
 
 #include <algorithm>
 
-#include "framework/kernels/strided_copy.h"
+#include "framework/core/strided_copy.h"
+#include "framework/kernels/bound_call.h"
 
 namespace diptych::kernels {
 
 void detail::run_in_blocks(LoopFn loop, int inputs, const std::int64_t* sizes, const Plane& plane, void* const* data,
                            const void* attributes) {
-  // All operands of a block fit the first-level cache; a transposed one is copied by tiles, for which rows are short.
+  // All operands of a block fit the L1 cache; a transposed one is copied by tiles, so rows are short.
   constexpr std::int64_t kBlock = 1024;
   constexpr std::int64_t kColumnsOfBlock = 64;
   alignas(64) std::byte room[kMaxElementwiseInputs + 1][kBlock * sizeof(double)];
@@ -35,7 +36,7 @@ void detail::run_in_blocks(LoopFn loop, int inputs, const std::int64_t* sizes, c
         block[k] = is_dense(k) ? place(k) : static_cast<void*>(room[k]);
         if (block[k] == room[k] && k < inputs && !filled[k]) {
           strided_copy({rows, columns}, size_of_element(k), place(k), strides_of(k), room[k], {columns, 1});
-          // One value for all blocks, the first of which is the largest.
+          // A single value serves all blocks, because the first block is the largest.
           filled[k] = plane.strides[k] == 0 && (plane.rows == 1 || plane.row_strides[k] == 0);
         }
       }
@@ -81,7 +82,7 @@ ElementwisePlan plan_elementwise(const KernelCall& call) {
     }
   }
 
-  // Merge neighbouring axes that every operand walks as one; drop axes of length 1.
+  // Merges neighbouring axes that every operand traverses as one, and drops axes of length 1.
   std::int64_t lengths[kMaxRank];
   std::int64_t merged[kMaxRank][kMaxElementwiseInputs + 1];
   int count = 0;
@@ -108,7 +109,7 @@ ElementwisePlan plan_elementwise(const KernelCall& call) {
     plan.sizes[k] =
         static_cast<std::int64_t>(size_of((k < call.input_count ? call.inputs[k] : call.output).type->dtype));
   }
-  if (count == 0) {  // a single element, or none of rank 0
+  if (count == 0) {  // a single element, or an empty tensor of rank 0
     plan.inner = shape.product();
     return plan;
   }
@@ -140,7 +141,7 @@ void run_elementwise(const ElementwisePlan& plan, LoopFn loop, void* const* data
       return;
     }
   }
-  // The last two axes at once where blocks are brought together.
+  // Blocks are gathered from the last two axes at once.
   const int walked = plan.is_strided && plan.outer_rank > 0 ? plan.outer_rank - 1 : plan.outer_rank;
   const bool has_rows = walked < plan.outer_rank;
   const std::int64_t no_strides[kMaxElementwiseInputs + 1] = {};
@@ -176,20 +177,14 @@ void run_elementwise(const ElementwisePlan& plan, LoopFn loop, void* const* data
 }
 
 void elementwise(const KernelCall& call) {
-  const TensorType* types[kMaxElementwiseInputs];
-  void* data[kMaxElementwiseInputs + 1];
-  for (int i = 0; i < call.input_count; ++i) {
-    types[i] = call.inputs[i].type;
-    data[i] = call.inputs[i].data;
-  }
-  data[call.input_count] = call.output.data;
-  const LoopFn loop = call.op->loop({types, static_cast<std::size_t>(call.input_count)}, *call.output.type);
-  std::int64_t strides[kMaxElementwiseInputs + 1];
-  if (linear_strides(call, strides)) [[likely]] {
-    loop(call.output.type->shape.product(), data, strides, call.attributes);
+  LinearCall linear;
+  if (bind(call, linear)) [[likely]] {
+    linear.run(call.attributes);
     return;
   }
-  run_elementwise(plan_elementwise(call), loop, data, call.input_count + 1, call.attributes);
+  StridedCall strided;
+  bind(call, strided);
+  strided.run(call.attributes);
 }
 
 }  // namespace diptych::kernels

@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "framework/ops/op.h"
+#include "framework/dispatch/call.h"
 
 /// Elementwise kernels: one loop body for every op, dtype and instruction set, and the driver that walks broadcast and
 /// strided operands. A scalar function is a struct with a static `apply`.
@@ -34,7 +34,7 @@ struct Result {
   using type = decltype(call<Fn, Attributes>(static_cast<const Attributes*>(nullptr), std::declval<In>()...));
 };
 
-/// Attributes by value: what is behind a pointer can't be read under a condition, so such loops wouldn't vectorise.
+/// Holds attributes by value: values behind a pointer can't be read conditionally, so such loops wouldn't vectorise.
 template <class Attributes>
 struct Local {
   explicit Local(const Attributes* attributes) : value(*attributes) {}
@@ -56,7 +56,7 @@ DIPTYCH_INLINE void dense_loop(std::int64_t n, void* const* data, const Attribut
   const std::tuple<In...> fixed{(((Pattern >> I) & 1U) != 0 ? *std::get<I>(in) : In())...};
   (void)fixed;
   const Local<Attributes> local(attributes);
-  // An output may be exactly an input (in place), never a shifted one: no dependence from one element to the next.
+  // An output may be exactly an input (in place), but never a shifted one: elements don't depend on each other.
 #pragma GCC ivdep
   for (std::int64_t i = 0; i < n; ++i) {
     out[i] =
@@ -64,7 +64,7 @@ DIPTYCH_INLINE void dense_loop(std::int64_t n, void* const* data, const Attribut
   }
 }
 
-/// Whether loops of `inputs` dense operands have a form where those of the bits of `pattern` are one value.
+/// Whether there is a loop for `inputs` dense operands in which those with a bit in `pattern` are a single value.
 constexpr bool has_loop(std::size_t inputs, unsigned pattern) {
   return pattern == 0 || (inputs == 2 && pattern != 3) ||
          (inputs == 3 && (pattern == 2 || pattern == 4));  // where() with one fixed branch
@@ -76,11 +76,11 @@ struct Plane {
   const std::int64_t* row_strides;
   const std::int64_t* strides;
 };
-/// Runs `loop` on dense blocks, which strided operands are copied to and from; `sizes`: of the elements. So there is
-/// one place that knows strides, and loops of ops are dense.
+/// Runs `loop` on dense blocks, to and from which strided operands are copied; `sizes`: those of the elements. This is
+/// the only place that handles strides, so the loops of ops are dense.
 void run_in_blocks(LoopFn loop, int inputs, const std::int64_t* sizes, const Plane& plane, void* const* data,
                    const void* attributes);
-/// One row of any strides, for loops that have none for them.
+/// One row with arbitrary strides, for loops that don't support them.
 inline void run_in_blocks(LoopFn loop, int inputs, const std::int64_t* sizes, std::int64_t n, void* const* data,
                           const std::int64_t* strides, const void* attributes) {
   const std::int64_t no_strides[kMaxElementwiseInputs + 1] = {};
@@ -130,8 +130,8 @@ struct LoopBody {
   }
 };
 
-/// A function with a rare slow case has a branch-free `Fn::Common` that is right where `Fn::is_common(values...)`, to
-/// the same bits as `Fn` itself. Blocks without a rare element then run vectorised.
+/// A function with a rare slow case has a branch-free `Fn::Common`, which gives the same bits as `Fn` itself where
+/// `Fn::is_common(values...)` holds. Blocks without a rare element then run vectorised.
 template <class Fn>
 concept HasCommonCase = requires {
   typename Fn::Common;
@@ -157,7 +157,7 @@ struct GuardedLoopBody {
 
   DIPTYCH_INLINE static void run(std::int64_t n, void* const* data, const std::int64_t* strides,
                                  const void* attributes) {
-    constexpr std::int64_t kBlock = 512;  // fits the first-level cache with its result
+    constexpr std::int64_t kBlock = 512;  // fits the L1 cache together with its result
     using Exact = LoopBody<Fn, Attributes, In...>;
     const int pattern = Exact::pattern_of(strides);
     if (pattern < 0) {
@@ -192,7 +192,7 @@ struct Plain {
 };
 }  // namespace detail
 
-/// A function of floats as one of bfloat16: computed in float, rounded at the end.
+/// A function of floats applied to bfloat16: computed in float, rounded at the end.
 template <class Fn>
 struct Rounded {
   template <class R>
@@ -235,15 +235,15 @@ constexpr LoopSet loop_set() {
   }
 }
 
-/// How an elementwise call walks its operands: the inner loop and the outer axes after merging what can be merged.
+/// How an elementwise call walks its operands: the inner loop, and the outer axes after merging.
 struct ElementwisePlan {
-  std::int64_t inner = 0;                                      ///< elements of one inner loop
-  bool is_strided = false;                                     ///< the inner loop is not dense
-  std::int64_t sizes[kMaxElementwiseInputs + 1] = {};          ///< of an element in bytes; inputs, then output
-  int outer_rank = 0;                                          ///< axes outside it
-  std::int64_t outer[kMaxRank] = {};                           ///< their lengths, outermost first
-  std::int64_t inner_strides[kMaxElementwiseInputs + 1] = {};  ///< bytes; inputs, then output
-  std::int64_t outer_strides[kMaxRank][kMaxElementwiseInputs + 1] = {};  ///< bytes
+  std::int64_t inner = 0;                                                ///< elements of one inner loop
+  bool is_strided = false;                                               ///< the inner loop is not dense
+  std::int64_t sizes[kMaxElementwiseInputs + 1] = {};                    ///< bytes per element; inputs, then output
+  int outer_rank = 0;                                                    ///< axes outside the inner loop
+  std::int64_t outer[kMaxRank] = {};                                     ///< their lengths, outermost first
+  std::int64_t inner_strides[kMaxElementwiseInputs + 1] = {};            ///< in bytes; inputs, then output
+  std::int64_t outer_strides[kMaxRank][kMaxElementwiseInputs + 1] = {};  ///< in bytes
 };
 
 ElementwisePlan plan_elementwise(const KernelCall& call);
@@ -252,8 +252,8 @@ void run_elementwise(const ElementwisePlan& plan, LoopFn loop, void* const* data
 /// The kernel of every elementwise op.
 void elementwise(const KernelCall& call);
 
-/// The inner strides in bytes if one loop over all elements does it: every input dense with the output's shape, or a
-/// single element. False otherwise.
+/// The inner strides in bytes if one loop over all elements suffices: every input is dense with the output's shape, or
+/// a single element. False otherwise.
 bool linear_strides(const KernelCall& call, std::int64_t* strides);
 
 }  // namespace diptych::kernels

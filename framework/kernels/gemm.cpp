@@ -8,20 +8,20 @@
 #include <cblas.h>
 #include <fmt/format.h>
 
+#include "framework/core/strided_copy.h"
 #include "framework/kernels/dense.h"
-#include "framework/kernels/strided_copy.h"
 
 namespace diptych::kernels {
 namespace {
 
-// Threads are ours to manage (docs/numerics.md): a BLAS call that splits its work by the number of threads has other
-// bits.
+// The engine manages threads itself (docs/numerics.md): the bits of a BLAS call that splits its work depend on the
+// number of threads.
 const bool kSingleThreaded = [] {
   openblas_set_num_threads(1);
   return true;
 }();
 
-/// How BLAS is told of a matrix that lies at given strides.
+/// How a matrix with given strides is described to BLAS.
 struct Form {
   CBLAS_TRANSPOSE transpose = CblasNoTrans;
   blasint leading = 1;
@@ -42,11 +42,11 @@ struct Form {
   }
 };
 
-/// A stack of matrices, by the strides of the last two axes and of the batch axes that the output has.
+/// A stack of matrices, given by the strides of the last two axes and of the output's batch axes.
 struct Stack {
   const std::byte* data;
   std::int64_t rows, columns, row_stride, column_stride;
-  Strides batch;  ///< elements; 0 where broadcast
+  Strides batch;  ///< in elements; 0 where broadcast
   Dense copy;
 
   static bool fits(const Operand& operand) {
@@ -77,7 +77,7 @@ struct Stack {
   }
 };
 
-/// Makes one matrix of all rows of `a`, if they lie at one distance and `b` is the same matrix for all of them.
+/// Merges all rows of `a` into one matrix if they are equally spaced and `b` is the same matrix for all of them.
 bool flatten(Stack& a, const Stack& b, Shape& batch) {
   std::int64_t rows = a.rows;
   std::int64_t stride = a.row_stride;
@@ -91,7 +91,7 @@ bool flatten(Stack& a, const Stack& b, Shape& batch) {
     stride = rows == 1 ? a.batch[i] : stride;
     rows *= batch[i];
   }
-  // Column-major matrices don't stack by rows; and BLAS counts in 32 bits.
+  // Column-major matrices don't stack by rows, and BLAS counts in 32 bits.
   if (rows != a.rows && (!Form(rows, a.columns, stride, a.column_stride).fits ||
                          (a.column_stride != 1 && a.columns != 1) || rows > std::numeric_limits<blasint>::max())) {
     return false;
@@ -145,7 +145,7 @@ void multiply_stacks(const Stack& a, const Stack& b, const Shape& batch, T beta,
   }
 }
 
-/// The bias in every row: what the products are added to.
+/// Writes the bias to every row, to which the products are then added.
 void fill_rows(const Operand& bias, const Operand& output) {
   const Shape& shape = output.type->shape;
   const std::int64_t columns = shape.back();

@@ -6,7 +6,7 @@
 
 #include "framework/kernels/reduction.h"
 #include "framework/kernels/runs.h"
-#include "framework/kernels/scalar_math.h"
+#include "framework/math/scalar_math.h"
 
 // Vectors never cross a call here: all bodies are inlined into one function per instruction set.
 #pragma GCC diagnostic ignored "-Wpsabi"
@@ -17,18 +17,18 @@ namespace {
 template <class T>
 struct RowStatistics {
   T mean = T(0);
-  T shift = T(0);  ///< the mean of x - mean: what rounding took from it
+  T shift = T(0);  ///< the mean of x - mean: the rounding error of the mean
   T variance = T(0);
   T rstd = T(0);
 
-  /// Of an element or a vector of them.
+  /// For an element or a vector of elements.
   template <class X>
   DIPTYCH_INLINE X normalised(X x) const {
     return ((x - mean) - shift) * rstd;
   }
 };
 
-/// Elements that are loaded, computed and added together.
+/// Elements that are loaded, processed and added together.
 template <class T>
 using Lanes = detail::Vector<T, kLanes>;
 
@@ -87,13 +87,13 @@ DIPTYCH_INLINE T sum_of_block(std::int64_t begin, std::int64_t n, const Term& te
   return detail::combine_lanes<SumCombine, T>(lanes);
 }
 
-/// Blocks keep the chains short, and so the sum accurate.
+/// Blocks keep the chains short, and thus the sum accurate.
 template <class T, class Term>
 DIPTYCH_INLINE T sum_of(std::int64_t n, const Term& term) {
   T total = T(0);
   for (std::int64_t begin = 0; begin < n; begin += 4 * kBlock) {
     const T of_block = sum_of_block<T>(begin, std::min(n, begin + 4 * kBlock), term);
-    total = begin == 0 ? of_block : total + of_block;  // 0 + -0 would be another zero
+    total = begin == 0 ? of_block : total + of_block;  // 0 + -0 would change the sign of zero
   }
   return total;
 }
@@ -129,7 +129,7 @@ DIPTYCH_INLINE RowStatistics<T> statistics_of(const T* x, std::int64_t n, T eps)
   return row;
 }
 
-/// What a row is multiplied with: a weight an element, or one for all. Null: none.
+/// The factor of a row: one weight per element, or one for all. Null: none.
 template <class T>
 struct RowWeight {
   const T* data;
@@ -252,7 +252,7 @@ struct StatisticsOfRow {
   }
 };
 
-/// A channel of [batch, channels, plane] as one dense row.
+/// One channel of [batch, channels, plane] as a dense row.
 template <class T>
 class Channels {
  public:
@@ -281,7 +281,7 @@ class Channels {
   Buffer<T> row_;
 };
 
-/// Calls `fn.template operator()<T, centred>()`; not for empty tensors.
+/// Calls `fn.template operator()<T, centred>()`; does nothing for empty tensors.
 template <class Fn>
 void specialise(const NormShape& shape, DType dtype, const Fn& fn) {
   if (dtype == DType::float32) {

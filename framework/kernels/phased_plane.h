@@ -5,15 +5,15 @@
 #include <type_traits>
 #include <utility>
 
-#include "framework/kernels/isa.h"
+#include "framework/core/isa.h"
 #include "framework/kernels/window.h"
 
 namespace diptych::kernels {
 
-/// A padded plane sorted by the phases of both strides: what tap (k, l) of *all* windows reads is then one dense run,
-/// with output (row, column) at row * pitch + column from offset(k, l). So every stride and dilation has the same
-/// vector loop, and rows shorter than a vector don't matter. The columns between the outputs' width and the pitch are
-/// computed and dropped.
+/// A padded plane sorted by the phases of both strides. The values that tap (k, l) reads for *all* windows are then one
+/// dense run, with that of output (row, column) at row * pitch + column from offset(k, l). So the same vector loop
+/// serves every stride and dilation, and rows shorter than a vector don't matter. The columns between the outputs'
+/// width and the pitch are computed and dropped.
 struct PhasedPlane {
   /// A loop over a run may overshoot it by less than this many elements.
   static constexpr std::int64_t kSlack = 64;
@@ -35,7 +35,7 @@ struct PhasedPlane {
 
   std::int64_t phase_size() const { return phase_rows * pitch; }
   std::int64_t size() const { return row_phases * column_phases * phase_size() + pitch + kSlack; }
-  /// Elements of a run.
+  /// Number of elements of a run.
   std::int64_t run() const { return rows.output * pitch; }
   std::int64_t phase_of(std::int64_t k, std::int64_t l) const {
     return (k * rows.dilation % rows.stride) * column_phases + l * columns.dilation % columns.stride;
@@ -47,8 +47,7 @@ struct PhasedPlane {
     return phase_of(k, l) * phase_size() + offset_in_phase(k, l);
   }
 
-  /// Whether padding and strides leave it in proportion to the planes that it stands between; attributes may be
-  /// hostile.
+  /// Whether padding and strides keep its size in proportion to the input and output planes; attributes may be hostile.
   bool is_reasonable() const {
     const double wanted = static_cast<double>(rows.span()) * static_cast<double>(columns.span());
     const double given = static_cast<double>(rows.input) * static_cast<double>(columns.input) +
@@ -56,7 +55,7 @@ struct PhasedPlane {
     return rows.output > 0 && columns.output > 0 && wanted <= 4 * given + 4096;
   }
 
-  /// The cells [first, last) of a column phase's rows that are no padding.
+  /// The cells [first, last) in the rows of a column phase that aren't padding.
   struct Cells {
     std::int64_t first;
     std::int64_t last;
@@ -66,13 +65,13 @@ struct PhasedPlane {
     return {ceiling(columns.before - phase_x, columns.stride),
             std::min(pitch, ceiling(columns.input + columns.before - phase_x, columns.stride))};
   }
-  /// The plane's column that a cell stands for.
+  /// The plane's column for a cell.
   std::int64_t column_of(std::int64_t phase_x, std::int64_t cell) const {
     return cell * columns.stride + phase_x - columns.before;
   }
 
   /// Calls `fn(index of the row's first cell in column phase 0, index of its first element in the plane)` for each row
-  /// that is no padding.
+  /// that isn't padding.
   template <class Fn>
   DIPTYCH_INLINE void for_each_row(const Fn& fn) const {
     for (std::int64_t phase_y = 0; phase_y < row_phases; ++phase_y) {
@@ -86,8 +85,9 @@ struct PhasedPlane {
   }
 };
 
-/// Calls move(begin, length) for pieces of 0..n whose lengths are compile-time powers of two, the last one overlapping
-/// the one before: what is left over of a vector loop, element by element, would cost more than all of a short row.
+/// Calls move(begin, length) for pieces of 0..n whose lengths are compile-time powers of two, with the last one
+/// overlapping the one before: processing the remainder of a vector loop element by element would cost more than all of
+/// a short row.
 template <int length = 8, class Move>
 DIPTYCH_INLINE void in_pieces(std::int64_t n, const Move& move) {
   if (n >= length) {
@@ -131,7 +131,8 @@ DIPTYCH_INLINE void gather_run(std::int64_t n, const T* in, std::int64_t stride,
   }
 }
 
-/// Neighbours apart: first[i] = in[2 * i], second[i] = in[2 * i + 1]. With one load for both, which short rows notice.
+/// Separates neighbours: first[i] = in[2 * i], second[i] = in[2 * i + 1]. One load serves both, which matters for short
+/// rows.
 template <class T>
 DIPTYCH_INLINE void split_pairs(std::int64_t n, const T* in, T* first, T* second) {
   in_pieces<32 / sizeof(T)>(
@@ -152,7 +153,7 @@ DIPTYCH_INLINE void split_pairs(std::int64_t n, const T* in, T* first, T* second
       });
 }
 
-/// The way back.
+/// The inverse.
 template <class T>
 DIPTYCH_INLINE void join_pairs(std::int64_t n, const T* first, const T* second, T* out) {
   in_pieces<32 / sizeof(T)>(
@@ -165,7 +166,7 @@ DIPTYCH_INLINE void join_pairs(std::int64_t n, const T* first, const T* second, 
           Vector odd;
           std::memcpy(&even, first + begin, sizeof(Vector));
           std::memcpy(&odd, second + begin, sizeof(Vector));
-          // Element e of the output is element e / 2 of one of them.
+          // Element e of the output is element e / 2 of `even` or `odd`.
           const Vector low = __builtin_shufflevector(even, odd, i / 2 + i % 2 * kCount...);
           const Vector high = __builtin_shufflevector(even, odd, (i + kCount) / 2 + (i + kCount) % 2 * kCount...);
           std::memcpy(out + 2 * begin, &low, sizeof(Vector));
@@ -175,9 +176,9 @@ DIPTYCH_INLINE void join_pairs(std::int64_t n, const T* first, const T* second, 
       });
 }
 
-/// Calls `alone(first cell, index in the plane, n)` for each run of cells that are no padding; neighbours of it are
-/// columns.stride apart in the plane. Where two column phases alternate in it, both at once:
-/// `pairs(first cell of the left ones, of the right ones, index in the plane, n)`.
+/// Calls `alone(first cell, index in the plane, n)` for each run of cells that aren't padding; neighbours in a run are
+/// columns.stride apart in the plane. Where two column phases alternate, it handles both at once: `pairs(first cell of
+/// the left phase, of the right phase, index in the plane, n)`.
 template <class Alone, class Pairs>
 DIPTYCH_INLINE void for_each_run(const PhasedPlane& layout, const Alone& alone, const Pairs& pairs) {
   struct Run {
@@ -217,7 +218,7 @@ DIPTYCH_INLINE void for_each_run(const PhasedPlane& layout, const Alone& alone, 
   }
 }
 
-/// Fills the cells that are inside the plane; the padding must stand already.
+/// Fills the cells inside the plane; the padding must be set already.
 template <class T>
 DIPTYCH_INLINE void fill_phases(const PhasedPlane& layout, const T* plane, T* phases) {
   for_each_run(
@@ -228,7 +229,7 @@ DIPTYCH_INLINE void fill_phases(const PhasedPlane& layout, const T* plane, T* ph
           __attribute__((always_inline)) { split_pairs(n, plane + from, phases + left, phases + right); });
 }
 
-/// The way back; inputs that no window reads keep what they have.
+/// The inverse; inputs that no window reads are left unchanged.
 template <class T>
 DIPTYCH_INLINE void drain_phases(const PhasedPlane& layout, const T* phases, T* plane) {
   const std::int64_t stride = layout.columns.stride;

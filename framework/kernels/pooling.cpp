@@ -8,7 +8,7 @@
 namespace diptych::kernels {
 namespace {
 
-/// The inputs begin, begin + step, ... below end that output `o` of an axis reads, without padding.
+/// The inputs begin, begin + step, ... below end that output `o` of an axis reads, excluding padding.
 struct Span {
   std::int64_t begin;
   std::int64_t end;
@@ -24,7 +24,7 @@ Span span_of(const WindowAxis& axis, bool adaptive, std::int64_t o) {
           axis.dilation};
 }
 
-/// Cells of output `o` along an axis, as a mean counts them.
+/// The number of cells of output `o` along an axis that a mean counts.
 std::int64_t count_of(const PoolShape& shape, const WindowAxis& axis, std::int64_t after, std::int64_t o) {
   const Span inside = span_of(axis, shape.adaptive, o);
   if (shape.adaptive || !shape.count_padding) {
@@ -106,7 +106,7 @@ struct LargestOfRuns {
 template <class T>
 using TapIndex = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
 
-/// The number of the tap that wins, -1 where all are -inf.
+/// The index of the winning tap, -1 if all are -inf.
 template <class T>
 struct WinnerOfRuns {
   using Index = TapIndex<T>;
@@ -143,7 +143,7 @@ struct WinnerOfRuns {
 #pragma GCC unroll 16
       for (int t = 0; t < taps; ++t) {
         const T challenger = in[t][i];
-        // Larger or NaN, and not beside a NaN. As a mask, or the compiler makes branches of it.
+        // Larger or NaN, and the champion isn't NaN. A mask, because otherwise the compiler makes branches of it.
         const Index wins = -static_cast<Index>(!(challenger <= champion)) & -static_cast<Index>(champion == champion);
         champion =
             std::bit_cast<T>((std::bit_cast<Index>(challenger) & wins) | (std::bit_cast<Index>(champion) & ~wins));
@@ -209,7 +209,7 @@ void for_each_winner(const PoolShape& shape, const T* x, const Fn& fn) {
   const Buffer<T> best(layout.run() + PhasedPlane::kSlack);
   const Buffer<TapIndex<T>> winners(layout.run() + PhasedPlane::kSlack);
   const std::vector<const T*> runs = runs_of<T>(layout, phases.data());
-  std::vector<std::int64_t> distance;  // of each tap from the window's corner, in the plane
+  std::vector<std::int64_t> distance;  // from the window's corner to each tap, in the plane
   for (std::int64_t k = 0; k < shape.rows.kernel; ++k) {
     for (std::int64_t l = 0; l < shape.columns.kernel; ++l) {
       distance.push_back(k * shape.rows.dilation * shape.columns.input + l * shape.columns.dilation);
@@ -309,7 +309,7 @@ void spread_mean(const PoolShape& shape, const T* dy, T* dx) {
   }
 }
 
-/// Not for empty results, whose shapes may be anything.
+/// Does nothing for empty results, whose shapes may be anything.
 template <class Fn>
 void with_type(const PoolShape& shape, DType dtype, const Fn& fn) {
   if (shape.planes == 0) {

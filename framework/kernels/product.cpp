@@ -6,7 +6,8 @@
 
 #include <type_traits>
 
-#include "framework/kernels/scalar_math.h"
+#include "framework/core/isa.h"
+#include "framework/math/scalar_math.h"
 
 namespace diptych::kernels {
 namespace {
@@ -17,10 +18,10 @@ struct Lanes {
   typedef T Loose __attribute__((vector_size(sizeof(T) * lanes), aligned(alignof(T)), may_alias));
 };
 
-// Of functions that are always inlined into one whose target has the vectors.
+// No vector crosses a call: these functions are always inlined into one whose target has the vectors.
 #pragma GCC diagnostic ignored "-Wpsabi"
 
-/// sum += a * b as one fma a lane. The loop over lanes becomes one instruction.
+/// sum += a * b, one fma per lane. The loop over lanes becomes one instruction.
 template <class T, int lanes>
 DIPTYCH_INLINE void add_product(const typename Lanes<T, lanes>::Vector& a, const typename Lanes<T, lanes>::Vector& b,
                                 typename Lanes<T, lanes>::Vector& sum) {
@@ -44,7 +45,7 @@ DIPTYCH_INLINE void add_product(const typename Lanes<T, lanes>::Vector& a, const
   }
 }
 
-/// `height` rows by `width` vectors of `lanes` stay in registers.
+/// A tile of `height` rows by `width` vectors of `lanes`, held in registers.
 template <class T, int lanes, int height, int width>
 DIPTYCH_INLINE void product_tile(const ProductCall<T>& call, std::int64_t row, std::int64_t column) {
   using Vector = typename Lanes<T, lanes>::Vector;
@@ -108,8 +109,8 @@ DIPTYCH_INLINE void product_columns(const ProductCall<T>& call, std::int64_t col
   }
 }
 
-/// In registers of `bytes`: as many as `height` * 3 sums, three right sides and a left one take, or the same for few
-/// rows.
+/// Uses registers of `bytes` bytes: as many as `height` * 3 sums, three right sides and one left side need, or the same
+/// number for few rows.
 template <class T, int bytes, int height>
 struct Product {
   DIPTYCH_INLINE static void run(const ProductCall<T>* call) {

@@ -6,14 +6,15 @@
 #include <type_traits>
 
 #include "framework/core/bfloat16.h"
-#include "framework/kernels/isa.h"
+#include "framework/core/isa.h"
+#include "framework/math/philox.h"
 
 /// Random numbers by Philox 4x32-10 [Salmon et al. 2011], vectorised. Element i of a draw depends on (seed, counter, i)
-/// alone: in groups of 64 elements of 32 bits, or 32 of 64 bits, element i takes block 16 * group + i % 16 of the
-/// counter, and of the block's four words the one, or the two, that i / 16 % 4, or i / 16 % 2, says.
+/// alone. In groups of 64 elements of 32 bits, or 32 of 64 bits, element i takes block 16 * group + i % 16 of the
+/// counter, and of the block's four words the one with index i / 16 % 4, or the pair with index i / 16 % 2.
 namespace diptych::kernels {
 
-/// What a generator's state tensor holds, i64[2].
+/// The contents of a generator's state tensor, i64[2].
 struct RandomState {
   std::uint64_t seed;
   std::uint64_t counter;
@@ -25,11 +26,8 @@ inline constexpr std::int64_t kBlocks = 16;
 
 /// words[w * 16 + j] = word w of block first + j.
 DIPTYCH_INLINE void philox_blocks(RandomState state, std::uint64_t first, std::uint32_t* words) {
-  std::array<std::uint32_t, 2> keys[10];
-  keys[0] = {static_cast<std::uint32_t>(state.seed), static_cast<std::uint32_t>(state.seed >> 32U)};
-  for (int round = 1; round < 10; ++round) {
-    keys[round] = {keys[round - 1][0] + 0x9E3779B9U, keys[round - 1][1] + 0xBB67AE85U};
-  }
+  const math::PhiloxKeys keys =
+      math::philox_keys(static_cast<std::uint32_t>(state.seed), static_cast<std::uint32_t>(state.seed >> 32U));
   const auto high = static_cast<std::uint32_t>(first >> 32U);  // `first` is a multiple of 16: all blocks share it
   const auto low = static_cast<std::uint32_t>(first);
   const auto draw_low = static_cast<std::uint32_t>(state.counter);
@@ -40,15 +38,7 @@ DIPTYCH_INLINE void philox_blocks(RandomState state, std::uint64_t first, std::u
     std::uint32_t c1 = high;
     std::uint32_t c2 = draw_low;
     std::uint32_t c3 = draw_high;
-#pragma GCC unroll 10
-    for (int round = 0; round < 10; ++round) {
-      const std::uint64_t a = std::uint64_t{0xD2511F53} * c0;
-      const std::uint64_t b = std::uint64_t{0xCD9E8D57} * c2;
-      c0 = static_cast<std::uint32_t>(b >> 32U) ^ c1 ^ keys[round][0];
-      c2 = static_cast<std::uint32_t>(a >> 32U) ^ c3 ^ keys[round][1];
-      c1 = static_cast<std::uint32_t>(b);
-      c3 = static_cast<std::uint32_t>(a);
-    }
+    math::philox(keys, c0, c1, c2, c3);
     words[j] = c0;
     words[kBlocks + j] = c1;
     words[2 * kBlocks + j] = c2;
@@ -56,7 +46,7 @@ DIPTYCH_INLINE void philox_blocks(RandomState state, std::uint64_t first, std::u
   }
 }
 
-/// The random bits of at least `count` <= kTile elements from `begin` (a multiple of kTile) on.
+/// The random bits of at least `count` <= kTile elements, starting at `begin` (a multiple of kTile).
 inline constexpr std::int64_t kTile = 1024;
 DIPTYCH_INLINE void random_tile(RandomState state, std::int64_t begin, std::int64_t count, std::uint32_t* bits) {
   for (std::int64_t i = 0; i < count; i += 4 * kBlocks) {
@@ -83,7 +73,7 @@ template <class Draw, class Parameters, class Out>
 struct RandomBody {
   DIPTYCH_INLINE static void run(RandomState state, std::int64_t n, Out* out, const Parameters& parameters) {
     alignas(64) typename Draw::Bits bits[detail::kTile];
-    const Parameters mine = parameters;  // nothing that is written can be it
+    const Parameters mine = parameters;  // a copy, which no store can alias
     for (std::int64_t begin = 0; begin < n; begin += detail::kTile) {
       const std::int64_t count = std::min(detail::kTile, n - begin);
       detail::random_tile(state, begin, count, bits);
@@ -98,7 +88,7 @@ struct RandomBody {
 template <class Draw, class Parameters, class Out>
 using PerIsaRandom = PerIsa<RandomBody<Draw, Parameters, Out>>;
 
-/// The bits of `count` <= kRandomTile elements, rounded up to 64, from `begin` (a multiple of kRandomTile) on.
+/// The bits of `count` <= kRandomTile elements, rounded up to 64, starting at `begin` (a multiple of kRandomTile).
 inline constexpr std::int64_t kRandomTile = detail::kTile;
 struct RandomBitsBody {
   DIPTYCH_INLINE static void run(RandomState state, std::int64_t begin, std::int64_t count, std::uint32_t* bits) {

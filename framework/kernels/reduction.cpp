@@ -37,7 +37,7 @@ ReductionPlan plan_reduction(const Operand& input, const Axes& axes) {
 
 namespace {
 
-/// By the size of an element: what it is doesn't matter.
+/// Depends only on the size of an element, not on its type.
 template <std::size_t size>
 void gather_elements(const ReductionPlan& plan, const std::byte* from, std::byte* to) {
   const int last = plan.reduced_rank - 1;

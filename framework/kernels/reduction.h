@@ -2,25 +2,26 @@
 
 #include <cstring>
 
+#include "framework/core/isa.h"
 #include "framework/core/storage.h"
-#include "framework/kernels/isa.h"
-#include "framework/kernels/scalar_math.h"
-#include "framework/ops/op.h"
+#include "framework/dispatch/call.h"
+#include "framework/math/scalar_math.h"
 
-/// Reductions with a fixed shape: the elements of one reduction, in logical row-major order, go round-robin to 16
-/// virtual lanes; every 4,096 elements the lanes are combined by a fixed tree (i with i + 8, + 4, + 2, + 1), and the
-/// block results go the same way. The result depends on the elements alone: not on strides, vector width or threads.
+/// Reductions with a fixed shape. The elements of one reduction, in logical row-major order, are dealt round-robin to
+/// 16 virtual lanes; every 4,096 elements the lanes are combined by a fixed tree (i with i + 8, + 4, + 2, + 1), and the
+/// block results are combined in the same way. The result depends on the elements alone, not on strides, vector width
+/// or threads.
 namespace diptych::kernels {
 
 inline constexpr std::int64_t kLanes = 16;
 inline constexpr std::int64_t kBlock = 4096;
-/// Neighbouring reductions that go side by side: a page of a row, so that memory is read in long runs.
+/// Number of neighbouring reductions that run side by side: a page of a row, so that memory is read in long runs.
 template <class T>
 inline constexpr int kColumns = 4096 / sizeof(T);
 
 namespace detail {
 
-/// A combination that can be done to a whole vector in place.
+/// A combination that can be applied to a whole vector in place.
 template <class Combine>
 concept VectorCombine = requires(float& a, const float& b) {
   Combine::merge(a, b);
@@ -28,7 +29,7 @@ concept VectorCombine = requires(float& a, const float& b) {
 template <class T, int n>
 using Vector [[gnu::vector_size(n * sizeof(T))]] = T;
 
-/// The tree, of constant lengths so that it stays in registers. Lanes that had no element hold the identity, which
+/// The tree, with constant lengths so that it stays in registers. Lanes without elements hold the identity, which
 /// changes nothing.
 template <class Combine, class T, int n = kLanes>
 DIPTYCH_INLINE T combine_lanes(const T* lanes) {
@@ -67,7 +68,7 @@ DIPTYCH_INLINE T reduce_block(std::int64_t begin, std::int64_t end, const Load& 
   }
   const int rest = static_cast<int>(end - row);
   if (rest > 0) {
-    // A masked load where the instruction set has one.
+    // A masked load if the instruction set has one.
 #pragma GCC ivdep
     for (int lane = 0; lane < kLanes; ++lane) {
       if (lane < rest) {
@@ -78,15 +79,15 @@ DIPTYCH_INLINE T reduce_block(std::int64_t begin, std::int64_t end, const Load& 
   return combine_lanes<Combine>(lanes);
 }
 
-/// A combination that takes one of its operands.
+/// A combination that selects one of its operands.
 template <class Combine>
 concept Extreme = requires {
   Combine::before(0, 0);
 };
 inline constexpr std::int64_t kExtremeLanes = 32;
 
-/// The extreme of n >= kExtremeLanes elements, NaN if any is. It is the same in any order, but for the sign of a zero,
-/// so that more lanes may hide the latency, and NaN is looked for beside their chains.
+/// The extreme of n >= kExtremeLanes elements, NaN if any is. It is the same in any order except for the sign of a
+/// zero, so more lanes can be used to hide the latency, and NaN is detected outside their chains.
 template <class Combine, class T, class Load>
 DIPTYCH_INLINE T extreme(std::int64_t n, const Load& load) {
   T lanes[kExtremeLanes];
@@ -95,7 +96,7 @@ DIPTYCH_INLINE T extreme(std::int64_t n, const Load& load) {
   }
   int nan = 0;
   for (std::int64_t begin = 0; begin < n; begin += kExtremeLanes) {
-    const std::int64_t row = begin + kExtremeLanes <= n ? begin : n - kExtremeLanes;  // the end takes some twice
+    const std::int64_t row = begin + kExtremeLanes <= n ? begin : n - kExtremeLanes;  // the last may repeat some
     for (int lane = 0; lane < kExtremeLanes; ++lane) {
       const T x = load(row + lane);
       lanes[lane] = Combine::before(x, lanes[lane]) ? x : lanes[lane];
@@ -127,7 +128,7 @@ DIPTYCH_INLINE T reduce(std::int64_t n, const Load& load) {
   }
   for (std::int64_t block = 0;; ++block) {
     const std::int64_t end = (block + 1) * kBlock < n ? (block + 1) * kBlock : n;
-    // The one place that calls it, because each is a copy.
+    // The only call, because each one is inlined as another copy.
     const T result = reduce_block<Combine, T>(block * kBlock, end, load);
     if (n <= kBlock) {
       return result;
@@ -159,7 +160,7 @@ DIPTYCH_INLINE void start_row(T* a, int width) {
     a[w] = Combine::template identity<T>();
   }
 }
-/// Padded, because lanes a page apart would share their places in the cache.
+/// Padded, because lanes a page apart would map to the same cache sets.
 template <class T>
 using LaneRow = T[kColumns<T> + 64 / sizeof(T)];
 template <class Combine, class T>
@@ -172,10 +173,10 @@ DIPTYCH_INLINE void combine_lane_rows(LaneRow<T>* lanes, int width, std::int64_t
   }
 }
 
-/// `width` reductions side by side, row by row, which is how memory likes it; load(row, w).
+/// `width` reductions side by side, row by row, which suits the memory layout; load(row, w).
 template <class Combine, class T, class Load>
 DIPTYCH_INLINE void reduce_columns(std::int64_t n, int width, const Load& load, T* out) {
-  constexpr int kTurns = 4;  // of each lane while it is at hand
+  constexpr int kTurns = 4;  // elements per lane while it is in use
   LaneRow<T> lanes[kLanes];
   LaneRow<T> totals[kLanes];
   const std::int64_t blocks = (n + kBlock - 1) / kBlock;
@@ -222,7 +223,7 @@ DIPTYCH_INLINE void reduce_columns(std::int64_t n, int width, const Load& load, 
 }  // namespace detail
 
 struct SumCombine {
-  /// By reference, because vectors as arguments depend on the instruction set.
+  /// By reference, because passing vectors as arguments depends on the instruction set.
   template <class V>
   DIPTYCH_INLINE static void merge(V& a, const V& b) {
     a += b;
@@ -243,7 +244,7 @@ struct SumCombine {
 };
 
 struct ProductCombine {
-  /// By reference, because vectors as arguments depend on the instruction set.
+  /// By reference, because passing vectors as arguments depends on the instruction set.
   template <class V>
   DIPTYCH_INLINE static void merge(V& a, const V& b) {
     a *= b;
@@ -308,18 +309,19 @@ struct ReductionPlan {
   std::int64_t kept[kMaxRank], kept_strides[kMaxRank];
   std::int64_t reduced[kMaxRank], reduced_strides[kMaxRank];
 
-  /// Neighbouring reductions lie side by side in memory, and are enough to be done so.
+  /// Whether neighbouring reductions lie side by side in memory, and are numerous enough to be run that way.
   bool side_by_side() const {
     constexpr int kFewest = 8;
     return reduced_rank <= 1 && length > 0 && kept_rank >= 1 && kept_strides[kept_rank - 1] == 1 &&
            kept[kept_rank - 1] >= kFewest;
   }
-  /// The elements of one reduction are brought together first: bodies pass over them densely, one copy of each body.
+  /// Whether the elements of one reduction are gathered first: bodies then pass over them densely, and there is one
+  /// copy of each body.
   bool needs_gather() const {
     return length > 0 && !side_by_side() && (reduced_rank > 1 || (reduced_rank == 1 && reduced_strides[0] != 1));
   }
 
-  /// Offset of element `index` (row-major) over some axes.
+  /// The offset of element `index` (row-major) over some axes.
   static std::int64_t offset(std::int64_t index, int rank, const std::int64_t* lengths, const std::int64_t* strides) {
     std::int64_t result = 0;
     for (int axis = rank - 1; axis >= 0; --axis) {
@@ -330,12 +332,12 @@ struct ReductionPlan {
   }
 };
 
-/// Kept and reduced axes of `input`, neighbours merged where the strides allow.
+/// The kept and reduced axes of `input`, with neighbours merged where the strides allow.
 ReductionPlan plan_reduction(const Operand& input, const Axes& axes);
-/// The elements of one reduction, from `in` on, densely.
+/// Copies the elements of one reduction, which begin at `in`, densely.
 void gather_reduced(const ReductionPlan& plan, const void* in, std::size_t element_size, void* to);
 
-/// Passes over the elements of one reduction, or of `width` reductions side by side: what a body of Reduce works with.
+/// The input of a body of Reduce: passes over the elements of one reduction, or of `width` reductions side by side.
 template <class In>
 struct Row {
   static constexpr int kWidth = 1;
@@ -358,7 +360,7 @@ struct Columns {
   DIPTYCH_INLINE int width() const { return count; }
   template <class Combine, class T, class Map>
   DIPTYCH_INLINE void pass(const Map& map, T* out) const {
-    // Wider accumulators than elements: in pieces that fit.
+    // Accumulators wider than elements: in pieces that fit.
     for (int begin = 0; begin < count; begin += kColumns<T>) {
       const int piece = count - begin < kColumns<T> ? count - begin : kColumns<T>;
       const In* start = tile + begin;
@@ -368,8 +370,8 @@ struct Columns {
   }
 };
 
-/// Runs `Body::run(elements, attributes, out)` for every reduction of a plan; `buffer`: room for plan->length elements
-/// where the plan needs to gather them, else null.
+/// Runs `Body::run(elements, attributes, out)` for every reduction of a plan. `buffer` has room for plan->length
+/// elements if the plan needs to gather them, else it is null.
 template <class Body, class In, class Out>
 struct Reduce {
   DIPTYCH_INLINE static void run(const ReductionPlan* plan, const In* in, Out* out, const void* attributes,
@@ -398,7 +400,7 @@ struct Reduce {
   }
 };
 
-/// Reduces `input` over `axes` by `Body`; In and Out are the element types.
+/// Reduces `input` over `axes` with `Body`; In and Out are the element types.
 template <class Body, class In, class Out>
 void run_reduction(const Operand& input, const Axes& axes, const void* attributes, Out* out) {
   const ReductionPlan plan = plan_reduction(input, axes);

@@ -4,12 +4,12 @@
 
 #include "framework/core/storage.h"
 #include "framework/kernels/phased_plane.h"
-#include "framework/kernels/scalar_math.h"
+#include "framework/math/scalar_math.h"
 
-/// Arithmetic on the runs of a PhasedPlane: the same bits on every instruction set.
+/// Arithmetic on the runs of a PhasedPlane, with the same bits on every instruction set.
 namespace diptych::kernels {
 
-/// A workspace, filled.
+/// An initialised workspace.
 template <class T>
 class Buffer {
  public:
@@ -88,7 +88,7 @@ struct DrainPhases {
   }
 };
 
-/// Rows of `width` elements, `from` and `to` with pitches of their own.
+/// Copies rows of `width` elements; `from` and `to` have separate pitches.
 template <class T>
 struct CopyRows {
   DIPTYCH_INLINE static void run(std::int64_t rows, std::int64_t width, const T* from, std::int64_t from_pitch, T* to,

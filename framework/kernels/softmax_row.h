@@ -5,8 +5,8 @@
 /// Passes over one row of a softmax.
 namespace diptych::kernels {
 
-/// out[i] = exp(in[i] * scale - shift), which is at most 1; 0 below the smallest normal number. The last elements are
-/// done as a whole vector too, in a place of their own: one by one, five of them would take as long as fifty.
+/// out[i] = exp(in[i] * scale - shift), which is at most 1; 0 below the smallest normal number. The remaining elements
+/// are computed as a whole vector too, in a buffer of their own: one by one, five of them would take as long as fifty.
 template <class T>
 DIPTYCH_INLINE void exponentials(std::int64_t n, const T* in, T scale, T shift, T* out) {
   const std::int64_t whole = n / kLanes * kLanes;
@@ -28,8 +28,8 @@ DIPTYCH_INLINE void exponentials(std::int64_t n, const T* in, T scale, T shift, 
   }
 }
 
-/// Divides exponentials, of which the largest is 1, by their sum, which it returns. One division for all: their
-/// reciprocal is a normal number.
+/// Divides exponentials, the largest of which is 1, by their sum, and returns the sum. Only one division is needed,
+/// since the reciprocal of the sum is a normal number.
 template <class T>
 DIPTYCH_INLINE T divide_by_sum(std::int64_t n, T* row) {
   const T total = reduce_dense<SumCombine>(static_cast<const T*>(row), n);

@@ -5,8 +5,8 @@
 
 namespace diptych::kernels {
 
-/// One spatial axis of a convolution or a pooling: output o reads the inputs o * stride + k * dilation - before for
-/// k < kernel. Inputs outside [0, input) are padding.
+/// One spatial axis of a convolution or a pooling. Output o reads the inputs o * stride + k * dilation - before for k <
+/// kernel. Inputs outside [0, input) are padding.
 struct WindowAxis {
   std::int64_t input = 1;
   std::int64_t output = 1;
@@ -27,7 +27,7 @@ struct WindowAxis {
     const std::int64_t end = last < 0 ? 0 : last / stride + 1;
     return {std::min(begin, output), std::max(std::min(begin, output), std::min(end, output))};
   }
-  /// Inputs from the first that any window reads to the last, padding included.
+  /// The number of inputs from the first to the last that any window reads, including padding.
   std::int64_t span() const { return (output - 1) * stride + (kernel - 1) * dilation + 1; }
 };
 

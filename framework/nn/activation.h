@@ -57,7 +57,8 @@ class Softmax : public Module {
   int axis_;
 };
 
-/// "relu", "gelu", "gelu_tanh", "silu", "tanh", "sigmoid", "identity". Throws Error with these names for any other.
+/// "relu", "gelu", "gelu_tanh", "silu", "tanh", "sigmoid", "identity". Throws Error, which lists these names, for
+/// others.
 ModulePtr activation_by_name(std::string_view name);
 
 }  // namespace diptych::nn

@@ -11,13 +11,13 @@ struct MultiHeadAttentionOptions {
   DType dtype = DType::float32;
 };
 
-/// Attention of several heads [Vaswani et al. 2017]. query: [N, L, width], key and value: [N, S, width], mask (may be
+/// Multi-head attention [Vaswani et al. 2017]. query: [N, L, width], key and value: [N, S, width], mask (may be
 /// undefined): broadcasts to [N, heads, L, S], bool (true: takes part) or added to the scores -> [N, L, width].
 ///   attention(x)                    self-attention
 ///   attention(x, memory, memory)    cross-attention
 class MultiHeadAttention : public ModuleOf<4> {
  public:
-  /// Throws Error unless the heads divide the width.
+  /// Throws Error unless `heads` divides the width.
   MultiHeadAttention(std::int64_t width, std::int64_t heads, Rng& rng, const MultiHeadAttentionOptions& options = {});
 
   using ModuleOf<4>::operator();

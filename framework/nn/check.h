@@ -4,7 +4,7 @@
 
 #include "framework/core/error.h"
 
-/// What constructors of modules refuse.
+/// Argument checks for the constructors of modules.
 namespace diptych::nn::detail {
 
 inline std::int64_t checked_length(const char* module, const char* what, std::int64_t length) {

@@ -16,7 +16,7 @@ class Sequential : public Module {
   std::vector<ModulePtr> modules_;
 };
 
-/// Modules of one kind, named "0", "1", ...; what they do together is up to the module that has them. Not callable.
+/// Modules of one kind, named "0", "1", ...; the module that owns them decides how they are used. Not callable.
 template <class M = Module>
 class ModuleList : public ModuleBase {
  public:

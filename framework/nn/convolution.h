@@ -5,10 +5,10 @@
 
 namespace diptych::nn {
 
-/// Options of the op (stride, padding, dilation, groups), and how the parameters start.
+/// The options of the op (stride, padding, dilation, groups), and the initialisation of the parameters.
 struct ConvOptions : ConvolutionOptions {
   bool bias = true;
-  std::string init = "fan_in_uniform";  ///< of the weight; see framework/nn/init.h
+  std::string init = "fan_in_uniform";  ///< for the weight; see framework/nn/init.h
   std::string bias_init = "fan_in_uniform";
   DType dtype = DType::float32;
 };

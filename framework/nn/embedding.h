@@ -9,7 +9,8 @@ struct EmbeddingOptions {
   DType dtype = DType::float32;
 };
 
-/// indices: integers[...] -> [..., width]: row `index` of weight[entries, width]. Throws Error for an index outside.
+/// indices: integers[...] -> [..., width]: row `index` of weight[entries, width]. Throws Error for an index out of
+/// range.
 class Embedding : public Module {
  public:
   Embedding(std::int64_t entries, std::int64_t width, Rng& rng, const EmbeddingOptions& options = {});

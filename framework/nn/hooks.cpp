@@ -1,18 +1,18 @@
-// Backward hooks stand on the tape as identities around the module: one on its output, one on its inputs.
+// Backward hooks are recorded on the tape as identities around the module: one on its output, one on its inputs.
 
 #include "framework/nn/hooks.h"
 
-#include "framework/autograd/tape.h"
 #include "framework/core/context.h"
 #include "framework/core/tensor_body.h"
+#include "framework/dispatch/tape.h"
 
 namespace diptych::nn::detail {
 namespace {
 
-/// What the two identities of one call share.
+/// Shared by the two identities of one call.
 struct BackwardCall {
   std::weak_ptr<Hooks> hooks;
-  std::vector<bool> watched;  ///< by input
+  std::vector<bool> watched;  ///< one per input
   Tensor output_gradient;
 };
 
@@ -46,7 +46,9 @@ class InputRule final : public autograd::CustomRule {
   std::vector<Tensor> vjp(std::span<const Tensor> cotangents) override {
     return run_backward_hooks(*call_, cotangents);
   }
-  std::vector<Tensor> jvp(std::span<const Tensor> tangents) override { return {tangents.begin(), tangents.end()}; }
+  std::optional<std::vector<Tensor>> jvp(std::span<const Tensor> tangents) override {
+    return std::vector<Tensor>(tangents.begin(), tangents.end());
+  }
 
  private:
   std::shared_ptr<BackwardCall> call_;
@@ -68,7 +70,9 @@ class OutputRule final : public autograd::CustomRule {
     }
     return {gradient};
   }
-  std::vector<Tensor> jvp(std::span<const Tensor> tangents) override { return {tangents.begin(), tangents.end()}; }
+  std::optional<std::vector<Tensor>> jvp(std::span<const Tensor> tangents) override {
+    return std::vector<Tensor>(tangents.begin(), tangents.end());
+  }
 
  private:
   std::shared_ptr<BackwardCall> call_;

@@ -8,9 +8,9 @@
 #include "framework/core/guarded.h"
 #include "framework/core/tensor.h"
 
-/// Functions that run around a module's forward and backward pass, registered by ModuleBase::register_*. They are host
-/// functions on tensors: inside a captured function they are captured with the rest, and run again only when it is
-/// captured again (registering or removing one does that).
+/// Functions that run around a module's forward and backward pass, registered with ModuleBase::register_*. They are
+/// host functions on tensors: inside a captured function they are captured with the rest, and run again only when the
+/// function is captured again (which registering or removing a hook causes).
 namespace diptych::nn {
 
 class ModuleBase;
@@ -20,10 +20,11 @@ using Inputs = std::span<const Tensor>;
 using ForwardPreHook = std::function<void(ModuleBase& module, std::vector<Tensor>& inputs)>;
 /// May change the output.
 using ForwardHook = std::function<void(ModuleBase& module, Inputs inputs, Tensor& output)>;
-/// Runs when the gradient by the output is complete; may change it.
+/// Runs when the gradient with respect to the output is complete; may change it.
 using BackwardPreHook = std::function<void(ModuleBase& module, Tensor& output_gradient)>;
-/// Runs when the gradients by the inputs are complete, and may change them. Undefined for inputs that no gradient is
-/// asked for by; if there is no other, it runs when the gradient by the output is complete.
+/// Runs when the gradients with respect to the inputs are complete; may change them. They are undefined for inputs for
+/// which no gradient is wanted; if there are no others, the hook runs when the gradient with respect to the output is
+/// complete.
 using BackwardHook =
     std::function<void(ModuleBase& module, std::vector<Tensor>& input_gradients, const Tensor& output_gradient)>;
 
@@ -32,7 +33,7 @@ namespace detail {
 template <class Fn>
 using HookList = std::vector<std::shared_ptr<const Fn>>;
 
-/// The hooks of one module. Tapes refer to it weakly: they may outlive the module.
+/// The hooks of one module. Tapes hold weak references to it, because they may outlive the module.
 struct Hooks {
   ModuleBase* module = nullptr;
   HookList<ForwardPreHook> forward_pre;
@@ -44,7 +45,7 @@ struct Hooks {
   bool any() const { return !forward_pre.empty() || !forward.empty() || !backward_pre.empty() || !backward.empty(); }
 };
 
-/// The module's forward pass `run` between its hooks.
+/// Runs the module's forward pass `run` between its hooks.
 Tensor call_with_hooks(const std::shared_ptr<Hooks>& hooks, Inputs inputs, const std::function<Tensor(Inputs)>& run);
 
 }  // namespace detail

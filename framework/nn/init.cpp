@@ -48,7 +48,7 @@ Tensor truncated_normal(const Call& call) {
 
 struct Initializer {
   std::string_view name;
-  double number;  ///< where none is given
+  double number;  ///< used if none is given
   Tensor (*draw)(const Call& call);
 };
 constexpr Initializer kInitializers[] = {

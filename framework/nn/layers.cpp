@@ -23,7 +23,7 @@ Linear::Linear(std::int64_t inputs, std::int64_t outputs, Rng& rng, const Linear
 Tensor Linear::forward(const Tensor& x) { return linear(x, weight, bias.defined() ? bias.value() : Tensor()); }
 
 namespace {
-/// Patches lie side by side.
+/// The options for adjacent patches.
 ConvOptions tiling(ConvOptions options, std::int64_t patch) {
   options.stride = {patch};
   return options;

@@ -7,7 +7,7 @@ namespace diptych::nn {
 
 struct LinearOptions {
   bool bias = true;
-  std::string init = "fan_in_uniform";  ///< of the weight; see framework/nn/init.h
+  std::string init = "fan_in_uniform";  ///< for the weight; see framework/nn/init.h
   std::string bias_init = "fan_in_uniform";
   DType dtype = DType::float32;
 };
@@ -22,9 +22,9 @@ class Linear : public Module {
   Variable bias;
 };
 
-/// x: [N, C, H, W] -> [N, (H / patch) (W / patch), width]: the patches, row by row, each by one linear map, which is a
-/// convolution whose stride is its kernel: no matrix of patches is made, nor kept for its gradient. Throws ShapeError
-/// unless the patches fill the image.
+/// x: [N, C, H, W] -> [N, (H / patch) (W / patch), width]: the patches in row-major order, each through the same linear
+/// map. This is a convolution whose stride equals its kernel, so no matrix of patches is made, nor kept for the
+/// gradient. Throws ShapeError unless the patches fill the image.
 class PatchEmbed : public Module {
  public:
   PatchEmbed(std::int64_t channels, std::int64_t patch, std::int64_t width, Rng& rng, const ConvOptions& options = {});
@@ -35,7 +35,7 @@ class PatchEmbed : public Module {
   std::shared_ptr<Conv2d> projection_;
 };
 
-/// The axes from `start` to `end` (both included) as one.
+/// Merges the axes from `start` to `end` (both included) into one.
 class Flatten : public Module {
  public:
   explicit Flatten(int start = 1, int end = -1) : start_(start), end_(end) {}

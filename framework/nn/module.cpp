@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "framework/core/context.h"
-#include "framework/graph/jit.h"
+#include "framework/transforms/jit.h"
 
 namespace diptych::nn {
 namespace {
@@ -41,7 +41,7 @@ Tensor ModuleBase::call(Inputs inputs, Location where) {
   return detail::call_with_hooks(hooks_, inputs, [this](Inputs changed) { return run(changed); });
 }
 
-// One function for each set of defined inputs: graphs know no undefined tensors.
+// One function for each set of defined inputs, because graphs have no undefined tensors.
 Tensor ModuleBase::call_as_graph(Inputs inputs, Location where) {
   std::uint64_t defined = 0;
   std::vector<Tensor> arguments;
@@ -98,7 +98,7 @@ Variable ModuleBase::buffer(const std::string& name, const Tensor& initial) {
   return buffers_.emplace_back(name, Variable(initial, name)).second;
 }
 
-// A shared module keeps the first of its paths; whoever adds last sees the whole tree and names it.
+// A shared module keeps the first of its paths; the last parent to add it sees the whole tree and names it.
 void ModuleBase::add_module(std::string name, const std::shared_ptr<ModuleBase>& module) {
   check_name(name);
   if (module == nullptr) {
@@ -173,7 +173,7 @@ template <class Fn>
 RemovableHandle ModuleBase::add_hook(detail::HookList<Fn> detail::Hooks::*list, Fn hook) {
   auto shared = std::make_shared<const Fn>(std::move(hook));
   ((*hooks_).*list).push_back(shared);
-  // Not get(): a change is no read. Hooks may come and go while a graph is captured.
+  // Not get(), because a change is not a read. Hooks may come and go while a graph is captured.
   static std::atomic<std::int64_t> next_version = 0;
   hooks_->version.set(++next_version);
   return RemovableHandle([weak = std::weak_ptr(hooks_), list, shared] {

@@ -20,7 +20,7 @@ namespace diptych::nn {
 
 using NamedVariables = std::vector<std::pair<std::string, Variable>>;
 
-/// A part of a model: parameters, buffers, sub-modules. User code derives from Module (one input) or ModuleOf<n>.
+/// A part of a model: parameters, buffers, submodules. User code derives from Module (one input) or ModuleOf<n>.
 class ModuleBase {
  public:
   ModuleBase();
@@ -28,23 +28,24 @@ class ModuleBase {
   ModuleBase(const ModuleBase&) = delete;
   ModuleBase& operator=(const ModuleBase&) = delete;
 
-  /// Of this module and all below, each once, in the order of registration; named by path: "0.weight".
+  /// The parameters of this module and all modules below, each once, in order of registration, named by path:
+  /// "0.weight".
   Variables parameters() const;
-  /// State that isn't trained, as running statistics are.
+  /// State that isn't trained, such as running statistics.
   Variables buffers() const;
-  /// Parameters, then buffers: what a checkpoint holds.
+  /// Parameters, then buffers: the contents of a checkpoint.
   Variables state() const;
   NamedVariables named_parameters() const;
   NamedVariables named_buffers() const;
-  /// This module as "", then all below, each once.
+  /// This module as "", then all modules below, each once.
   std::vector<std::pair<std::string, ModuleBase*>> named_modules();
 
-  /// Switches this module and all below. A graph captured in one of the two stays cached in the other.
+  /// Switches this module and all modules below. A graph captured in one mode stays cached in the other.
   void train(bool on = true);
   void eval() { train(false); }
   bool is_training() const { return training_.get() != 0; }
 
-  /// Hooks run in the order of registration; the handle removes them. See framework/nn/hooks.h.
+  /// Hooks run in order of registration; the handle removes them. See framework/nn/hooks.h.
   RemovableHandle register_forward_pre_hook(ForwardPreHook hook);
   RemovableHandle register_forward_hook(ForwardHook hook);
   RemovableHandle register_full_backward_pre_hook(BackwardPreHook hook);
@@ -54,12 +55,12 @@ class ModuleBase {
   const std::vector<graph::Compilation>* ledger() const;
 
  protected:
-  /// Runs the forward pass; in graph mode as a graph of its own, unless a graph is captured around it.
+  /// Runs the forward pass; in graph mode as a graph of its own, except inside another capture.
   Tensor call(Inputs inputs, Location where);
   /// The forward pass.
   virtual Tensor run(Inputs inputs) = 0;
 
-  /// Names are one step of a path: not empty, without dots, and each once in a module. Throws Error.
+  /// A name is one step of a path: not empty, without dots, and unique in its module. Throws Error.
   Variable parameter(const std::string& name, const Tensor& initial);
   Variable buffer(const std::string& name, const Tensor& initial);
   template <class M>
@@ -78,17 +79,17 @@ class ModuleBase {
   template <class Fn>
   RemovableHandle add_hook(detail::HookList<Fn> detail::Hooks::*list, Fn hook);
 
-  NamedVariables parameters_;  ///< by their own names; those of the variables are paths
+  NamedVariables parameters_;  ///< keyed by their own names; those of the variables are paths
   NamedVariables buffers_;
   std::vector<std::pair<std::string, std::shared_ptr<ModuleBase>>> modules_;
-  std::string name_;  ///< in the parent that was first; the scope of its ops
+  std::string name_;  ///< in the first parent; the scope of its ops
   Guarded training_{"training", 1};
   std::shared_ptr<detail::Hooks> hooks_;
-  std::map<std::uint64_t, std::unique_ptr<graph::JitFunction>> graphs_;  ///< by the inputs that are defined
+  std::map<std::uint64_t, std::unique_ptr<graph::JitFunction>> graphs_;  ///< keyed by the defined inputs
   graph::JitFunction* last_graph_ = nullptr;
 };
 
-/// A module of one input.
+/// A module with one input.
 ///   struct Classifier : nn::Module {
 ///     explicit Classifier(Rng& rng) { hidden_ = add("hidden", std::make_shared<nn::Linear>(64, 10, rng)); }
 ///     Tensor forward(const Tensor& x) override { return (*hidden_)(x); }
@@ -112,7 +113,7 @@ template <class Indices>
 class ModuleOfInputs;
 }  // namespace detail
 
-/// A module of several inputs; those that may be left out come undefined.
+/// A module with several inputs; omitted optional ones are undefined.
 ///   struct Attend : nn::ModuleOf<2> {
 ///     Tensor forward(const Tensor& query, const Tensor& memory) override { ... }
 ///   };

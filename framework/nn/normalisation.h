@@ -3,19 +3,20 @@
 #include "framework/nn/module.h"
 #include "framework/ops/normalisation.h"
 
-/// Normalisations as modules; framework/ops/normalisation.h has the formulas. Weights start as ones, biases as zeros.
+/// Normalisations as modules; framework/ops/normalisation.h has the formulas. Weights are initialised to ones, biases
+/// to zeros.
 namespace diptych::nn {
 
 struct BatchNormModuleOptions {
   double eps = 1e-5;
-  double momentum = 0.1;  ///< the part of the new statistics in the running ones
+  double momentum = 0.1;  ///< the weight of the new statistics in the running ones
   bool affine = true;     ///< has a weight and a bias
-  /// Without running statistics the batch's own are used in eval too.
+  /// Without running statistics, the batch's own are used in eval too.
   bool track_running_stats = true;
   DType dtype = DType::float32;
 };
 
-/// What 1-d and 2-d share. Buffers: running_mean (zeros at first) and running_var (ones), each [channels].
+/// Shared by 1-d and 2-d. Buffers: running_mean (zeros at first) and running_var (ones), each [channels].
 class BatchNorm : public Module {
  public:
   Tensor forward(const Tensor& x) override;
@@ -24,7 +25,7 @@ class BatchNorm : public Module {
   Variable running_mean, running_var;
 
  protected:
-  /// `ranks` that inputs may have.
+  /// `ranks`: the ranks that inputs may have.
   BatchNorm(const char* name, std::int64_t channels, Dims ranks, const BatchNormModuleOptions& options);
 
  private:
@@ -53,7 +54,7 @@ struct NormOptions {
   DType dtype = DType::float32;
 };
 
-/// Over the last axes, of lengths `normalized_shape`.
+/// Over the last axes, whose lengths are `normalized_shape`.
 class LayerNorm : public Module {
  public:
   explicit LayerNorm(const Shape& normalized_shape, const NormOptions& options = {});
@@ -79,7 +80,7 @@ class RMSNorm : public Module {
   double eps_;
 };
 
-/// x: [N, C, ...], the channels in `groups`.
+/// x: [N, C, ...], with the channels divided into `groups`.
 class GroupNorm : public Module {
  public:
   GroupNorm(std::int64_t groups, std::int64_t channels, const NormOptions& options = {});

@@ -3,7 +3,7 @@
 #include "framework/nn/module.h"
 #include "framework/ops/pooling.h"
 
-/// Poolings as modules; framework/ops/pooling.h has the shapes.
+/// Pooling as modules; framework/ops/pooling.h has the shapes.
 namespace diptych::nn {
 
 namespace detail {

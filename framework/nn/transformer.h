@@ -14,14 +14,14 @@ struct TransformerEncoderLayerOptions {
   double layer_norm_eps = 1e-5;
   bool norm_first = false;
   bool is_causal = false;
-  std::optional<Generator> generator = std::nullopt;  ///< of the dropout
+  std::optional<Generator> generator = std::nullopt;  ///< for dropout
   MultiHeadAttentionOptions attention = {};           ///< its is_causal is set from the one above
   LinearOptions linear = {};
 };
 
-/// Self-attention, then a feed-forward network [Vaswani et al. 2017], each with a residual and a layer norm: after it,
-/// or before it (norm_first) [Xiong et al. 2020]. x: [N, L, width], mask (may be undefined): as of MultiHeadAttention
-/// -> [N, L, width].
+/// Self-attention, then a feed-forward network [Vaswani et al. 2017], each with a residual and a layer norm, which
+/// comes after it, or before it with norm_first [Xiong et al. 2020]. x: [N, L, width], mask (may be undefined): as in
+/// MultiHeadAttention -> [N, L, width].
 class TransformerEncoderLayer : public ModuleOf<2> {
  public:
   TransformerEncoderLayer(std::int64_t width, std::int64_t heads, Rng& rng,

@@ -1,104 +1,48 @@
-// Activation functions, each with its backward as one pass over memory: an op of (cotangent, x), or of (cotangent, y)
-// where the output says enough, that gives cotangent * f'(x). Backward ops have no public functions.
+// Activation functions. The backward of each is one pass over memory: an op of (cotangent, x), or of (cotangent, y)
+// where the output suffices, that computes cotangent * f'(x). Backward ops have no public functions.
 
 #include "framework/ops/activation.h"
 
 #include <cmath>
 
-#include "framework/ops/define.h"
+#include "framework/ops/define_activation.h"
 #include "framework/ops/elementwise.h"
+#include "framework/ops/elementwise_ops.h"
 
 namespace diptych {
+namespace ops {
 namespace {
 
-using namespace ops;
-
-Tensor call(const OpDef& op, const void* attributes, const Tensor& a, const Tensor& b) {
-  const std::array<const Tensor*, 2> inputs{&a, &b};
-  return apply(op, inputs, attributes, Location::current());
-}
-
-/// The op that gives cotangent * f'(x): linear in the cotangent, so that its gradient by the cotangent is itself.
-/// `Fn::curvature(v)` is f''(x) of input 1, in public ops; without it f'' is 0 wherever f has one.
-template <class Fn, class Attributes = void>
-OpDef derivative(const char* name, const char* doc, CostFn flops) {
-  constexpr bool is_curved = requires(const VjpCall& v) { Fn::curvature(v); };
-  OpDef op{.name = name,
-           .doc = doc,
-           .inputs = 2,
-           .infer = infer_binary<Domain::floating>,
-           .kernel = kernels::elementwise,
-           .loops = loops<Fn, Domain::floating, 2, Attributes>(),
-           .vjp = [](const VjpCall& v) -> Gradients {
-             Gradients gradients;
-             if (v.needs(0)) {
-               gradients[0] = call(v.op, v.attributes, v.cotangent, v.input(1));
-             }
-             if constexpr (is_curved) {
-               if (v.needs(1)) {
-                 gradients[1] = v.cotangent * v.input(0) * Fn::curvature(v);
-               }
-             }
-             return gradients;
-           },
-           .saves = {.inputs = is_curved ? 3U : 2U},
-           .flops = flops,
-           .samples = [] { return binary_samples(kFloats, -2, 2); }};
-  if constexpr (!std::is_void_v<Attributes>) {
-    op.attributes = &attribute_type<Attributes>;
-    op.samples = [] {
-      std::vector<Sample> samples = binary_samples(kFloats, -2, 2);
-      for (Sample& sample : samples) {
-        sample = with(std::move(sample.inputs), Attributes::example());
-      }
-      return samples;
-    };
-    op.infer = [](const InferCall& c, TensorType& output) {
-      c.as<Attributes>().check(c);
-      infer_binary<Domain::floating>(c, output);
-    };
-  }
-  return op;
-}
-
-/// What the entries of activations share.
-template <class Fn, class Attributes = void, Domain domain = Domain::floating>
-OpDef activation(const char* name, const char* doc, Vjp vjp, Saves saves, CostFn flops) {
-  OpDef op{.name = name,
-           .doc = doc,
-           .inputs = 1,
-           .infer = infer_unary<domain>,
-           .kernel = kernels::elementwise,
-           .loops = loops<Fn, domain, 1, Attributes>(),
-           .vjp = vjp,
-           .saves = saves,
-           .flops = flops,
-           .samples = [] { return unary_samples(domain == Domain::floating ? kFloats : kNumbers, -4, 4); }};
-  if constexpr (!std::is_void_v<Attributes>) {
-    op.attributes = &attribute_type<Attributes>;
-    op.samples = [] {
-      std::vector<Sample> samples = unary_samples(domain == Domain::floating ? kFloats : kNumbers, -4, 4);
-      for (Sample& sample : samples) {
-        sample = with(std::move(sample.inputs), Attributes::example());
-      }
-      return samples;
-    };
-    op.infer = [](const InferCall& c, TensorType& output) {
-      c.as<Attributes>().check(c);
-      infer_unary<domain>(c, output);
-    };
-  }
-  return op;
-}
-
-/// One number that the function takes, besides x.
+/// A parameter of the function besides x.
 void check_finite(const InferCall& c, double value, const char* what) {
   if (!std::isfinite(value)) [[unlikely]] {
     throw Error(std::string(c.op.name) + ": " + what + " is not a finite number", c.where, "");
   }
 }
 
-// tanh and sigmoid: the output says it all.
+}  // namespace
+
+void LeakyReluAttributes::check(const InferCall& call) const { check_finite(call, slope, "the slope"); }
+void EluAttributes::check(const InferCall& call) const { check_finite(call, alpha, "alpha"); }
+void SoftplusAttributes::check(const InferCall& call) const {
+  check_finite(call, beta, "beta");
+  if (!(beta > 0)) {
+    throw Error(std::string(call.op.name) + ": beta is not above 0", call.where, "");
+  }
+}
+void ClipAttributes::check(const InferCall& call) const {
+  if (std::isnan(low) || std::isnan(high)) {
+    throw Error(std::string(call.op.name) + ": a bound is NaN", call.where, "");
+  }
+}
+
+}  // namespace ops
+
+namespace {
+
+using namespace ops;
+
+// tanh and sigmoid: the gradient needs the output only.
 
 struct TanhBackward {
   template <class T>
@@ -117,8 +61,8 @@ struct Tanh {
 };
 const Op kTanh{activation<Tanh>(
     "tanh", "The hyperbolic tangent",
-    [](const VjpCall& v) -> Gradients { return {call(*kTanhBackward, nullptr, v.cotangent, v.output)}; }, kOutput,
-    flops_per_element<18>)};
+    [](const VjpCall& v) -> Gradients { return {apply_backward(*kTanhBackward, nullptr, v.cotangent, v.output)}; },
+    kOutput, flops_per_element<18>)};
 
 struct SigmoidBackward {
   template <class T>
@@ -137,8 +81,8 @@ struct Sigmoid {
 };
 const Op kSigmoid{activation<Sigmoid>(
     "sigmoid", "1 / (1 + e^-x)",
-    [](const VjpCall& v) -> Gradients { return {call(*kSigmoidBackward, nullptr, v.cotangent, v.output)}; }, kOutput,
-    flops_per_element<18>)};
+    [](const VjpCall& v) -> Gradients { return {apply_backward(*kSigmoidBackward, nullptr, v.cotangent, v.output)}; },
+    kOutput, flops_per_element<18>)};
 
 // relu and its relatives.
 
@@ -158,15 +102,9 @@ struct Relu {
 };
 const Op kRelu{activation<Relu, void, Domain::numeric>(
     "relu", "x where x > 0, else 0; its gradient at 0 is 0",
-    [](const VjpCall& v) -> Gradients { return {call(*kReluBackward, nullptr, v.cotangent, v.output)}; }, kOutput,
-    flops_per_element<1>)};
+    [](const VjpCall& v) -> Gradients { return {apply_backward(*kReluBackward, nullptr, v.cotangent, v.output)}; },
+    kOutput, flops_per_element<1>)};
 
-struct LeakyReluAttributes {
-  double slope = 0.01;
-  static constexpr auto fields() { return std::tuple(field("slope", &LeakyReluAttributes::slope)); }
-  static LeakyReluAttributes example() { return {0.2}; }
-  void check(const InferCall& c) const { check_finite(c, slope, "the slope"); }
-};
 struct LeakyReluBackward {
   template <class T>
   DIPTYCH_INLINE static T apply(const LeakyReluAttributes& a, T dy, T x) {
@@ -183,15 +121,11 @@ struct LeakyRelu {
 };
 const Op kLeakyRelu{activation<LeakyRelu, LeakyReluAttributes>(
     "leaky_relu", "x where x > 0, else slope x; its gradient at 0 is the slope",
-    [](const VjpCall& v) -> Gradients { return {call(*kLeakyReluBackward, v.attributes, v.cotangent, v.input(0))}; },
+    [](const VjpCall& v) -> Gradients {
+      return {apply_backward(*kLeakyReluBackward, v.attributes, v.cotangent, v.input(0))};
+    },
     kInput, flops_per_element<1>)};
 
-struct EluAttributes {
-  double alpha = 1;
-  static constexpr auto fields() { return std::tuple(field("alpha", &EluAttributes::alpha)); }
-  static EluAttributes example() { return {0.7}; }
-  void check(const InferCall& c) const { check_finite(c, alpha, "alpha"); }
-};
 struct EluBackward {
   template <class T>
   DIPTYCH_INLINE static T apply(const EluAttributes& a, T dy, T x) {
@@ -200,7 +134,7 @@ struct EluBackward {
   static Tensor curvature(const VjpCall& v) {
     const Tensor& x = v.input(1);
     const Tensor zero = Term(0.0).like(x);
-    // minimum: the exponential of what isn't taken must not overflow
+    // minimum: the exponential must not overflow where it isn't selected
     return where(greater(x, zero), zero, exp(minimum(x, zero)) * v.as<EluAttributes>().alpha);
   }
 };
@@ -214,20 +148,11 @@ struct Elu {
 };
 const Op kElu{activation<Elu, EluAttributes>(
     "elu", "x where x > 0, else alpha (e^x - 1) [Clevert et al. 2015]",
-    [](const VjpCall& v) -> Gradients { return {call(*kEluBackward, v.attributes, v.cotangent, v.input(0))}; }, kInput,
-    flops_per_element<18>)};
+    [](const VjpCall& v) -> Gradients {
+      return {apply_backward(*kEluBackward, v.attributes, v.cotangent, v.input(0))};
+    },
+    kInput, flops_per_element<18>)};
 
-struct SoftplusAttributes {
-  double beta = 1;
-  static constexpr auto fields() { return std::tuple(field("beta", &SoftplusAttributes::beta)); }
-  static SoftplusAttributes example() { return {1.5}; }
-  void check(const InferCall& c) const {
-    check_finite(c, beta, "beta");
-    if (!(beta > 0)) {
-      throw Error(std::string(c.op.name) + ": beta is not above 0", c.where, "");
-    }
-  }
-};
 struct SoftplusBackward {
   template <class T>
   DIPTYCH_INLINE static T apply(const SoftplusAttributes& a, T dy, T x) {
@@ -250,7 +175,9 @@ struct Softplus {
 };
 const Op kSoftplus{activation<Softplus, SoftplusAttributes>(
     "softplus", "log(1 + e^(beta x)) / beta, stable for every x",
-    [](const VjpCall& v) -> Gradients { return {call(*kSoftplusBackward, v.attributes, v.cotangent, v.input(0))}; },
+    [](const VjpCall& v) -> Gradients {
+      return {apply_backward(*kSoftplusBackward, v.attributes, v.cotangent, v.input(0))};
+    },
     kInput, flops_per_element<44>)};
 
 struct HardSigmoidBackward {
@@ -262,13 +189,6 @@ struct HardSigmoidBackward {
 const Op kHardSigmoidBackward{derivative<HardSigmoidBackward>(
     "hard_sigmoid_backward", "The gradient of hard_sigmoid: dy / 6 where |x| < 3", flops_per_element<1>)};
 
-/// clip(x / 6 + 1/2, 0, 1); NaN stays NaN.
-template <class T>
-DIPTYCH_INLINE T hard_step(T x) {
-  const T shifted = x + T(3);
-  const T low = shifted < T(0) ? T(0) : shifted;
-  return (low > T(6) ? T(6) : low) / T(6);
-}
 struct HardSigmoid {
   template <class T>
   DIPTYCH_INLINE static T apply(T x) {
@@ -277,137 +197,13 @@ struct HardSigmoid {
 };
 const Op kHardSigmoid{activation<HardSigmoid>(
     "hard_sigmoid", "x / 6 + 1/2, clipped to [0, 1]",
-    [](const VjpCall& v) -> Gradients { return {call(*kHardSigmoidBackward, nullptr, v.cotangent, v.input(0))}; },
+    [](const VjpCall& v) -> Gradients {
+      return {apply_backward(*kHardSigmoidBackward, nullptr, v.cotangent, v.input(0))};
+    },
     kInput, flops_per_element<4>)};
-
-struct HardSwishBackward {
-  template <class T>
-  DIPTYCH_INLINE static T apply(T dy, T x) {
-    const T inner = dy * (x / T(3) + T(0.5));
-    const T above = x >= T(3) ? dy : inner;
-    return x <= T(-3) ? T(0) : above;
-  }
-  static Tensor curvature(const VjpCall& v) {
-    const Tensor& x = v.input(1);
-    return where(less(abs(x), Term(3.0).like(x)), Term(1.0 / 3).like(x), Term(0.0).like(x));
-  }
-};
-const Op kHardSwishBackward{derivative<HardSwishBackward>(
-    "hard_swish_backward", "The gradient of hard_swish: dy (x / 3 + 1/2) where |x| < 3", flops_per_element<3>)};
-struct HardSwish {
-  template <class T>
-  DIPTYCH_INLINE static T apply(T x) {
-    return x * hard_step(x);
-  }
-};
-const Op kHardSwish{activation<HardSwish>(
-    "hard_swish", "x hard_sigmoid(x) [Howard et al. 2019]",
-    [](const VjpCall& v) -> Gradients { return {call(*kHardSwishBackward, nullptr, v.cotangent, v.input(0))}; }, kInput,
-    flops_per_element<5>)};
-
-struct SiluBackward {
-  template <class T>
-  DIPTYCH_INLINE static T apply(T dy, T x) {
-    const T s = math::sigmoid(x);
-    return dy * (s * (T(1) + x * (T(1) - s)));
-  }
-  static Tensor curvature(const VjpCall& v) {
-    const Tensor s = sigmoid(v.input(1));
-    return s * (1.0 - s) * (2.0 + v.input(1) * (1.0 - s * 2.0));
-  }
-};
-const Op kSiluBackward{derivative<SiluBackward>(
-    "silu_backward", "The gradient of silu: dy s (1 + x (1 - s)), s = sigmoid(x)", flops_per_element<23>)};
-struct Silu {
-  template <class T>
-  DIPTYCH_INLINE static T apply(T x) {
-    return x / (T(1) + math::exp(-x));
-  }
-};
-const Op kSilu{activation<Silu>(
-    "silu", "x sigmoid(x), also called swish",
-    [](const VjpCall& v) -> Gradients { return {call(*kSiluBackward, nullptr, v.cotangent, v.input(0))}; }, kInput,
-    flops_per_element<19>)};
-
-// gelu [Hendrycks & Gimpel 2016].
-
-constexpr double kSqrtHalf = 0.70710678118654752440;
-constexpr double kDensityAtZero = 0.39894228040143267794;  // 1 / sqrt(2 pi)
-
-struct GeluBackward {
-  template <class T>
-  DIPTYCH_INLINE static T apply(T dy, T x) {
-    const T cdf = T(0.5) * (T(1) + math::erf(x * T(kSqrtHalf)));
-    const T density = math::exp(T(-0.5) * (x * x)) * T(kDensityAtZero);
-    return dy * (cdf + x * density);
-  }
-  static Tensor curvature(const VjpCall& v) {
-    const Tensor xx = square(v.input(1));
-    return exp(xx * -0.5) * kDensityAtZero * (2.0 - xx);
-  }
-};
-const Op kGeluBackward{
-    derivative<GeluBackward>("gelu_backward", "The gradient of gelu: dy (Phi(x) + x phi(x))", flops_per_element<58>)};
-struct Gelu {
-  template <class T>
-  DIPTYCH_INLINE static T apply(T x) {
-    return T(0.5) * x * (T(1) + math::erf(x * T(kSqrtHalf)));
-  }
-};
-const Op kGelu{activation<Gelu>(
-    "gelu", "x Phi(x), with the exact normal distribution [Hendrycks & Gimpel 2016]",
-    [](const VjpCall& v) -> Gradients { return {call(*kGeluBackward, nullptr, v.cotangent, v.input(0))}; }, kInput,
-    flops_per_element<38>)};
-
-constexpr double kSqrtTwoOverPi = 0.79788456080286535588;
-constexpr double kCubic = 0.044715;
-
-struct GeluTanhBackward {
-  template <class T>
-  DIPTYCH_INLINE static T apply(T dy, T x) {
-    const T xx = x * x;
-    const T t = math::tanh(T(kSqrtTwoOverPi) * x * (T(1) + T(kCubic) * xx));
-    const T inner = T(kSqrtTwoOverPi) * (T(1) + T(3 * kCubic) * xx);
-    return dy * (T(0.5) * ((T(1) + t) + x * ((T(1) - t * t) * inner)));
-  }
-  /// With u the argument of tanh: (1 - t^2) (u' + x (u'' / 2 - t u'^2)).
-  static Tensor curvature(const VjpCall& v) {
-    const Tensor& x = v.input(1);
-    const Tensor xx = square(x);
-    const Tensor t = tanh(x * (xx * kCubic + 1.0) * kSqrtTwoOverPi);
-    const Tensor first = (xx * (3 * kCubic) + 1.0) * kSqrtTwoOverPi;
-    const Tensor half_second = x * (3 * kCubic * kSqrtTwoOverPi);
-    return (1.0 - square(t)) * (first + x * (half_second - t * square(first)));
-  }
-};
-const Op kGeluTanhBackward{
-    derivative<GeluTanhBackward>("gelu_tanh_backward", "The gradient of gelu_tanh", flops_per_element<34>)};
-struct GeluTanh {
-  template <class T>
-  DIPTYCH_INLINE static T apply(T x) {
-    return T(0.5) * x * (T(1) + math::tanh(T(kSqrtTwoOverPi) * x * (T(1) + T(kCubic) * (x * x))));
-  }
-};
-const Op kGeluTanh{activation<GeluTanh>(
-    "gelu_tanh", "x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2, which is close to gelu",
-    [](const VjpCall& v) -> Gradients { return {call(*kGeluTanhBackward, nullptr, v.cotangent, v.input(0))}; }, kInput,
-    flops_per_element<26>)};
 
 // clip
 
-struct ClipAttributes {
-  double low = -std::numeric_limits<double>::infinity();
-  double high = std::numeric_limits<double>::infinity();
-  static constexpr auto fields() {
-    return std::tuple(field("low", &ClipAttributes::low), field("high", &ClipAttributes::high));
-  }
-  static ClipAttributes example() { return {-1, 2}; }
-  void check(const InferCall& c) const {
-    if (std::isnan(low) || std::isnan(high)) {
-      throw Error(std::string(c.op.name) + ": a bound is NaN", c.where, "");
-    }
-  }
-};
 struct ClipBackward {
   template <class T>
   DIPTYCH_INLINE static T apply(const ClipAttributes& a, T dy, T x) {
@@ -416,7 +212,7 @@ struct ClipBackward {
 };
 const Op kClipBackward{derivative<ClipBackward, ClipAttributes>(
     "clip_backward", "The gradient of clip: dy where x is within the bounds", flops_per_element<2>)};
-/// Once a loop: inlined, its branches would keep the loop from being vectorised.
+/// Called once per loop: inlined, its branches would keep the loop from being vectorised.
 template <class T>
 [[gnu::noinline, gnu::const]] T clip_bound(double bound) {
   return math::convert<T>(bound);
@@ -432,10 +228,31 @@ struct Clip {
 };
 const Op kClip{activation<Clip, ClipAttributes, Domain::numeric>(
     "clip", "x, but at least `low` and at most `high`; NaN stays NaN",
-    [](const VjpCall& v) -> Gradients { return {call(*kClipBackward, v.attributes, v.cotangent, v.input(0))}; }, kInput,
-    flops_per_element<2>)};
+    [](const VjpCall& v) -> Gradients {
+      return {apply_backward(*kClipBackward, v.attributes, v.cotangent, v.input(0))};
+    },
+    kInput, flops_per_element<2>)};
 
 }  // namespace
+
+namespace op {
+const OpDef& tanh_backward = *kTanhBackward;
+const OpDef& tanh = *kTanh;
+const OpDef& sigmoid_backward = *kSigmoidBackward;
+const OpDef& sigmoid = *kSigmoid;
+const OpDef& relu_backward = *kReluBackward;
+const OpDef& relu = *kRelu;
+const OpDef& leaky_relu_backward = *kLeakyReluBackward;
+const OpDef& leaky_relu = *kLeakyRelu;
+const OpDef& elu_backward = *kEluBackward;
+const OpDef& elu = *kElu;
+const OpDef& softplus_backward = *kSoftplusBackward;
+const OpDef& softplus = *kSoftplus;
+const OpDef& hard_sigmoid_backward = *kHardSigmoidBackward;
+const OpDef& hard_sigmoid = *kHardSigmoid;
+const OpDef& clip_backward = *kClipBackward;
+const OpDef& clip = *kClip;
+}  // namespace op
 
 #define DIPTYCH_PUBLIC(function, op) \
   Tensor function(const Tensor& x, Location where) { return apply_op(op, nullptr, where, x); }
@@ -443,10 +260,6 @@ DIPTYCH_PUBLIC(tanh, kTanh)
 DIPTYCH_PUBLIC(sigmoid, kSigmoid)
 DIPTYCH_PUBLIC(relu, kRelu)
 DIPTYCH_PUBLIC(hard_sigmoid, kHardSigmoid)
-DIPTYCH_PUBLIC(hard_swish, kHardSwish)
-DIPTYCH_PUBLIC(silu, kSilu)
-DIPTYCH_PUBLIC(gelu, kGelu)
-DIPTYCH_PUBLIC(gelu_tanh, kGeluTanh)
 #undef DIPTYCH_PUBLIC
 
 #define DIPTYCH_PUBLIC(function, op, Attributes)                       \

@@ -2,7 +2,7 @@
 
 #include "framework/core/tensor.h"
 
-/// Activation functions, elementwise; definitions as in PyTorch. Floating types, relu and clip also integers.
+/// Elementwise activation functions, defined as in PyTorch, for floating types; relu and clip also take integers.
 namespace diptych {
 
 Tensor tanh(const Tensor& x, Location where = Location::current());
@@ -17,7 +17,7 @@ Tensor elu(const Tensor& x, double alpha = 1, Location where = Location::current
 Tensor silu(const Tensor& x, Location where = Location::current());
 /// x Phi(x), exactly.
 Tensor gelu(const Tensor& x, Location where = Location::current());
-/// The approximation of gelu by tanh: within 5e-4 of it.
+/// The tanh approximation of gelu, within 5e-4 of it.
 Tensor gelu_tanh(const Tensor& x, Location where = Location::current());
 /// clip(x / 6 + 1/2, 0, 1)
 Tensor hard_sigmoid(const Tensor& x, Location where = Location::current());
@@ -25,8 +25,8 @@ Tensor hard_sigmoid(const Tensor& x, Location where = Location::current());
 Tensor hard_swish(const Tensor& x, Location where = Location::current());
 /// log(1 + e^(beta x)) / beta, beta > 0.
 Tensor softplus(const Tensor& x, double beta = 1, Location where = Location::current());
-/// At least `low`, at most `high` (which wins if it is below); an infinity is no bound. Integers clipped to a fraction
-/// become f32. Throws Error if a bound is NaN.
+/// At least `low` and at most `high`; if `high` is below `low`, `high` wins. An infinity is no bound. Integers clipped
+/// to a fraction become f32. Throws Error if a bound is NaN.
 Tensor clip(const Tensor& x, double low, double high, Location where = Location::current());
 
 }  // namespace diptych

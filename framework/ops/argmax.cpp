@@ -6,6 +6,7 @@
 #include "framework/ops/lines.h"
 #include "framework/ops/reduce.h"
 #include "framework/ops/reduction.h"
+#include "framework/ops/reduction_ops.h"
 #include "framework/ops/view.h"
 
 namespace diptych {
@@ -13,7 +14,7 @@ namespace {
 
 using namespace ops;
 
-/// Whether `a` comes before the champion `b`; NaN comes first.
+/// Whether `a` beats the champion `b`; NaN beats every number.
 template <bool largest, class T>
 DIPTYCH_INLINE bool beats(T a, T b) {
   return (largest ? a > b : a < b) || (a != a && b == b);
@@ -21,7 +22,7 @@ DIPTYCH_INLINE bool beats(T a, T b) {
 
 template <bool largest, class T>
 struct ExtremeIndex {
-  /// Neighbouring lines together, so that memory is read in order; `champions`: room for `inner` elements.
+  /// Processes neighbouring lines together, so that memory is read in order. `champions` has room for `inner` elements.
   DIPTYCH_INLINE static void run(const Lines* lines, const T* in, std::int64_t* out, T* champions) {
     const std::int64_t inner = lines->inner;
     if (inner == 1) {
@@ -47,9 +48,9 @@ struct ExtremeIndex {
     }
   }
 
-  static constexpr int kStride = 64;  ///< elements that are searched at once
+  static constexpr int kStride = 64;  ///< elements searched at once
 
-  /// The extreme itself by a vectorised reduction, then where it stands first.
+  /// Finds the extreme by a vectorised reduction, then its first position.
   DIPTYCH_INLINE static std::int64_t of_row(const T* in, std::int64_t n) {
     using Combine = std::conditional_t<largest, kernels::MaxCombine, kernels::MinCombine>;
     const T best = kernels::reduce_dense<Combine>(in, n);
@@ -138,6 +139,11 @@ Tensor extreme_index(const Op& op, const Tensor& x, std::optional<int> axis, boo
 }
 
 }  // namespace
+
+namespace op {
+const OpDef& argmax = *kArgmax;
+const OpDef& argmin = *kArgmin;
+}  // namespace op
 
 Tensor argmax(const Tensor& x, std::optional<int> axis, bool keepdims, Location where) {
   return extreme_index(kArgmax, x, axis, keepdims, where);

@@ -11,6 +11,7 @@
 #include "framework/ops/elementwise.h"
 #include "framework/ops/matmul.h"
 #include "framework/ops/reduction.h"
+#include "framework/ops/row_ops.h"
 #include "framework/ops/shape.h"
 #include "framework/ops/view.h"
 
@@ -19,19 +20,11 @@ namespace {
 
 using namespace ops;
 
-struct SoftmaxAttributes {
-  double scale = 1;
-  bool is_causal = false;
-  static constexpr auto fields() {
-    return std::tuple(field("scale", &SoftmaxAttributes::scale), field("is_causal", &SoftmaxAttributes::is_causal));
-  }
-};
-
-/// ScoreRows of dense scores, and where the mask's element for each of them lies.
+/// The rows of dense scores, and where the mask's element for each score lies.
 struct ScoreRows {
   std::int64_t matrices = 0;
-  std::int64_t rows = 0;     ///< of a matrix
-  std::int64_t columns = 0;  ///< of a row
+  std::int64_t rows = 0;     ///< of one matrix
+  std::int64_t columns = 0;  ///< of one row
   double scale = 1;
   bool is_causal = false;
 
@@ -116,7 +109,7 @@ struct MaskedSoftmax {
   DIPTYCH_INLINE static void row(std::int64_t n, T scale, const T* in, const Mask* mask, std::int64_t mask_stride,
                                  T* out, std::int64_t columns) {
     if (std::is_void_v<Mask> && scale >= T(0)) {
-      // Rounding keeps the order: the largest product is the product of the largest. One pass less.
+      // Rounding is monotonic: the largest product is that of the largest score. This saves one pass.
       kernels::exponentials(n, in, scale, kernels::reduce_dense<kernels::MaxCombine>(in, n) * scale, out);
     } else {
       scaled_and_masked(n, scale, in, mask, mask_stride, out);
@@ -172,7 +165,7 @@ void masked_softmax_kernel(const KernelCall& call) {
   }
 }
 
-/// scale p (g - sum(g p)) a row: from the gradient by the result p to the one by the scores.
+/// scale p (g - sum(g p)) per row: from the gradient with respect to the result p to that with respect to the scores.
 template <class T>
 struct SoftmaxBackward {
   DIPTYCH_INLINE static void run(const ScoreRows* rows, const T* gradient, const T* result, T* out) {
@@ -236,11 +229,11 @@ void infer_masked_softmax(const InferCall& call, TensorType& output) {
 
 Tensor softmax_backward(const Tensor& gradient, const Tensor& result, double scale, bool is_causal);
 
-/// What a causal row may attend to; without is_causal all of it.
+/// The part of x that causal rows may attend to; all of x without is_causal.
 Tensor attended(const Tensor& x, const SoftmaxAttributes& a) { return a.is_causal ? tril(x) : x; }
 
-/// The derivative of softmax_backward by p, along `t` (forward) or against a cotangent `t` (reverse). The two
-/// differ in what the inner product is taken with, and what it multiplies: g and p forward, p and g in reverse.
+/// The derivative of softmax_backward with respect to p, along `t` (forward) or against a cotangent `t` (reverse). The
+/// two differ in what the inner product is taken with and in what it multiplies: g and p forward, p and g in reverse.
 Tensor backward_by_result(const Tensor& t, const Tensor& g, const Tensor& p, const Tensor& beside, const Tensor& with,
                           const SoftmaxAttributes& a) {
   const Tensor inner = sum(attended(mul(g, p), a), {-1}, true);
@@ -263,48 +256,48 @@ std::vector<Sample> backward_samples() {
 }
 
 const Op kMaskedSoftmaxBackward{
-    {.name = "masked_softmax_backward",
-     .doc = "scale p (g - sum(g p)) along the last axis, for a gradient g and a result p of masked_softmax",
-     .inputs = 2,
-     .attributes = &attribute_type<SoftmaxAttributes>,
-     .infer =
-         [](const InferCall& call, TensorType& output) {
-           infer_scores(call, output);
-           if (call.input(1) != output) {
-             call.fail_shape("the gradient has not the result's type", "");
-           }
-         },
-     .kernel = kernels::through_float<softmax_backward_kernel>,
-     .vjp = [](const VjpCall& v) -> Gradients {
-       const auto& a = v.as<SoftmaxAttributes>();
-       const Tensor& c = v.cotangent;
-       Gradients gradients;
-       if (v.needs(0)) {
-         gradients[0] = softmax_backward(c, v.input(1), a.scale, a.is_causal);
-       }
-       if (v.needs(1)) {
-         gradients[1] = backward_by_result(c, v.input(0), v.input(1), v.input(0), v.input(1), a);
-       }
-       return gradients;
-     },
-     .saves = {.inputs = 3},
-     .jvp = [](const JvpCall& j) -> Tensor {
-       const auto& a = j.as<SoftmaxAttributes>();
-       const Tensor& g = j.input(0);
-       const Tensor& p = j.input(1);
-       Tensor tangent;
-       if (j.tangent(0).defined()) {
-         tangent = softmax_backward(j.tangent(0), p, a.scale, a.is_causal);
-       }
-       if (j.tangent(1).defined()) {
-         const Tensor part = backward_by_result(j.tangent(1), g, p, p, g, a);
-         tangent = tangent.defined() ? add(tangent, part) : part;
-       }
-       return tangent;
-     },
-     .flops = flops_per_element<5>,
-     .samples = backward_samples,
-     .family = "normalisation"}};
+    row_op({.name = "masked_softmax_backward",
+            .doc = "scale p (g - sum(g p)) along the last axis, for a gradient g and a result p of masked_softmax",
+            .inputs = 2,
+            .attributes = &attribute_type<SoftmaxAttributes>,
+            .infer =
+                [](const InferCall& call, TensorType& output) {
+                  infer_scores(call, output);
+                  if (call.input(1) != output) {
+                    call.fail_shape("the gradient has not the result's type", "");
+                  }
+                },
+            .kernel = kernels::through_float<softmax_backward_kernel>,
+            .vjp = [](const VjpCall& v) -> Gradients {
+              const auto& a = v.as<SoftmaxAttributes>();
+              const Tensor& c = v.cotangent;
+              Gradients gradients;
+              if (v.needs(0)) {
+                gradients[0] = softmax_backward(c, v.input(1), a.scale, a.is_causal);
+              }
+              if (v.needs(1)) {
+                gradients[1] = backward_by_result(c, v.input(0), v.input(1), v.input(0), v.input(1), a);
+              }
+              return gradients;
+            },
+            .saves = {.inputs = 3},
+            .jvp = [](const JvpCall& j) -> Tensor {
+              const auto& a = j.as<SoftmaxAttributes>();
+              const Tensor& g = j.input(0);
+              const Tensor& p = j.input(1);
+              Tensor tangent;
+              if (j.tangent(0).defined()) {
+                tangent = softmax_backward(j.tangent(0), p, a.scale, a.is_causal);
+              }
+              if (j.tangent(1).defined()) {
+                const Tensor part = backward_by_result(j.tangent(1), g, p, p, g, a);
+                tangent = tangent.defined() ? add(tangent, part) : part;
+              }
+              return tangent;
+            },
+            .flops = flops_per_element<5>,
+            .samples = backward_samples,
+            .family = "normalisation"})};
 
 Tensor softmax_backward(const Tensor& gradient, const Tensor& result, double scale, bool is_causal) {
   const SoftmaxAttributes attributes{scale, is_causal};
@@ -326,50 +319,55 @@ std::vector<Sample> masked_softmax_samples() {
     add({in({2, 4, 5}), in({4, 1})}, 1, false);
     add({in({0, 4}), in({4})}, 1, false);
     add({in({1, 4}), in({})}, 1, false);
-    // Bool masks that leave nothing of a row give NaN, which tests of gradients can't take: one column, always the
-    // same.
+    // A bool mask that excludes all of a row gives NaN, which gradient tests can't handle: the mask is one column,
+    // always the same.
     add({in({3, 9}), sample(DType::boolean, {3, 1}, 1, 2)}, 1, true);
   }
   return samples;
 }
 
 const Op kMaskedSoftmax{
-    {.name = "masked_softmax",
-     .doc = "softmax(scale x + mask) along the last axis; a bool mask and is_causal leave elements out",
-     .inputs = 2,
-     .least_inputs = 1,
-     .attributes = &attribute_type<SoftmaxAttributes>,
-     .infer = infer_masked_softmax,
-     .kernel = kernels::through_float<masked_softmax_kernel>,
-     .vjp = [](const VjpCall& v) -> Gradients {
-       const auto& a = v.as<SoftmaxAttributes>();
-       Gradients gradients;
-       if (v.needs(0)) {
-         gradients[0] = softmax_backward(v.cotangent, v.output, a.scale, a.is_causal);
-       }
-       if (v.needs(1)) {  // the engine sums it to the mask
-         gradients[1] = softmax_backward(v.cotangent, v.output, 1, a.is_causal);
-       }
-       return gradients;
-     },
-     .saves = {.output = true},
-     .jvp = [](const JvpCall& j) -> Tensor {
-       const auto& a = j.as<SoftmaxAttributes>();
-       Tensor tangent;
-       if (j.tangent(0).defined()) {
-         tangent = softmax_backward(j.tangent(0), j.output, a.scale, a.is_causal);
-       }
-       if (j.input_count > 1 && j.tangent(1).defined() && is_floating(j.input(1).dtype())) {
-         const Tensor part = softmax_backward(expand(j.tangent(1), j.output.shape()), j.output, 1, a.is_causal);
-         tangent = tangent.defined() ? add(tangent, part) : part;
-       }
-       return tangent;
-     },
-     .flops = flops_per_element<21>,
-     .samples = masked_softmax_samples,
-     .family = "normalisation"}};
+    row_op({.name = "masked_softmax",
+            .doc = "softmax(scale x + mask) along the last axis; a bool mask and is_causal leave elements out",
+            .inputs = 2,
+            .least_inputs = 1,
+            .attributes = &attribute_type<SoftmaxAttributes>,
+            .infer = infer_masked_softmax,
+            .kernel = kernels::through_float<masked_softmax_kernel>,
+            .vjp = [](const VjpCall& v) -> Gradients {
+              const auto& a = v.as<SoftmaxAttributes>();
+              Gradients gradients;
+              if (v.needs(0)) {
+                gradients[0] = softmax_backward(v.cotangent, v.output, a.scale, a.is_causal);
+              }
+              if (v.needs(1)) {  // the engine sums it to the mask
+                gradients[1] = softmax_backward(v.cotangent, v.output, 1, a.is_causal);
+              }
+              return gradients;
+            },
+            .saves = {.output = true},
+            .jvp = [](const JvpCall& j) -> Tensor {
+              const auto& a = j.as<SoftmaxAttributes>();
+              Tensor tangent;
+              if (j.tangent(0).defined()) {
+                tangent = softmax_backward(j.tangent(0), j.output, a.scale, a.is_causal);
+              }
+              if (j.input_count > 1 && j.tangent(1).defined() && is_floating(j.input(1).dtype())) {
+                const Tensor part = softmax_backward(expand(j.tangent(1), j.output.shape()), j.output, 1, a.is_causal);
+                tangent = tangent.defined() ? add(tangent, part) : part;
+              }
+              return tangent;
+            },
+            .flops = flops_per_element<21>,
+            .samples = masked_softmax_samples,
+            .family = "normalisation"})};
 
 }  // namespace
+
+namespace op {
+const OpDef& masked_softmax_backward = *kMaskedSoftmaxBackward;
+const OpDef& masked_softmax = *kMaskedSoftmax;
+}  // namespace op
 
 Tensor masked_softmax(const Tensor& scores, const Tensor& mask, bool is_causal, double scale, Location where) {
   const SoftmaxAttributes attributes{scale, is_causal};

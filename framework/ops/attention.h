@@ -8,19 +8,19 @@ namespace diptych {
 struct AttentionOptions {
   /// Broadcasts to [..., L, S]: bool (true: takes part) or floating (added to the scores). Undefined: none.
   Tensor mask = {};
-  /// Row i attends to columns 0 to i alone. Combines with `mask`.
+  /// Row i attends only to columns 0 to i. Combines with `mask`.
   bool is_causal = false;
   /// Factor of the scores; 0: 1 / sqrt(E).
   double scale = 0;
 };
 
 /// q: [..., L, E], k: [..., S, E], v: [..., S, F] -> [..., L, F]: softmax(scale q k^T + mask) v; leading axes
-/// broadcast. A row that may attend to nothing is NaN.
+/// broadcast. A row that may attend to no column is NaN.
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                                     const AttentionOptions& options = {}, Location where = Location::current());
 
-/// scores: [..., L, S] -> softmax(scale scores + mask) along the last axis, in one pass over the scores; the bits are
-/// those of the three ops one by one. A scale of 0 multiplies by 0.
+/// scores: [..., L, S] -> softmax(scale scores + mask) along the last axis, in one pass over the scores. The bits are
+/// the same as with three separate ops. A scale of 0 multiplies by 0.
 Tensor masked_softmax(const Tensor& scores, const Tensor& mask = {}, bool is_causal = false, double scale = 1,
                       Location where = Location::current());
 

@@ -1,12 +1,15 @@
-// Binary elementwise ops and comparisons: one entry each, the scalar function first.
+// Binary elementwise ops on numbers. Each entry starts with its scalar function.
+
+#include "framework/ops/binary.h"
 
 #include <cmath>
 #include <functional>
 
-#include "framework/kernels/power.h"
+#include "framework/math/power.h"
 #include "framework/ops/creation.h"
 #include "framework/ops/define.h"
 #include "framework/ops/elementwise.h"
+#include "framework/ops/elementwise_ops.h"
 
 namespace diptych {
 namespace {
@@ -15,7 +18,7 @@ using namespace ops;
 
 constexpr Saves kBoth{.inputs = 3};
 
-/// Integers wrap around, as two's complement does.
+/// Integers wrap around, as in two's complement.
 template <template <class> class Function>
 struct Wrapping {
   template <class T>
@@ -29,43 +32,34 @@ struct Wrapping {
   }
 };
 
-const Op kAdd{{.name = "add",
-               .doc = "a + b",
-               .inputs = 2,
-               .infer = infer_binary<Domain::numeric>,
-               .kernel = kernels::elementwise,
-               .loops = loops<Wrapping<std::plus>, Domain::numeric, 2>(),
-               .vjp = [](const VjpCall& v) -> Gradients {
-                 return {v.cotangent, v.cotangent};
-               },
-               .flops = flops_per_element<1>,
-               .samples = [] { return binary_samples(kNumbers, -3, 3); }}};
+const Op kAdd{elementwise_op<Wrapping<std::plus>, Domain::numeric, 2>(
+    {.name = "add",
+     .doc = "a + b",
+     .vjp = [](const VjpCall& v) -> Gradients {
+       return {v.cotangent, v.cotangent};
+     },
+     .flops = flops_per_element<1>,
+     .samples = [] { return binary_samples(kNumbers, -3, 3); }})};
 
-const Op kSub{{.name = "sub",
-               .doc = "a - b",
-               .inputs = 2,
-               .infer = infer_binary<Domain::numeric>,
-               .kernel = kernels::elementwise,
-               .loops = loops<Wrapping<std::minus>, Domain::numeric, 2>(),
-               .vjp = [](const VjpCall& v) -> Gradients {
-                 return {v.cotangent, v.needs(1) ? neg(v.cotangent) : Tensor()};
-               },
-               .flops = flops_per_element<1>,
-               .samples = [] { return binary_samples(kNumbers, -3, 3); }}};
+const Op kSub{elementwise_op<Wrapping<std::minus>, Domain::numeric, 2>(
+    {.name = "sub",
+     .doc = "a - b",
+     .vjp = [](const VjpCall& v) -> Gradients {
+       return {v.cotangent, v.needs(1) ? neg(v.cotangent) : Tensor()};
+     },
+     .flops = flops_per_element<1>,
+     .samples = [] { return binary_samples(kNumbers, -3, 3); }})};
 
-const Op kMul{{.name = "mul",
-               .doc = "a * b",
-               .inputs = 2,
-               .infer = infer_binary<Domain::numeric>,
-               .kernel = kernels::elementwise,
-               .loops = loops<Wrapping<std::multiplies>, Domain::numeric, 2>(),
-               .vjp = [](const VjpCall& v) -> Gradients {
-                 return {v.needs(0) ? mul(v.cotangent, v.input(1)) : Tensor(),
-                         v.needs(1) ? mul(v.cotangent, v.input(0)) : Tensor()};
-               },
-               .saves = kBoth,
-               .flops = flops_per_element<1>,
-               .samples = [] { return binary_samples(kNumbers, -3, 3); }}};
+const Op kMul{elementwise_op<Wrapping<std::multiplies>, Domain::numeric, 2>(
+    {.name = "mul",
+     .doc = "a * b",
+     .vjp = [](const VjpCall& v) -> Gradients {
+       return {v.needs(0) ? mul(v.cotangent, v.input(1)) : Tensor(),
+               v.needs(1) ? mul(v.cotangent, v.input(0)) : Tensor()};
+     },
+     .saves = kBoth,
+     .flops = flops_per_element<1>,
+     .samples = [] { return binary_samples(kNumbers, -3, 3); }})};
 
 struct Div {
   template <class T>
@@ -73,19 +67,16 @@ struct Div {
     return a / b;
   }
 };
-const Op kDiv{{.name = "div",
-               .doc = "a / b",
-               .inputs = 2,
-               .infer = infer_binary<Domain::floating>,
-               .kernel = kernels::elementwise,
-               .loops = loops<Div, Domain::floating, 2>(),
-               .vjp = [](const VjpCall& v) -> Gradients {
-                 const Tensor quotient = div(v.cotangent, v.input(1));
-                 return {quotient, v.needs(1) ? neg(mul(quotient, v.output)) : Tensor()};
-               },
-               .saves = {.inputs = 2, .output = true},
-               .flops = flops_per_element<1>,
-               .samples = [] { return binary_samples(kFloats, 0.5, 3); }}};
+const Op kDiv{
+    elementwise_op<Div, Domain::floating, 2>({.name = "div",
+                                              .doc = "a / b",
+                                              .vjp = [](const VjpCall& v) -> Gradients {
+                                                const Tensor quotient = div(v.cotangent, v.input(1));
+                                                return {quotient, v.needs(1) ? neg(mul(quotient, v.output)) : Tensor()};
+                                              },
+                                              .saves = {.inputs = 2, .output = true},
+                                              .flops = flops_per_element<1>,
+                                              .samples = [] { return binary_samples(kFloats, 0.5, 3); }})};
 
 struct Pow {
   template <class T>
@@ -97,41 +88,37 @@ struct Pow {
     }
   }
 };
-const Op kPow{{.name = "pow",
-               .doc = "a to the power b, as C's pow for floats; integers wrap around",
-               .inputs = 2,
-               .infer = infer_binary<Domain::numeric>,
-               .kernel = kernels::elementwise,
-               .loops = loops<Pow, Domain::numeric, 2>(),
-               .vjp = [](const VjpCall& v) -> Gradients {
-                 const Tensor& a = v.input(0);
-                 const Tensor& b = v.input(1);
-                 const Tensor zero = full_like(b, 0.0, Shape{});
-                 Gradients gradients;
-                 if (v.needs(0)) {  // 0, not 0 * inf, where b = 0
-                   gradients[0] = where(equal(b, zero), zero, v.cotangent * (b * pow(a, b - 1.0)));
-                 }
-                 if (v.needs(1)) {  // 0, not 0 * log(0), where a = 0
-                   const Tensor flat = logical_and(equal(a, zero), greater_equal(b, zero));
-                   gradients[1] =
-                       where(flat, zero, v.cotangent * (v.output * log(where(flat, full_like(a, 1.0, Shape{}), a))));
-                 }
-                 return gradients;
-               },
-               .saves = {.inputs = 3, .output = true},
-               .flops = flops_per_element<90>,
-               .samples =
-                   [] {
-                     std::vector<Sample> samples = binary_samples(kNumbers, 0.5, 3);
-                     for (Sample& sample : samples) {
-                       sample.inputs[1].low = is_floating(sample.inputs[1].type.dtype) ? -2 : 0;
-                       sample.inputs[0].low = sample.inputs[0].type.dtype == DType::int32 ? -4 : sample.inputs[0].low;
-                     }
-                     return samples;
-                   }}};
+const Op kPow{elementwise_op<Pow, Domain::numeric, 2>(
+    {.name = "pow",
+     .doc = "a to the power b, as C's pow for floats; integers wrap around",
+     .vjp = [](const VjpCall& v) -> Gradients {
+       const Tensor& a = v.input(0);
+       const Tensor& b = v.input(1);
+       const Tensor zero = full_like(b, 0.0, Shape{});
+       Gradients gradients;
+       if (v.needs(0)) {  // 0, not 0 * inf, where b = 0
+         gradients[0] = where(equal(b, zero), zero, v.cotangent * (b * pow(a, b - 1.0)));
+       }
+       if (v.needs(1)) {  // 0, not 0 * log(0), where a = 0
+         const Tensor flat = logical_and(equal(a, zero), greater_equal(b, zero));
+         gradients[1] = where(flat, zero, v.cotangent * (v.output * log(where(flat, full_like(a, 1.0, Shape{}), a))));
+       }
+       return gradients;
+     },
+     .saves = {.inputs = 3, .output = true},
+     .flops = flops_per_element<90>,
+     .samples =
+         [] {
+           std::vector<Sample> samples = binary_samples(kNumbers, 0.5, 3);
+           for (Sample& sample : samples) {
+             sample.inputs[1].low = is_floating(sample.inputs[1].type.dtype) ? -2 : 0;
+             sample.inputs[0].low = sample.inputs[0].type.dtype == DType::int32 ? -4 : sample.inputs[0].low;
+           }
+           return samples;
+         }})};
 
 struct RemainderCommon {
-  /// Where floor(a / b) is right or one too high, and floor(a / b) * b cancels exactly.
+  /// For operands where floor(a / b) is right or one too high, and where subtracting floor(a / b) * b cancels exactly.
   template <class T>
   DIPTYCH_INLINE static T apply(T a, T b) {
     const T r = math::fma(-math::floor(a / b), b, a);
@@ -153,7 +140,7 @@ struct Remainder {
   template <class T>
   DIPTYCH_INLINE static T apply(T a, T b) {
     if constexpr (std::is_floating_point_v<T>) {
-      return RemainderCommon::with_sign_of(b, std::fmod(a, b));  // fmod is exact, so the same everywhere
+      return RemainderCommon::with_sign_of(b, std::fmod(a, b));  // fmod is exact, so the result is the same everywhere
     } else {
       if (b == T(0)) [[unlikely]] {
         throw Error("remainder: an integer is divided by zero; check the divisor, or cast to f32 for NaN");
@@ -167,13 +154,9 @@ struct Remainder {
     }
   }
 };
-const Op kRemainder{
+const Op kRemainder{elementwise_op<Remainder, Domain::numeric, 2>(
     {.name = "remainder",
      .doc = "a - floor(a / b) * b: the remainder with b's sign; an integer b must not be 0",
-     .inputs = 2,
-     .infer = infer_binary<Domain::numeric>,
-     .kernel = kernels::elementwise,
-     .loops = loops<Remainder, Domain::numeric, 2>(),
      .vjp = [](const VjpCall& v) -> Gradients {
        return {v.cotangent, v.needs(1) ? neg(mul(v.cotangent, floor(div(v.input(0), v.input(1))))) : Tensor()};
      },
@@ -189,19 +172,19 @@ const Op kRemainder{
            samples.push_back({{sample(DType::int64, {5}, -9, 9), sample(DType::int64, {5}, -9, 0)}, {}});
            samples.push_back({{sample(DType::float64, {5}, -9, 9), sample(DType::float64, {5}, -4, -2)}, {}});
            return samples;
-         }}};
+         }})};
 
 struct Quotient {
   template <class T>
   DIPTYCH_INLINE static T apply(T a, T b) {
     if constexpr (std::is_floating_point_v<T>) {
-      return a / b;  // never run: inference refuses floats
+      return a / b;  // never runs: inference refuses floats
     } else {
       if (b == T(0)) [[unlikely]] {
         throw Error("quotient: an integer is divided by zero; check the divisor, or cast to f32 for an infinity");
       }
       if constexpr (std::is_signed_v<T>) {
-        // The least integer / -1 overflows: it wraps around, as mul's results do.
+        // The least integer / -1 overflows: it wraps around, as mul does.
         return b == T(-1) ? Wrapping<std::minus>::apply(T(0), a) : static_cast<T>(a / b);
       } else {
         return static_cast<T>(a / b);
@@ -209,7 +192,7 @@ struct Quotient {
     }
   }
 };
-const Op kQuotient{
+const Op kQuotient{elementwise_op(
     {.name = "quotient",
      .doc = "a / b for integers, towards zero; b must not be 0",
      .inputs = 2,
@@ -220,7 +203,6 @@ const Op kQuotient{
            }
            infer_binary<Domain::numeric>(call, output);
          },
-     .kernel = kernels::elementwise,
      .loops = loops<Quotient, Domain::numeric, 2>(),
      .can_fail = true,
      .flops = flops_per_element<1>,
@@ -231,9 +213,9 @@ const Op kQuotient{
              sample.inputs[1].low = 1;
            }
            return samples;
-         }}};
+         }})};
 
-/// The gradient of maximum and minimum goes to the one that was taken; equal ones share it.
+/// The gradient of maximum and minimum goes to the operand that was taken; equal operands share it.
 Gradients pick_gradient(const VjpCall& v, const Tensor& first_taken) {
   const Tensor zero = full_like(v.cotangent, 0.0, Shape{});
   const Tensor half = v.cotangent * 0.5;
@@ -248,16 +230,13 @@ struct Maximum {
     return math::maximum(a, b);
   }
 };
-const Op kMaximum{{.name = "maximum",
-                   .doc = "The larger of a and b; NaN if either is",
-                   .inputs = 2,
-                   .infer = infer_binary<Domain::numeric>,
-                   .kernel = kernels::elementwise,
-                   .loops = loops<Maximum, Domain::numeric, 2>(),
-                   .vjp = [](const VjpCall& v) { return pick_gradient(v, greater(v.input(0), v.input(1))); },
-                   .saves = kBoth,
-                   .flops = flops_per_element<1>,
-                   .samples = [] { return binary_samples(kNumbers, -3, 3); }}};
+const Op kMaximum{elementwise_op<Maximum, Domain::numeric, 2>(
+    {.name = "maximum",
+     .doc = "The larger of a and b; NaN if either is",
+     .vjp = [](const VjpCall& v) { return pick_gradient(v, greater(v.input(0), v.input(1))); },
+     .saves = kBoth,
+     .flops = flops_per_element<1>,
+     .samples = [] { return binary_samples(kNumbers, -3, 3); }})};
 
 struct Minimum {
   template <class T>
@@ -265,82 +244,29 @@ struct Minimum {
     return math::minimum(a, b);
   }
 };
-const Op kMinimum{{.name = "minimum",
-                   .doc = "The smaller of a and b; NaN if either is",
-                   .inputs = 2,
-                   .infer = infer_binary<Domain::numeric>,
-                   .kernel = kernels::elementwise,
-                   .loops = loops<Minimum, Domain::numeric, 2>(),
-                   .vjp = [](const VjpCall& v) { return pick_gradient(v, less(v.input(0), v.input(1))); },
-                   .saves = kBoth,
-                   .flops = flops_per_element<1>,
-                   .samples = [] { return binary_samples(kNumbers, -3, 3); }}};
+const Op kMinimum{elementwise_op<Minimum, Domain::numeric, 2>(
+    {.name = "minimum",
+     .doc = "The smaller of a and b; NaN if either is",
+     .vjp = [](const VjpCall& v) { return pick_gradient(v, less(v.input(0), v.input(1))); },
+     .saves = kBoth,
+     .flops = flops_per_element<1>,
+     .samples = [] { return binary_samples(kNumbers, -3, 3); }})};
 
-template <template <class> class Function>
-struct Comparison {
-  template <class T>
-  DIPTYCH_INLINE static bool apply(T a, T b) {
-    return Function<T>()(a, b);
-  }
-};
+}  // namespace
 
-template <template <class> class Function>
-OpDef comparison(const char* name, const char* doc) {
-  return {.name = name,
-          .doc = doc,
-          .inputs = 2,
-          .infer = infer_comparison,
-          .kernel = kernels::elementwise,
-          .loops = loops<Comparison<Function>, Domain::any, 2>(),
-          .flops = flops_per_element<1>,
-          .samples = [] { return binary_samples(kAll, -2, 2); }};
-}
+namespace op {
+const OpDef& add = *kAdd;
+const OpDef& sub = *kSub;
+const OpDef& mul = *kMul;
+const OpDef& div = *kDiv;
+const OpDef& pow = *kPow;
+const OpDef& remainder = *kRemainder;
+const OpDef& quotient = *kQuotient;
+const OpDef& maximum = *kMaximum;
+const OpDef& minimum = *kMinimum;
+}  // namespace op
 
-const Op kEqual{comparison<std::equal_to>("equal", "a == b")};
-const Op kNotEqual{comparison<std::not_equal_to>("not_equal", "a != b")};
-const Op kLess{comparison<std::less>("less", "a < b")};
-const Op kLessEqual{comparison<std::less_equal>("less_equal", "a <= b")};
-const Op kGreater{comparison<std::greater>("greater", "a > b")};
-const Op kGreaterEqual{comparison<std::greater_equal>("greater_equal", "a >= b")};
-
-struct And {
-  DIPTYCH_INLINE static bool apply(bool a, bool b) {
-    return static_cast<bool>(static_cast<int>(a) & static_cast<int>(b));
-  }
-};
-struct Xor {
-  DIPTYCH_INLINE static bool apply(bool a, bool b) { return a != b; }
-};
-struct Or {
-  DIPTYCH_INLINE static bool apply(bool a, bool b) {
-    return static_cast<bool>(static_cast<int>(a) | static_cast<int>(b));
-  }
-};
-
-template <class Function>
-OpDef logical(const char* name, const char* doc) {
-  std::array<LoopSet, kDTypeCount> table{};
-  table[static_cast<std::size_t>(DType::boolean)] = kernels::loop_set<Function, void, bool, bool>();
-  return {.name = name,
-          .doc = doc,
-          .inputs = 2,
-          .infer =
-              [](const InferCall& call, TensorType& output) {
-                if (call.input(0).dtype != DType::boolean) {
-                  call.fail_dtype("needs bool elements", "compare with 0 first");
-                }
-                infer_comparison(call, output);
-              },
-          .kernel = kernels::elementwise,
-          .loops = table,
-          .samples = [] { return binary_samples({DType::boolean}, 0, 2); }};
-}
-
-const Op kLogicalAnd{logical<And>("logical_and", "true where both are")};
-const Op kLogicalXor{logical<Xor>("logical_xor", "true where exactly one is")};
-const Op kLogicalOr{logical<Or>("logical_or", "true where at least one is")};
-
-Tensor binary(const Op& op, const Tensor& a, const Tensor& b, Location where) {
+Tensor ops::apply_promoted(const Op& op, const Tensor& a, const Tensor& b, Location where) {
   if (a.defined() && b.defined() && a.dtype() != b.dtype()) [[unlikely]] {
     const DType common = promote(a.dtype(), b.dtype());
     return apply_op(op, nullptr, where, cast(a, common, where), cast(b, common, where));
@@ -348,10 +274,8 @@ Tensor binary(const Op& op, const Tensor& a, const Tensor& b, Location where) {
   return apply_op(op, nullptr, where, a, b);
 }
 
-}  // namespace
-
 #define DIPTYCH_PUBLIC(function, op) \
-  Tensor function(const Tensor& a, const Tensor& b, Location where) { return binary(op, a, b, where); }
+  Tensor function(const Tensor& a, const Tensor& b, Location where) { return ops::apply_promoted(op, a, b, where); }
 DIPTYCH_PUBLIC(add, kAdd)
 DIPTYCH_PUBLIC(sub, kSub)
 DIPTYCH_PUBLIC(mul, kMul)
@@ -359,29 +283,21 @@ DIPTYCH_PUBLIC(remainder, kRemainder)
 DIPTYCH_PUBLIC(quotient, kQuotient)
 DIPTYCH_PUBLIC(maximum, kMaximum)
 DIPTYCH_PUBLIC(minimum, kMinimum)
-DIPTYCH_PUBLIC(equal, kEqual)
-DIPTYCH_PUBLIC(not_equal, kNotEqual)
-DIPTYCH_PUBLIC(less, kLess)
-DIPTYCH_PUBLIC(less_equal, kLessEqual)
-DIPTYCH_PUBLIC(greater, kGreater)
-DIPTYCH_PUBLIC(greater_equal, kGreaterEqual)
-DIPTYCH_PUBLIC(logical_and, kLogicalAnd)
-DIPTYCH_PUBLIC(logical_or, kLogicalOr)
-DIPTYCH_PUBLIC(logical_xor, kLogicalXor)
 #undef DIPTYCH_PUBLIC
 
 Tensor div(const Tensor& a, const Tensor& b, Location where) {
   if (a.defined() && b.defined() && !is_floating(a.dtype()) && !is_floating(b.dtype())) {
-    return binary(kDiv, cast(a, DType::float32, where), cast(b, DType::float32, where), where);
+    return ops::apply_promoted(kDiv, cast(a, DType::float32, where), cast(b, DType::float32, where), where);
   }
-  return binary(kDiv, a, b, where);
+  return ops::apply_promoted(kDiv, a, b, where);
 }
 
 Tensor pow(const Tensor& base, const Term& exponent) {
   if (exponent.tensor() == nullptr && exponent.number() == 2 && base.dtype() != DType::boolean) {
-    return square(base, exponent.where());  // exact: both are a product that is rounded once
+    return square(base, exponent.where());  // exact: both are one product, rounded once
   }
-  return binary(kPow, base, exponent.tensor() != nullptr ? *exponent.tensor() : exponent.like(base), exponent.where());
+  return ops::apply_promoted(kPow, base, exponent.tensor() != nullptr ? *exponent.tensor() : exponent.like(base),
+                             exponent.where());
 }
 
 Tensor Term::like(const Tensor& other) const {

@@ -2,7 +2,8 @@
 
 #include <cmath>
 
-#include "framework/kernels/normal_quantile.h"
+#include "framework/math/normal_quantile.h"
+#include "framework/ops/creation_ops.h"
 #include "framework/ops/drawn.h"
 
 namespace diptych {
@@ -11,17 +12,6 @@ namespace {
 using namespace ops;
 
 // uniform
-
-struct UniformAttributes {
-  Shape shape;
-  DType dtype = DType::float32;
-  double low = 0;
-  double high = 1;
-  static constexpr auto fields() {
-    return std::tuple(field("shape", &UniformAttributes::shape), field("dtype", &UniformAttributes::dtype),
-                      field("low", &UniformAttributes::low), field("high", &UniformAttributes::high));
-  }
-};
 
 template <class T>
 struct UniformDraw {
@@ -32,7 +22,7 @@ struct UniformDraw {
     const Real low = static_cast<Real>(a.low);
     const Real high = static_cast<Real>(a.high);
     const T number = T(low + (high - low) * unit(bits));
-    // Rounding may have reached the end, which is excluded.
+    // Rounding may have produced the upper end, which is excluded.
     return static_cast<Real>(number) < static_cast<Real>(T(high)) ? number : T(low);
   }
   DIPTYCH_INLINE static Real unit(Bits bits) {
@@ -46,51 +36,41 @@ struct UniformDraw {
   }
 };
 
-const Op kUniform{{.name = "random_uniform",
-                   .doc = "Uniform numbers in [low, high) by a generator's state",
-                   .inputs = 1,
-                   .attributes = &attribute_type<UniformAttributes>,
-                   .infer =
-                       [](const InferCall& call, TensorType& output) {
-                         const auto& a = call.as<UniformAttributes>();
-                         check_floating(call, a.dtype);
-                         if (!std::isfinite(a.low) || !std::isfinite(a.high) || a.low > a.high) {
-                           fail_parameter(call, "low and high must be finite, and low not above high");
-                         }
-                         infer_drawn(call, a.shape, a.dtype, output);
-                       },
-                   .kernel =
-                       [](const KernelCall& call) {
-                         visit_floating(call.output.type->dtype, [&]<class T>() {
-                           draw_into<UniformDraw, T>(call, *static_cast<const UniformAttributes*>(call.attributes));
-                         });
-                       },
-                   .flops = flops_per_element<2>,
-                   .samples =
-                       [] {
-                         return drawn_samples<UniformAttributes>({{{3, 37}, DType::float32, -2, 3},
-                                                                  {{1100}, DType::float32, 0, 1},
-                                                                  {{531}, DType::float64, 0, 1},
-                                                                  {{5, 7}, DType::bfloat16, 0, 1},
-                                                                  {{}, DType::float32, 0, 1},
-                                                                  {{0, 4}, DType::float64, 0, 1}});
-                       },
-                   .family = "random"}};
+const Op kUniform{random_op({.name = "random_uniform",
+                             .doc = "Uniform numbers in [low, high) by a generator's state",
+                             .inputs = 1,
+                             .attributes = &attribute_type<UniformAttributes>,
+                             .infer =
+                                 [](const InferCall& call, TensorType& output) {
+                                   const auto& a = call.as<UniformAttributes>();
+                                   check_floating(call, a.dtype);
+                                   if (!std::isfinite(a.low) || !std::isfinite(a.high) || a.low > a.high) {
+                                     fail_parameter(call, "low and high must be finite, and low not above high");
+                                   }
+                                   infer_drawn(call, a.shape, a.dtype, output);
+                                 },
+                             .kernel =
+                                 [](const KernelCall& call) {
+                                   visit_floating(call.output.type->dtype, [&]<class T>() {
+                                     draw_into<UniformDraw, T>(call,
+                                                               *static_cast<const UniformAttributes*>(call.attributes));
+                                   });
+                                 },
+                             .flops = flops_per_element<2>,
+                             .samples =
+                                 [] {
+                                   return drawn_samples<UniformAttributes>({{{3, 37}, DType::float32, -2, 3},
+                                                                            {{1100}, DType::float32, 0, 1},
+                                                                            {{531}, DType::float64, 0, 1},
+                                                                            {{5, 7}, DType::bfloat16, 0, 1},
+                                                                            {{}, DType::float32, 0, 1},
+                                                                            {{0, 4}, DType::float64, 0, 1}});
+                                 },
+                             .family = "random"})};
 
 // normal
 
-struct NormalAttributes {
-  Shape shape;
-  DType dtype = DType::float32;
-  double mean = 0;
-  double deviation = 1;
-  static constexpr auto fields() {
-    return std::tuple(field("shape", &NormalAttributes::shape), field("dtype", &NormalAttributes::dtype),
-                      field("mean", &NormalAttributes::mean), field("deviation", &NormalAttributes::deviation));
-  }
-};
-
-/// By inversion, with one bit as the sign, so that both tails are as fine as the numbers near 0.
+/// By inversion, with one bit for the sign, so that both tails are as finely resolved as the numbers near 0.
 template <class T>
 struct NormalDraw {
   using Bits = std::conditional_t<std::is_same_v<T, double>, std::uint64_t, std::uint32_t>;
@@ -111,54 +91,41 @@ struct NormalDraw {
   }
 };
 
-const Op kNormal{{.name = "random_normal",
-                  .doc = "Normal numbers by a generator's state",
-                  .inputs = 1,
-                  .attributes = &attribute_type<NormalAttributes>,
-                  .infer =
-                      [](const InferCall& call, TensorType& output) {
-                        const auto& a = call.as<NormalAttributes>();
-                        check_floating(call, a.dtype);
-                        if (!std::isfinite(a.mean) || !std::isfinite(a.deviation) || a.deviation < 0) {
-                          fail_parameter(call, "the mean must be finite, and the deviation finite and not negative");
-                        }
-                        infer_drawn(call, a.shape, a.dtype, output);
-                      },
-                  .kernel =
-                      [](const KernelCall& call) {
-                        visit_floating(call.output.type->dtype, [&]<class T>() {
-                          draw_into<NormalDraw, T>(call, *static_cast<const NormalAttributes*>(call.attributes));
-                        });
-                      },
-                  .flops = flops_per_element<45>,
-                  .samples =
-                      [] {
-                        return drawn_samples<NormalAttributes>({{{3, 37}, DType::float32, -2, 3},
-                                                                {{1100}, DType::float32, 0, 1},
-                                                                {{531}, DType::float64, 0, 1},
-                                                                {{5, 7}, DType::bfloat16, 0, 1},
-                                                                {{}, DType::float64, 0, 1},
-                                                                {{0, 4}, DType::float32, 0, 1}});
-                      },
-                  .family = "random"}};
+const Op kNormal{
+    random_op({.name = "random_normal",
+               .doc = "Normal numbers by a generator's state",
+               .inputs = 1,
+               .attributes = &attribute_type<NormalAttributes>,
+               .infer =
+                   [](const InferCall& call, TensorType& output) {
+                     const auto& a = call.as<NormalAttributes>();
+                     check_floating(call, a.dtype);
+                     if (!std::isfinite(a.mean) || !std::isfinite(a.deviation) || a.deviation < 0) {
+                       fail_parameter(call, "the mean must be finite, and the deviation finite and not negative");
+                     }
+                     infer_drawn(call, a.shape, a.dtype, output);
+                   },
+               .kernel =
+                   [](const KernelCall& call) {
+                     visit_floating(call.output.type->dtype, [&]<class T>() {
+                       draw_into<NormalDraw, T>(call, *static_cast<const NormalAttributes*>(call.attributes));
+                     });
+                   },
+               .flops = flops_per_element<45>,
+               .samples =
+                   [] {
+                     return drawn_samples<NormalAttributes>({{{3, 37}, DType::float32, -2, 3},
+                                                             {{1100}, DType::float32, 0, 1},
+                                                             {{531}, DType::float64, 0, 1},
+                                                             {{5, 7}, DType::bfloat16, 0, 1},
+                                                             {{}, DType::float64, 0, 1},
+                                                             {{0, 4}, DType::float32, 0, 1}});
+                   },
+               .family = "random"})};
 
 // truncated normal
 
-struct TruncatedNormalAttributes {
-  Shape shape;
-  DType dtype = DType::float32;
-  double mean = 0;
-  double deviation = 1;
-  double low = -2;
-  double high = 2;
-  static constexpr auto fields() {
-    using A = TruncatedNormalAttributes;
-    return std::tuple(field("shape", &A::shape), field("dtype", &A::dtype), field("mean", &A::mean),
-                      field("deviation", &A::deviation), field("low", &A::low), field("high", &A::high));
-  }
-};
-
-/// Phi(x) for x <= 0, precise in the tail: by the continued fraction of erfc there [Abramowitz & Stegun 26.2.14].
+/// Phi(x) for x <= 0, precise in the tail, where it uses the continued fraction of erfc [Abramowitz & Stegun 26.2.14].
 double lower_tail(double x) {
   if (x > -3) {
     return 0.5 * (1 - math::erf(-x * 0.70710678118654752440));
@@ -171,7 +138,7 @@ double lower_tail(double x) {
 }
 
 struct TruncatedNormalParameters {
-  double from = 0;  ///< Phi at the ends, of the distribution turned so that the ends are in its lower half
+  double from = 0;  ///< Phi at the ends, with the distribution mirrored so that the ends lie in its lower half
   double width = 0;
   double sign = 1;
   TruncatedNormalAttributes attributes;
@@ -211,7 +178,7 @@ struct TruncatedNormalDraw {
   }
 };
 
-const Op kTruncatedNormal{
+const Op kTruncatedNormal{random_op(
     {.name = "random_truncated_normal",
      .doc = "Normal numbers between low and high by a generator's state",
      .inputs = 1,
@@ -239,9 +206,15 @@ const Op kTruncatedNormal{
                                                             {{5, 7}, DType::bfloat16, 0, 0.02, -0.04, 0.04},
                                                             {{0, 4}, DType::float32, 0, 1, -2, 2}});
          },
-     .family = "random"}};
+     .family = "random"})};
 
 }  // namespace
+
+namespace op {
+const OpDef& random_uniform = *kUniform;
+const OpDef& random_normal = *kNormal;
+const OpDef& random_truncated_normal = *kTruncatedNormal;
+}  // namespace op
 
 Tensor uniform(const Shape& shape, double low, double high, DType dtype, const Generator& generator, Location where) {
   return drawn(kUniform, UniformAttributes{shape, dtype, low, high}, generator, where);

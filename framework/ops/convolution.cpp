@@ -11,6 +11,7 @@
 #include "framework/ops/reduction.h"
 #include "framework/ops/view.h"
 #include "framework/ops/window_attributes.h"
+#include "framework/ops/window_ops.h"
 
 // With C(x, w) the convolution, linear in both, I(dy, w) and W(x, dy) its transposes in x and in w:
 //   <dy, C(x, w)> = <I(dy, w), x> = <W(x, dy), w>
@@ -21,22 +22,6 @@ namespace {
 
 using namespace ops;
 
-struct ConvolutionAttributes : WindowAttributes {
-  std::int64_t groups = 1;
-  static constexpr auto fields() {
-    return std::tuple_cat(WindowAttributes::fields(), std::tuple(field("groups", &ConvolutionAttributes::groups)));
-  }
-};
-/// Of the transposes, whose inputs don't tell the result's size.
-struct TransposeAttributes : ConvolutionAttributes {
-  std::int64_t height = 1;
-  std::int64_t width = 1;
-  static constexpr auto fields() {
-    return std::tuple_cat(ConvolutionAttributes::fields(), std::tuple(field("height", &TransposeAttributes::height),
-                                                                      field("width", &TransposeAttributes::width)));
-  }
-};
-
 Tensor convolve(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvolutionAttributes& attributes,
                 Location where);
 Tensor by_input(const Tensor& dy, const Tensor& weight, std::int64_t height, std::int64_t width,
@@ -44,7 +29,8 @@ Tensor by_input(const Tensor& dy, const Tensor& weight, std::int64_t height, std
 Tensor by_weight(const Tensor& x, const Tensor& dy, std::int64_t height, std::int64_t width,
                  const ConvolutionAttributes& attributes, Location where = {});
 
-/// x[N, C, height, width] and weight[O, C / groups, kernel...], whichever of them is an input and which the result.
+/// The shape for x[N, C, height, width] and weight[O, C / groups, kernel...], each of which may be an input or the
+/// result.
 kernels::ConvolutionShape convolution_shape(const InferCall& call, const ConvolutionAttributes& attributes,
                                             const Shape& x, const Shape& weight) {
   const std::int64_t groups = attributes.groups;
@@ -148,7 +134,7 @@ kernels::ConvolutionShape shape_of_weight_gradient(const InferCall& call, Tensor
   return shape;
 }
 
-/// For a kernel: its types were inferred before.
+/// For kernels, whose types have already been inferred.
 struct Recall {
   std::array<const TensorType*, kMaxInputs> types;
   InferCall call;
@@ -180,12 +166,12 @@ std::vector<ConvolutionCase> convolution_cases() {
           {{2, 2, 7, 5}, {3, 2, 3, 3}, attributes_of(2, 1, 1, 1)},
           {{1, 2, 4, 3}, {3, 2, 1, 1}, attributes_of(1, 0, 1, 1)},
           {{1, 4, 6, 6}, {6, 2, 2, 3}, {{2, 1, 1, 0, 2, 1, 1, 2}, 2}},
-          {{2, 3, 5, 4}, {6, 1, 3, 3}, attributes_of(1, 1, 1, 3)},  // depthwise, two outputs a channel
+          {{2, 3, 5, 4}, {6, 1, 3, 3}, attributes_of(1, 1, 1, 3)},  // depthwise, two outputs per channel
           {{1, 10, 3, 3}, {10, 5, 2, 2}, attributes_of(1, 1, 1, 2)},
           {{0, 2, 3, 3}, {2, 2, 2, 2}, attributes_of(1, 0, 1, 1)}};
 }
 
-/// Infers the result's type of a case, for the transposes' samples.
+/// The inferred shape of a case's result, for the samples of the transposes.
 Shape sample_result(const ConvolutionCase& c) {
   const auto length = [](std::int64_t input, std::int64_t padding, std::int64_t kernel, std::int64_t dilation,
                          std::int64_t stride) { return (input + padding - dilation * (kernel - 1) - 1) / stride + 1; };
@@ -205,59 +191,60 @@ void convolution_kernel(const KernelCall& call) {
                        bias ? bias->data() : nullptr, call.output.data);
 }
 
-const Op kConv2d{{.name = "conv2d",
-                  .doc = "The 2-d convolution of x[N, C, H, W] with weight[O, C / groups, kh, kw], plus a bias[O]",
-                  .inputs = 3,
-                  .least_inputs = 2,
-                  .attributes = &attribute_type<ConvolutionAttributes>,
-                  .infer =
-                      [](const InferCall& call, TensorType& output) {
-                        output = {call.input(0).dtype, result_shape(shape_of_convolution(call))};
-                        check_elements(call, output.shape);
-                      },
-                  .kernel = kernels::through_float<convolution_kernel>,
-                  .vjp = [](const VjpCall& v) -> Gradients {
-                    const auto& a = v.as<ConvolutionAttributes>();
-                    const Shape& x = v.input_type(0).shape;
-                    const Shape& weight = v.input_type(1).shape;
-                    return {v.needs(0) ? by_input(v.cotangent, v.input(1), x[2], x[3], a) : Tensor(),
-                            v.needs(1) ? by_weight(v.input(0), v.cotangent, weight[2], weight[3], a) : Tensor(),
-                            v.needs(2) ? sum(sum(v.cotangent, {2, 3}), {0}) : Tensor()};
-                  },
-                  .saves = {.inputs = 3},
-                  .jvp = [](const JvpCall& j) -> Tensor {
-                    const auto& a = j.as<ConvolutionAttributes>();
-                    Tensor total;
-                    const auto accumulate = [&](const Tensor& part) { total = total ? add(total, part) : part; };
-                    if (j.tangent(0)) {
-                      accumulate(convolve(j.tangent(0), j.input(1), {}, a, {}));
-                    }
-                    if (j.tangent(1)) {
-                      accumulate(convolve(j.input(0), j.tangent(1), {}, a, {}));
-                    }
-                    if (j.input_count > 2 && j.tangent(2)) {
-                      accumulate(reshape(j.tangent(2), {j.tangent(2).shape()[0], 1, 1}));
-                    }
-                    return total;
-                  },
-                  .flops = [](const InferCall& call,
-                              const TensorType& /*output*/) { return convolution_flops(shape_of_convolution(call)); },
-                  .samples =
-                      [] {
-                        std::vector<Sample> samples;
-                        for (const DType dtype : kFloats) {
-                          for (const ConvolutionCase& c : convolution_cases()) {
-                            samples.push_back(with({sample(dtype, c.x), sample(dtype, c.weight)}, c.attributes));
+const Op kConv2d{
+    contraction_op({.name = "conv2d",
+                    .doc = "The 2-d convolution of x[N, C, H, W] with weight[O, C / groups, kh, kw], plus a bias[O]",
+                    .inputs = 3,
+                    .least_inputs = 2,
+                    .attributes = &attribute_type<ConvolutionAttributes>,
+                    .infer =
+                        [](const InferCall& call, TensorType& output) {
+                          output = {call.input(0).dtype, result_shape(shape_of_convolution(call))};
+                          check_elements(call, output.shape);
+                        },
+                    .kernel = kernels::through_float<convolution_kernel>,
+                    .vjp = [](const VjpCall& v) -> Gradients {
+                      const auto& a = v.as<ConvolutionAttributes>();
+                      const Shape& x = v.input_type(0).shape;
+                      const Shape& weight = v.input_type(1).shape;
+                      return {v.needs(0) ? by_input(v.cotangent, v.input(1), x[2], x[3], a) : Tensor(),
+                              v.needs(1) ? by_weight(v.input(0), v.cotangent, weight[2], weight[3], a) : Tensor(),
+                              v.needs(2) ? sum(sum(v.cotangent, {2, 3}), {0}) : Tensor()};
+                    },
+                    .saves = {.inputs = 3},
+                    .jvp = [](const JvpCall& j) -> Tensor {
+                      const auto& a = j.as<ConvolutionAttributes>();
+                      Tensor total;
+                      const auto accumulate = [&](const Tensor& part) { total = total ? add(total, part) : part; };
+                      if (j.tangent(0)) {
+                        accumulate(convolve(j.tangent(0), j.input(1), {}, a, {}));
+                      }
+                      if (j.tangent(1)) {
+                        accumulate(convolve(j.input(0), j.tangent(1), {}, a, {}));
+                      }
+                      if (j.input_count > 2 && j.tangent(2)) {
+                        accumulate(reshape(j.tangent(2), {j.tangent(2).shape()[0], 1, 1}));
+                      }
+                      return total;
+                    },
+                    .flops = [](const InferCall& call,
+                                const TensorType& /*output*/) { return convolution_flops(shape_of_convolution(call)); },
+                    .samples =
+                        [] {
+                          std::vector<Sample> samples;
+                          for (const DType dtype : kFloats) {
+                            for (const ConvolutionCase& c : convolution_cases()) {
+                              samples.push_back(with({sample(dtype, c.x), sample(dtype, c.weight)}, c.attributes));
+                            }
+                            const ConvolutionCase c = convolution_cases()[1];
+                            const SampleInput bias = sample(dtype, {c.weight[0]});
+                            samples.push_back(with({sample(dtype, c.x), sample(dtype, c.weight), bias}, c.attributes));
+                            samples.push_back(with(
+                                {transposed(sample(dtype, c.x)), transposed(sample(dtype, c.weight))}, c.attributes));
                           }
-                          const ConvolutionCase c = convolution_cases()[1];
-                          const SampleInput bias = sample(dtype, {c.weight[0]});
-                          samples.push_back(with({sample(dtype, c.x), sample(dtype, c.weight), bias}, c.attributes));
-                          samples.push_back(with({transposed(sample(dtype, c.x)), transposed(sample(dtype, c.weight))},
-                                                 c.attributes));
-                        }
-                        return samples;
-                      },
-                  .family = "convolution"}};
+                          return samples;
+                        },
+                    .family = "convolution"})};
 
 std::vector<Sample> transposed_convolution_samples(bool of_weight) {
   std::vector<Sample> samples;
@@ -273,7 +260,7 @@ std::vector<Sample> transposed_convolution_samples(bool of_weight) {
   return samples;
 }
 
-const Op kInputGradient{
+const Op kInputGradient{contraction_op(
     {.name = "conv2d_input_gradient",
      .doc = "The transpose of conv2d in x: from dy and weight",
      .inputs = 2,
@@ -300,9 +287,9 @@ const Op kInputGradient{
            return convolution_flops(shape_of_input_gradient(call, output));
          },
      .samples = [] { return transposed_convolution_samples(false); },
-     .family = "convolution"}};
+     .family = "convolution"})};
 
-const Op kWeightGradient{
+const Op kWeightGradient{contraction_op(
     {.name = "conv2d_weight_gradient",
      .doc = "The transpose of conv2d in weight: from x and dy",
      .inputs = 2,
@@ -329,7 +316,7 @@ const Op kWeightGradient{
            return convolution_flops(shape_of_weight_gradient(call, output));
          },
      .samples = [] { return transposed_convolution_samples(true); },
-     .family = "convolution"}};
+     .family = "convolution"})};
 
 Tensor convolve(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvolutionAttributes& attributes,
                 Location where) {
@@ -351,7 +338,7 @@ ConvolutionAttributes attributes_of(const ConvolutionOptions& options, int axes,
   return {window_attributes(options.stride, options.padding, options.dilation, axes, op, where), options.groups};
 }
 
-/// The inputs in one floating type; an undefined one stays so.
+/// Promotes the inputs to one floating type; an undefined one stays undefined.
 
 Tensor convolve_as(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvolutionAttributes& attributes,
                    Location where) {
@@ -361,6 +348,12 @@ Tensor convolve_as(const Tensor& x, const Tensor& weight, const Tensor& bias, co
 }
 
 }  // namespace
+
+namespace op {
+const OpDef& conv2d = *kConv2d;
+const OpDef& conv2d_input_gradient = *kInputGradient;
+const OpDef& conv2d_weight_gradient = *kWeightGradient;
+}  // namespace op
 
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv2dOptions& options, Location where) {
   return convolve_as(x, weight, bias, attributes_of(options, 2, "conv2d", where), where);

@@ -2,13 +2,13 @@
 
 #include "framework/core/tensor.h"
 
-/// Convolutions as neural networks mean them: the kernel isn't flipped. f32, f64 and bf16; types are promoted.
+/// Convolutions in the sense of neural networks: the kernel isn't flipped. f32, f64 and bf16; types are promoted.
 namespace diptych {
 
-/// Lengths by spatial axis. A list of one length holds for all axes.
+/// Lengths per spatial axis. A list of length one applies to all axes.
 struct ConvolutionOptions {
   Dims stride = {1};
-  /// One length for all sides; one an axis, for both its sides; or two an axis: before, after, before, after. Zeros.
+  /// Zeros. One length for all sides; one per axis, for both its sides; or two per axis: before, after, before, after.
   Dims padding = {0};
   Dims dilation = {1};
   std::int64_t groups = 1;
@@ -24,11 +24,11 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, co
 Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, const Conv1dOptions& options = {},
               Location where = Location::current());
 
-/// The gradient of conv2d by x[N, C, H, W] from that by its result; `input_size` is {H, W}. Also known as the
-/// transposed convolution.
+/// The gradient of conv2d with respect to x[N, C, H, W], given that of its result; `input_size` is {H, W}. Also known
+/// as the transposed convolution.
 Tensor conv2d_input_gradient(const Tensor& dy, const Tensor& weight, const Dims& input_size,
                              const Conv2dOptions& options = {}, Location where = Location::current());
-/// The gradient of conv2d by its weight[O, C / groups, kh, kw]; `kernel_size` is {kh, kw}.
+/// The gradient of conv2d with respect to its weight[O, C / groups, kh, kw]; `kernel_size` is {kh, kw}.
 Tensor conv2d_weight_gradient(const Tensor& x, const Tensor& dy, const Dims& kernel_size,
                               const Conv2dOptions& options = {}, Location where = Location::current());
 

@@ -1,10 +1,10 @@
 #pragma once
 
-#include "framework/ops/op.h"
+#include "framework/dispatch/op.h"
 
 namespace diptych::ops {
 
-/// What a tensor made from attributes alone may take: a typing error in a length shall be an error, not a full machine.
+/// The limit for a tensor made from attributes alone: a typo in a length must give an error, not exhaust the machine.
 inline constexpr std::int64_t kMostBytes = std::int64_t{1} << 40;
 
 /// The result of an op that takes its shape from attributes. Throws ShapeError for negative and absurd lengths.

@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "framework/ops/created.h"
+#include "framework/ops/creation_ops.h"
 #include "framework/ops/define.h"
-#include "framework/ops/full.h"
 #include "framework/ops/view.h"
 
 namespace diptych {
@@ -12,7 +12,7 @@ namespace {
 
 using namespace ops;
 
-/// A number as an element: of a bfloat16 by way of float, as everywhere.
+/// A number as an element; bfloat16 is rounded by way of float, as everywhere.
 template <class T>
 DIPTYCH_INLINE T element(double value) {
   if constexpr (std::is_same_v<T, bfloat16>) {
@@ -38,29 +38,29 @@ std::array<LoopSet, kDTypeCount> full_loops() {
   return table;
 }
 
-const Op kFull{{.name = "full",
-                .doc = "A tensor of one value",
-                .inputs = 0,
-                .attributes = &attribute_type<FullAttributes>,
-                .infer =
-                    [](const InferCall& call, TensorType& output) {
-                      const auto& attributes = call.as<FullAttributes>();
-                      infer_created(call, attributes.shape, attributes.dtype, output);
-                    },
-                .kernel = kernels::elementwise,
-                .loops = full_loops(),
-                .samples =
-                    [] {
-                      std::vector<Sample> samples;
-                      for (int i = 0; i < kDTypeCount; ++i) {
-                        const FullAttributes attributes{{2, 3}, static_cast<DType>(i), 1.0};
-                        samples.push_back({{}, AttributeValue(&attribute_type<FullAttributes>, &attributes)});
-                      }
-                      return samples;
-                    },
-                .family = "constant"}};
+const Op kFull{
+    elementwise_op({.name = "full",
+                    .doc = "A tensor of one value",
+                    .inputs = 0,
+                    .attributes = &attribute_type<FullAttributes>,
+                    .infer =
+                        [](const InferCall& call, TensorType& output) {
+                          const auto& attributes = call.as<FullAttributes>();
+                          infer_created(call, attributes.shape, attributes.dtype, output);
+                        },
+                    .loops = full_loops(),
+                    .samples =
+                        [] {
+                          std::vector<Sample> samples;
+                          for (int i = 0; i < kDTypeCount; ++i) {
+                            const FullAttributes attributes{{2, 3}, static_cast<DType>(i), 1.0};
+                            samples.push_back({{}, AttributeValue(&attribute_type<FullAttributes>, &attributes)});
+                          }
+                          return samples;
+                        },
+                    .family = "constant"})};
 
-/// Samples without inputs: a list of attributes.
+/// Samples without inputs, one per attributes in the list.
 template <class Attributes>
 std::vector<Sample> attribute_samples(std::initializer_list<Attributes> list) {
   std::vector<Sample> samples;
@@ -70,7 +70,7 @@ std::vector<Sample> attribute_samples(std::initializer_list<Attributes> list) {
   return samples;
 }
 
-/// out[i] = value(i), as a double until it is an element.
+/// out[i] = value(i), computed in double and then converted to an element.
 template <class Value>
 void fill(const KernelCall& call, const Value& value) {
   visit(call.output.type->dtype, [&]<class T>() {
@@ -90,17 +90,6 @@ void check_finite(const InferCall& call, std::initializer_list<double> numbers) 
   }
 }
 
-/// By its length and not its end: how many there are is decided once, by the public function.
-struct ArangeAttributes {
-  double start = 0;
-  double step = 1;
-  std::int64_t length = 0;
-  DType dtype = DType::int64;
-  static constexpr auto fields() {
-    return std::tuple(field("start", &ArangeAttributes::start), field("step", &ArangeAttributes::step),
-                      field("length", &ArangeAttributes::length), field("dtype", &ArangeAttributes::dtype));
-  }
-};
 const Op kArange{{.name = "arange",
                   .doc = "start, start + step, start + 2 step, ...",
                   .inputs = 0,
@@ -126,16 +115,6 @@ const Op kArange{{.name = "arange",
                       },
                   .family = "constant"}};
 
-struct LinspaceAttributes {
-  double start = 0;
-  double stop = 1;
-  std::int64_t length = 0;
-  DType dtype = DType::float32;
-  static constexpr auto fields() {
-    return std::tuple(field("start", &LinspaceAttributes::start), field("stop", &LinspaceAttributes::stop),
-                      field("length", &LinspaceAttributes::length), field("dtype", &LinspaceAttributes::dtype));
-  }
-};
 const Op kLinspace{{.name = "linspace",
                     .doc = "Evenly spaced numbers from start to stop, both included",
                     .inputs = 0,
@@ -151,7 +130,7 @@ const Op kLinspace{{.name = "linspace",
                           const LinspaceAttributes a = *static_cast<const LinspaceAttributes*>(call.attributes);
                           const std::int64_t last = a.length - 1;
                           const double step = last > 0 ? (a.stop - a.start) / static_cast<double>(last) : 0;
-                          // From both ends, so that both come out exactly.
+                          // Computed from both ends, so that both are exact.
                           fill(call, [=](std::int64_t i) {
                             return 2 * i <= last ? a.start + static_cast<double>(i) * step
                                                  : a.stop - static_cast<double>(last - i) * step;
@@ -167,15 +146,6 @@ const Op kLinspace{{.name = "linspace",
                         },
                     .family = "constant"}};
 
-struct EyeAttributes {
-  std::int64_t rows = 0;
-  std::int64_t columns = 0;
-  DType dtype = DType::float32;
-  static constexpr auto fields() {
-    return std::tuple(field("rows", &EyeAttributes::rows), field("columns", &EyeAttributes::columns),
-                      field("dtype", &EyeAttributes::dtype));
-  }
-};
 const Op kEye{{.name = "eye",
                .doc = "Ones on the diagonal of a matrix, zeros elsewhere",
                .inputs = 0,
@@ -208,10 +178,15 @@ const Op kEye{{.name = "eye",
 
 }  // namespace
 
-const OpDef& full_op() { return *kFull; }
+namespace op {
+const OpDef& full = *kFull;
+const OpDef& arange = *kArange;
+const OpDef& linspace = *kLinspace;
+const OpDef& eye = *kEye;
+}  // namespace op
 
 Tensor full(const Shape& shape, double value, DType dtype, Location where) {
-  const FullAttributes attributes{shape, dtype, value};
+  const ops::FullAttributes attributes{shape, dtype, value};
   return apply_op(kFull, &attributes, where);
 }
 Tensor zeros(const Shape& shape, DType dtype, Location where) { return full(shape, 0, dtype, where); }
@@ -235,7 +210,7 @@ Tensor arange(double start, double stop, double step, std::optional<DType> dtype
   if (steps > static_cast<double>(kMostBytes)) {
     throw ShapeError("arange: the tensor would be larger than a tebibyte", where, "check start, stop and step");
   }
-  // The quotient is rounded: what counts is that every element lies before `stop`, and the next one doesn't.
+  // The quotient is rounded, so the length is corrected until its last element lies before `stop` and the next doesn't.
   auto length = static_cast<std::int64_t>(std::max(steps, 0.0));
   const auto before = [&](std::int64_t i) {
     const double value = start + static_cast<double>(i) * step;

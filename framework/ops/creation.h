@@ -4,14 +4,14 @@
 
 #include "framework/core/tensor.h"
 
-/// Tensors from nothing. Numbers become elements as by cast(): integers truncate and saturate. Throws ShapeError for a
-/// negative length, and over a tebibyte.
+/// Tensors made without inputs. Numbers become elements as with cast(): integers truncate and saturate. Throws
+/// ShapeError for a negative length, and above a tebibyte.
 namespace diptych {
 
 Tensor full(const Shape& shape, double value, DType dtype = DType::float32, Location where = Location::current());
 Tensor zeros(const Shape& shape, DType dtype = DType::float32, Location where = Location::current());
 Tensor ones(const Shape& shape, DType dtype = DType::float32, Location where = Location::current());
-/// The type of `like`; the second form with another shape.
+/// With the type of `like`; the second form takes another shape.
 Tensor full_like(const Tensor& like, double value, Location where = Location::current());
 Tensor full_like(const Tensor& like, double value, const Shape& shape, Location where = Location::current());
 Tensor zeros_like(const Tensor& like, Location where = Location::current());

@@ -1,5 +1,5 @@
-// Cross entropy with labels, a row at a time: neither the probabilities nor the labels' rows of zeros and a one are
-// ever in memory. The gradient is one pass too: (softmax(logits) - target) * cotangent.
+// Cross entropy with labels, one row at a time: neither the probabilities nor the one-hot labels are ever in memory.
+// The gradient is one pass too: (softmax(logits) - target) * cotangent.
 
 #include "framework/ops/cross_entropy.h"
 
@@ -10,6 +10,7 @@
 #include "framework/ops/creation.h"
 #include "framework/ops/index.h"
 #include "framework/ops/reduction.h"
+#include "framework/ops/row_ops.h"
 #include "framework/ops/softmax.h"
 #include "framework/ops/view.h"
 
@@ -18,15 +19,6 @@ namespace {
 
 using namespace ops;
 using kernels::SumCombine;
-
-struct CrossEntropyAttributes {
-  double label_smoothing = 0;
-  std::int64_t ignore_index = kIgnoreNothing;
-  static constexpr auto fields() {
-    return std::tuple(field("label_smoothing", &CrossEntropyAttributes::label_smoothing),
-                      field("ignore_index", &CrossEntropyAttributes::ignore_index));
-  }
-};
 
 void check_rows(const InferCall& call) {
   check_domain<Domain::floating>(call, call.input(0).dtype);
@@ -40,7 +32,7 @@ void check_rows(const InferCall& call) {
   }
 }
 
-/// The dense logits of a call, and labels that are classes or ignored.
+/// The dense logits of a call, and its labels, each checked to be a class or the ignored label.
 struct LogitRows {
   kernels::Dense logits, labels;
   std::int64_t count, classes;
@@ -137,7 +129,7 @@ void gradient_kernel(const KernelCall& call) {
   call.output.type->dtype == DType::float32 ? run.template operator()<float>() : run.template operator()<double>();
 }
 
-/// (softmax(logits) - target) * scale, a row at a time; scale: [N]
+/// (softmax(logits) - target) * scale, one row at a time; scale: [N]
 Tensor gradient_rows(const Tensor& logits, const Tensor& labels, const Tensor& scale,
                      const CrossEntropyAttributes& attributes);
 Tensor unscaled_gradient(const Tensor& logits, const Tensor& labels, const CrossEntropyAttributes& attributes) {
@@ -165,7 +157,7 @@ std::vector<Sample> cross_entropy_samples(bool with_scale) {
   return samples;
 }
 
-const Op kCrossEntropy{
+const Op kCrossEntropy{row_op(
     {.name = "cross_entropy",
      .doc = "-log softmax(logits)[label] of every row",
      .inputs = 2,
@@ -188,9 +180,9 @@ const Op kCrossEntropy{
      .flops = [](const InferCall& call,
                  const TensorType&) { return 20.0 * static_cast<double>(call.shape(0).product()); },
      .samples = [] { return cross_entropy_samples(false); },
-     .family = "loss"}};
+     .family = "loss"})};
 
-/// softmax_backward of u where the loss counts, scaled
+/// The scaled softmax_backward of u; 0 in rows whose label is ignored.
 Tensor through_softmax(const Tensor& logits, const Tensor& labels, const Tensor& scale, const Tensor& u,
                        const CrossEntropyAttributes& attributes) {
   Tensor counted = scale;
@@ -202,47 +194,47 @@ Tensor through_softmax(const Tensor& logits, const Tensor& labels, const Tensor&
 }
 
 const Op kCrossEntropyBackward{
-    {.name = "cross_entropy_backward",
-     .doc = "(softmax(logits) - target) * scale of every row",
-     .inputs = 3,
-     .attributes = &attribute_type<CrossEntropyAttributes>,
-     .infer =
-         [](const InferCall& call, TensorType& output) {
-           check_rows(call);
-           if (call.input(2) != TensorType{call.input(0).dtype, call.shape(1)}) {
-             call.fail_shape("the scale doesn't fit", "it has the logits' element type and the labels' shape");
-           }
-           output = call.input(0);
-         },
-     .kernel = kernels::through_float<gradient_kernel>,
-     .vjp = [](const VjpCall& v) -> Gradients {
-       const auto& attributes = v.as<CrossEntropyAttributes>();
-       Gradients gradients;
-       if (v.needs(0)) {
-         gradients[0] = through_softmax(v.input(0), v.input(1), v.input(2), v.cotangent, attributes);
-       }
-       if (v.needs(2)) {
-         gradients[2] = sum(mul(v.cotangent, unscaled_gradient(v.input(0), v.input(1), attributes)), {1});
-       }
-       return gradients;
-     },
-     .saves = {.inputs = 7},
-     .jvp = [](const JvpCall& v) -> Tensor {
-       const auto& attributes = v.as<CrossEntropyAttributes>();
-       Tensor tangent;
-       if (v.tangent(0).defined()) {
-         tangent = through_softmax(v.input(0), v.input(1), v.input(2), v.tangent(0), attributes);
-       }
-       if (v.tangent(2).defined()) {
-         const Tensor by_scale = gradient_rows(v.input(0), v.input(1), v.tangent(2), attributes);
-         tangent = tangent.defined() ? add(tangent, by_scale) : by_scale;
-       }
-       return tangent;
-     },
-     .can_fail = true,
-     .flops = flops_per_element<20>,
-     .samples = [] { return cross_entropy_samples(true); },
-     .family = "loss"}};
+    row_op({.name = "cross_entropy_backward",
+            .doc = "(softmax(logits) - target) * scale of every row",
+            .inputs = 3,
+            .attributes = &attribute_type<CrossEntropyAttributes>,
+            .infer =
+                [](const InferCall& call, TensorType& output) {
+                  check_rows(call);
+                  if (call.input(2) != TensorType{call.input(0).dtype, call.shape(1)}) {
+                    call.fail_shape("the scale doesn't fit", "it has the logits' element type and the labels' shape");
+                  }
+                  output = call.input(0);
+                },
+            .kernel = kernels::through_float<gradient_kernel>,
+            .vjp = [](const VjpCall& v) -> Gradients {
+              const auto& attributes = v.as<CrossEntropyAttributes>();
+              Gradients gradients;
+              if (v.needs(0)) {
+                gradients[0] = through_softmax(v.input(0), v.input(1), v.input(2), v.cotangent, attributes);
+              }
+              if (v.needs(2)) {
+                gradients[2] = sum(mul(v.cotangent, unscaled_gradient(v.input(0), v.input(1), attributes)), {1});
+              }
+              return gradients;
+            },
+            .saves = {.inputs = 7},
+            .jvp = [](const JvpCall& v) -> Tensor {
+              const auto& attributes = v.as<CrossEntropyAttributes>();
+              Tensor tangent;
+              if (v.tangent(0).defined()) {
+                tangent = through_softmax(v.input(0), v.input(1), v.input(2), v.tangent(0), attributes);
+              }
+              if (v.tangent(2).defined()) {
+                const Tensor by_scale = gradient_rows(v.input(0), v.input(1), v.tangent(2), attributes);
+                tangent = tangent.defined() ? add(tangent, by_scale) : by_scale;
+              }
+              return tangent;
+            },
+            .can_fail = true,
+            .flops = flops_per_element<20>,
+            .samples = [] { return cross_entropy_samples(true); },
+            .family = "loss"})};
 
 Tensor gradient_rows(const Tensor& logits, const Tensor& labels, const Tensor& scale,
                      const CrossEntropyAttributes& attributes) {
@@ -250,6 +242,11 @@ Tensor gradient_rows(const Tensor& logits, const Tensor& labels, const Tensor& s
 }
 
 }  // namespace
+
+namespace op {
+const OpDef& cross_entropy = *kCrossEntropy;
+const OpDef& cross_entropy_backward = *kCrossEntropyBackward;
+}  // namespace op
 
 Tensor ops::cross_entropy_rows(const Tensor& logits, const Tensor& labels, double label_smoothing,
                                std::int64_t ignore_index, Location where) {

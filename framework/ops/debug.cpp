@@ -7,10 +7,13 @@
 #include <fmt/format.h>
 
 #include "framework/core/tensor_body.h"
+#include "framework/ops/creation_ops.h"
 #include "framework/ops/define.h"
 
 namespace diptych::debug {
 namespace {
+
+using ops::LabelAttributes;
 
 struct Output {
   std::mutex mutex;
@@ -21,21 +24,11 @@ Output& output() {
   return instance;
 }
 
-struct LabelAttributes {
-  InternedText label;
-  InternedText file;
-  std::int64_t line = 0;
-  static constexpr auto fields() {
-    return std::tuple(field("label", &LabelAttributes::label), field("file", &LabelAttributes::file),
-                      field("line", &LabelAttributes::line));
-  }
-};
-
 const LabelAttributes& attributes_of(const KernelCall& call) {
   return *static_cast<const LabelAttributes*>(call.attributes);
 }
 
-/// The operand as a tensor that owns nothing.
+/// The operand as a non-owning tensor.
 Tensor borrowed(const Operand& operand) {
   TensorBody* body = new_body();
   body->type = *operand.type;

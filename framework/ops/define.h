@@ -2,15 +2,15 @@
 
 #include <algorithm>
 
+#include "framework/dispatch/apply.h"
 #include "framework/kernels/elementwise.h"
-#include "framework/kernels/scalar_math.h"
-#include "framework/ops/apply.h"
+#include "framework/math/scalar_math.h"
 #include "framework/ops/lengths.h"
 
-/// What the files that define ops share.
+/// Shared by the files that define ops.
 namespace diptych::ops {
 
-/// What a unary op keeps for its gradient.
+/// What a unary op saves for its gradient.
 inline constexpr Saves kInput{.inputs = 1};
 inline constexpr Saves kOutput{.output = true};
 
@@ -38,7 +38,8 @@ constexpr void for_each_type(Domain domain, const Fn& fn) {
   }
 }
 
-/// The loops of a function of 1 to 3 inputs of one type, over the types of `domain`; `Attributes` void: it takes none.
+/// The loops of a function of 1 to 3 inputs of one type, over the types of `domain`; without attributes if `Attributes`
+/// is void.
 template <class Fn, Domain domain, int inputs, class Attributes = void>
 constexpr std::array<LoopSet, kDTypeCount> loops() {
   std::array<LoopSet, kDTypeCount> table{};
@@ -61,7 +62,7 @@ constexpr std::array<LoopSet, kDTypeCount> loops() {
   return table;
 }
 
-/// Type inference of elementwise ops; the public functions have made the dtypes equal.
+/// Type inference of elementwise ops, whose public functions have made the dtypes equal.
 template <Domain domain>
 void check_domain(const InferCall& call, DType dtype) {
   if (domain == Domain::floating && !is_floating(dtype)) [[unlikely]] {
@@ -106,21 +107,51 @@ inline void infer_comparison(const InferCall& call, TensorType& output) {
   infer_broadcast(call, 0, output);
 }
 
+// One builder per kind of op: an op's entry states only what is specific to it.
+
+inline OpDef elementwise_op(OpDef op) {
+  op.kind = OpKind::elementwise;
+  op.kernel = op.own_walk ? op.kernel : kernels::elementwise;
+  return op;
+}
+/// For a scalar function `Fn::apply([const Attributes&,] T...)` over the types of `domain`. Unless the entry says
+/// otherwise, the result has the type of the inputs.
+template <class Fn, Domain domain, int inputs, class Attributes = void>
+OpDef elementwise_op(OpDef op) {
+  static_assert(inputs >= 1 && inputs <= 3);
+  op.inputs = inputs;
+  if (op.infer == nullptr) {
+    op.infer = inputs == 1 ? infer_unary<domain> : infer_binary<domain>;
+  }
+  op.loops = loops<Fn, domain, inputs, Attributes>();
+  return elementwise_op(std::move(op));
+}
+inline OpDef of_kind(OpKind kind, OpDef op) {
+  op.kind = kind;
+  return op;
+}
+inline OpDef reduction_op(OpDef op) { return of_kind(OpKind::reduction, std::move(op)); }
+inline OpDef row_op(OpDef op) { return of_kind(OpKind::row, std::move(op)); }
+inline OpDef view_op(OpDef op) { return of_kind(OpKind::view, std::move(op)); }
+inline OpDef contraction_op(OpDef op) { return of_kind(OpKind::contraction, std::move(op)); }
+inline OpDef window_op(OpDef op) { return of_kind(OpKind::window, std::move(op)); }
+inline OpDef random_op(OpDef op) { return of_kind(OpKind::random, std::move(op)); }
+
 /// `Flops` per output element.
 template <int Flops>
 double flops_per_element(const InferCall& /*call*/, const TensorType& output) {
   return Flops * static_cast<double>(output.shape.product());
 }
 
-/// Zeros, one element seen through the shape.
+/// Zeros: one element expanded to the shape.
 Tensor zeros_of(const TensorType& type);
 inline Tensor tangent_or_zeros(const Tensor& tangent, const Tensor& of) {
   return tangent.defined() ? tangent : zeros_of(of.type());
 }
 
-/// What the tensors that there are are promoted to.
+/// The promoted type of the defined tensors.
 DType common_type(std::initializer_list<const Tensor*> tensors);
-/// No tensor stays none.
+/// An undefined tensor stays undefined.
 Tensor as_type(const Tensor& x, DType dtype, Location where);
 
 /// A sample with attributes.
@@ -137,7 +168,7 @@ inline SampleInput transposed(SampleInput input) {
   return input;
 }
 
-/// The shapes that every unary elementwise op is tried on: dense, strided, scalar, empty, odd length.
+/// The shapes on which every unary elementwise op is tested: dense, strided, scalar, empty, odd length.
 inline std::vector<Sample> unary_samples(std::initializer_list<DType> dtypes, double low, double high) {
   std::vector<Sample> samples;
   for (DType dtype : dtypes) {
@@ -150,7 +181,7 @@ inline std::vector<Sample> unary_samples(std::initializer_list<DType> dtypes, do
   return samples;
 }
 
-/// The pairs that every binary elementwise op is tried on: equal, broadcast both ways, scalar, strided, empty.
+/// The pairs on which every binary elementwise op is tested: equal, broadcast both ways, scalar, strided, empty.
 inline std::vector<Sample> binary_samples(std::initializer_list<DType> dtypes, double low, double high) {
   std::vector<Sample> samples;
   const auto pair = [&](SampleInput a, SampleInput b) { samples.push_back({{std::move(a), std::move(b)}, {}}); };

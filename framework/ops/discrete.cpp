@@ -1,5 +1,6 @@
 // Random numbers of discrete distributions: whole numbers, permutations, coins.
 
+#include "framework/ops/creation_ops.h"
 #include "framework/ops/drawn.h"
 
 namespace diptych {
@@ -9,18 +10,7 @@ using namespace ops;
 
 // integers
 
-struct IntegersAttributes {
-  Shape shape;
-  DType dtype = DType::int64;
-  std::int64_t low = 0;
-  std::int64_t high = 1;
-  static constexpr auto fields() {
-    return std::tuple(field("shape", &IntegersAttributes::shape), field("dtype", &IntegersAttributes::dtype),
-                      field("low", &IntegersAttributes::low), field("high", &IntegersAttributes::high));
-  }
-};
-
-/// bits * bound / 2^64: a number below `bound`, whose probability is even but for bound / 2^64.
+/// bits * bound / 2^64: a number below `bound`, uniform up to a deviation of bound / 2^64.
 DIPTYCH_INLINE std::uint64_t below(std::uint64_t bits, std::uint64_t bound) {
   __extension__ typedef unsigned __int128 Wide;
   return static_cast<std::uint64_t>((static_cast<Wide>(bits) * bound) >> 64U);
@@ -46,61 +36,57 @@ void visit_integral(DType dtype, const Fn& fn) {
   }
 }
 
-const Op kIntegers{{.name = "random_integers",
-                    .doc = "Whole numbers in [low, high), each as likely, by a generator's state",
-                    .inputs = 1,
-                    .attributes = &attribute_type<IntegersAttributes>,
-                    .infer =
-                        [](const InferCall& call, TensorType& output) {
-                          const auto& a = call.as<IntegersAttributes>();
-                          if (!is_integral(a.dtype)) {
-                            throw DTypeError(fmt::format("{}: gives integers, not {}", call.op.name, name_of(a.dtype)),
-                                             call.where, "draw i64, then cast");
-                          }
-                          bool fits = a.low < a.high;
-                          visit_integral(a.dtype, [&]<class T>() {
-                            fits = fits && a.low >= std::numeric_limits<T>::min() &&
-                                   a.high - 1 <= std::numeric_limits<T>::max();
-                          });
-                          if (!fits) {
-                            fail_parameter(call, "low must be below high, and both within the element type");
-                          }
-                          infer_drawn(call, a.shape, a.dtype, output);
-                        },
-                    .kernel =
-                        [](const KernelCall& call) {
-                          visit_integral(call.output.type->dtype, [&]<class T>() {
-                            draw_into<IntegersDraw, T>(call, *static_cast<const IntegersAttributes*>(call.attributes));
-                          });
-                        },
-                    .flops = flops_per_element<1>,
-                    .samples =
-                        [] {
-                          return drawn_samples<IntegersAttributes>({{{3, 37}, DType::int64, -5, 6},
-                                                                    {{531}, DType::int32, 0, 1000},
-                                                                    {{70}, DType::uint8, 0, 256},
-                                                                    {{0}, DType::int64, 0, 1}});
-                        },
-                    .family = "random"}};
+const Op kIntegers{random_op(
+    {.name = "random_integers",
+     .doc = "Whole numbers in [low, high), each as likely, by a generator's state",
+     .inputs = 1,
+     .attributes = &attribute_type<IntegersAttributes>,
+     .infer =
+         [](const InferCall& call, TensorType& output) {
+           const auto& a = call.as<IntegersAttributes>();
+           if (!is_integral(a.dtype)) {
+             throw DTypeError(fmt::format("{}: gives integers, not {}", call.op.name, name_of(a.dtype)), call.where,
+                              "draw i64, then cast");
+           }
+           bool fits = a.low < a.high;
+           visit_integral(a.dtype, [&]<class T>() {
+             fits = fits && a.low >= std::numeric_limits<T>::min() && a.high - 1 <= std::numeric_limits<T>::max();
+           });
+           if (!fits) {
+             fail_parameter(call, "low must be below high, and both within the element type");
+           }
+           infer_drawn(call, a.shape, a.dtype, output);
+         },
+     .kernel =
+         [](const KernelCall& call) {
+           visit_integral(call.output.type->dtype, [&]<class T>() {
+             draw_into<IntegersDraw, T>(call, *static_cast<const IntegersAttributes*>(call.attributes));
+           });
+         },
+     .flops = flops_per_element<1>,
+     .samples =
+         [] {
+           return drawn_samples<IntegersAttributes>({{{3, 37}, DType::int64, -5, 6},
+                                                     {{531}, DType::int32, 0, 1000},
+                                                     {{70}, DType::uint8, 0, 256},
+                                                     {{0}, DType::int64, 0, 1}});
+         },
+     .family = "random"})};
 
 // permutation
 
-struct PermutationAttributes {
-  std::int64_t count = 0;
-  static constexpr auto fields() { return std::tuple(field("count", &PermutationAttributes::count)); }
-};
 template <class T>
 struct BitsDraw {
   using Bits = std::uint64_t;
   DIPTYCH_INLINE static T apply(const PermutationAttributes& /*a*/, std::uint64_t bits) { return static_cast<T>(bits); }
 };
 
-/// [Fisher & Yates 1938], from the end.
+/// The shuffle of [Fisher & Yates 1938], from the end.
 void permutation_kernel(const KernelCall& call) {
   draw_into<BitsDraw, std::int64_t>(call, PermutationAttributes());
   auto* out = static_cast<std::int64_t*>(call.output.data);
   const std::int64_t count = call.output.type->shape[0];
-  // Going up, out[i] still holds its random bits when it is reached: the "inside-out" form.
+  // Going up, out[i] still holds its random bits when the loop reaches it: the "inside-out" form.
   for (std::int64_t i = 0; i < count; ++i) {
     const auto j =
         static_cast<std::int64_t>(below(static_cast<std::uint64_t>(out[i]), static_cast<std::uint64_t>(i) + 1));
@@ -108,33 +94,25 @@ void permutation_kernel(const KernelCall& call) {
     out[j] = i;
   }
 }
-const Op kPermutation{{.name = "random_permutation",
-                       .doc = "0, 1, ... in random order, by a generator's state",
-                       .inputs = 1,
-                       .attributes = &attribute_type<PermutationAttributes>,
-                       .infer =
-                           [](const InferCall& call, TensorType& output) {
-                             infer_drawn(call, {call.as<PermutationAttributes>().count}, DType::int64, output);
-                           },
-                       .kernel = permutation_kernel,
-                       .samples =
-                           [] {
-                             return drawn_samples<PermutationAttributes>({{37}, {1}, {0}});
-                           },
-                       .family = "random"}};
+const Op kPermutation{random_op({.name = "random_permutation",
+                                 .doc = "0, 1, ... in random order, by a generator's state",
+                                 .inputs = 1,
+                                 .attributes = &attribute_type<PermutationAttributes>,
+                                 .infer =
+                                     [](const InferCall& call, TensorType& output) {
+                                       infer_drawn(call, {call.as<PermutationAttributes>().count}, DType::int64,
+                                                   output);
+                                     },
+                                 .kernel = permutation_kernel,
+                                 .samples =
+                                     [] {
+                                       return drawn_samples<PermutationAttributes>({{37}, {1}, {0}});
+                                     },
+                                 .family = "random"})};
 
 // bernoulli
 
-struct BernoulliAttributes {
-  Shape shape;
-  DType dtype = DType::float32;
-  double p = 0.5;
-  static constexpr auto fields() {
-    return std::tuple(field("shape", &BernoulliAttributes::shape), field("dtype", &BernoulliAttributes::dtype),
-                      field("p", &BernoulliAttributes::p));
-  }
-};
-/// A number below 2^32 p is drawn with probability p.
+/// A 32-bit number is below 2^32 p with probability p.
 struct BernoulliParameters {
   std::uint32_t threshold;
   bool always;
@@ -162,33 +140,34 @@ void bernoulli_kernel(const KernelCall& call) {
     }
   });
 }
-const Op kBernoulli{{.name = "random_bernoulli",
-                     .doc = "1 with probability p, else 0, by a generator's state",
-                     .inputs = 1,
-                     .attributes = &attribute_type<BernoulliAttributes>,
-                     .infer =
-                         [](const InferCall& call, TensorType& output) {
-                           const auto& a = call.as<BernoulliAttributes>();
-                           if (!(a.p >= 0 && a.p <= 1)) {
-                             fail_parameter(call, "the probability is outside [0, 1]");
-                           }
-                           infer_drawn(call, a.shape, a.dtype, output);
-                         },
-                     .kernel = bernoulli_kernel,
-                     .flops = flops_per_element<1>,
-                     .samples =
-                         [] {
-                           std::vector<Sample> samples;
-                           for (const DType dtype : kAll) {
-                             samples.push_back(with({state_sample()}, BernoulliAttributes{{3, 37}, dtype, 0.3}));
-                           }
-                           samples.push_back(with({state_sample()}, BernoulliAttributes{{9}, DType::boolean, 1}));
-                           samples.push_back(with({state_sample()}, BernoulliAttributes{{0}, DType::boolean, 0}));
-                           return samples;
-                         },
-                     .family = "random"}};
+const Op kBernoulli{
+    random_op({.name = "random_bernoulli",
+               .doc = "1 with probability p, else 0, by a generator's state",
+               .inputs = 1,
+               .attributes = &attribute_type<BernoulliAttributes>,
+               .infer =
+                   [](const InferCall& call, TensorType& output) {
+                     const auto& a = call.as<BernoulliAttributes>();
+                     if (!(a.p >= 0 && a.p <= 1)) {
+                       fail_parameter(call, "the probability is outside [0, 1]");
+                     }
+                     infer_drawn(call, a.shape, a.dtype, output);
+                   },
+               .kernel = bernoulli_kernel,
+               .flops = flops_per_element<1>,
+               .samples =
+                   [] {
+                     std::vector<Sample> samples;
+                     for (const DType dtype : kAll) {
+                       samples.push_back(with({state_sample()}, BernoulliAttributes{{3, 37}, dtype, 0.3}));
+                     }
+                     samples.push_back(with({state_sample()}, BernoulliAttributes{{9}, DType::boolean, 1}));
+                     samples.push_back(with({state_sample()}, BernoulliAttributes{{0}, DType::boolean, 0}));
+                     return samples;
+                   },
+               .family = "random"})};
 
-/// p[i] compared with a number in [0, 1) of 32 bits, as in random_bernoulli.
+/// p[i] compared with a 32-bit number in [0, 1), as in random_bernoulli.
 void bernoulli_of_kernel(const KernelCall& call) {
   const kernels::Dense dense(call.inputs[1]);
   const RandomState state = state_of(call);
@@ -210,32 +189,40 @@ void bernoulli_of_kernel(const KernelCall& call) {
     }
   });
 }
-const Op kBernoulliOf{{.name = "random_bernoulli_of",
-                       .doc = "1 with the probability that p says for the element, else 0, by a generator's state",
-                       .inputs = 2,
-                       .infer =
-                           [](const InferCall& call, TensorType& output) {
-                             check_domain<Domain::floating>(call, call.input(1).dtype);
-                             infer_drawn(call, call.shape(1), call.input(1).dtype, output);
-                           },
-                       .kernel = bernoulli_of_kernel,
-                       .vjp = [](const VjpCall&) -> Gradients { return {}; },
-                       .jvp = [](const JvpCall&) { return Tensor(); },
-                       .can_fail = true,
-                       .flops = flops_per_element<1>,
-                       .samples =
-                           [] {
-                             std::vector<Sample> samples;
-                             for (const DType dtype : kFloats) {
-                               samples.push_back({{state_sample(), sample(dtype, {3, 37}, 0, 1)}, {}});
-                               samples.push_back({{state_sample(), transposed(sample(dtype, {5, 9}, 0, 1))}, {}});
-                               samples.push_back({{state_sample(), sample(dtype, {0, 2}, 0, 1)}, {}});
-                             }
-                             return samples;
-                           },
-                       .family = "random"}};
+const Op kBernoulliOf{
+    random_op({.name = "random_bernoulli_of",
+               .doc = "1 with the probability that p says for the element, else 0, by a generator's state",
+               .inputs = 2,
+               .infer =
+                   [](const InferCall& call, TensorType& output) {
+                     check_domain<Domain::floating>(call, call.input(1).dtype);
+                     infer_drawn(call, call.shape(1), call.input(1).dtype, output);
+                   },
+               .kernel = bernoulli_of_kernel,
+               .vjp = [](const VjpCall&) -> Gradients { return {}; },
+               .jvp = [](const JvpCall&) { return Tensor(); },
+               .can_fail = true,
+               .flops = flops_per_element<1>,
+               .samples =
+                   [] {
+                     std::vector<Sample> samples;
+                     for (const DType dtype : kFloats) {
+                       samples.push_back({{state_sample(), sample(dtype, {3, 37}, 0, 1)}, {}});
+                       samples.push_back({{state_sample(), transposed(sample(dtype, {5, 9}, 0, 1))}, {}});
+                       samples.push_back({{state_sample(), sample(dtype, {0, 2}, 0, 1)}, {}});
+                     }
+                     return samples;
+                   },
+               .family = "random"})};
 
 }  // namespace
+
+namespace op {
+const OpDef& random_integers = *kIntegers;
+const OpDef& random_permutation = *kPermutation;
+const OpDef& random_bernoulli = *kBernoulli;
+const OpDef& random_bernoulli_of = *kBernoulliOf;
+}  // namespace op
 
 Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape, DType dtype, const Generator& generator,
                Location where) {

@@ -8,8 +8,8 @@
 #include "framework/ops/define.h"
 #include "framework/ops/random.h"
 
-/// What the files that define random ops share. Such an op is a pure function of a generator's state, its first input:
-/// graphs may keep, merge and move it as any other. What makes draws differ is that each advances the state.
+/// Shared by the files that define random ops. Such an op is a pure function of a generator's state, its first input,
+/// so graphs may keep, merge and move it like any other. Draws differ because each advances the state.
 namespace diptych::ops {
 
 using kernels::RandomState;
@@ -46,7 +46,7 @@ std::vector<Sample> drawn_samples(std::initializer_list<Attributes> list) {
   return samples;
 }
 
-/// Fills the output with Draw<T> of parameters that the elements share.
+/// Fills the output with Draw<T>, with the same parameters for all elements.
 template <template <class> class Draw, class T, class Parameters>
 void draw_into(const KernelCall& call, const Parameters& parameters) {
   kernels::PerIsaRandom<Draw<T>, Parameters, T>::active()(state_of(call), call.output.type->shape.product(),
@@ -65,7 +65,7 @@ void visit_floating(DType dtype, const Fn& fn) {
   }
 }
 
-/// 52 bits as a double in [0, 2^52): by the exponent's bits, because AVX2 has no conversion from 64-bit integers.
+/// 52 bits as a double in [0, 2^52), made by setting the exponent bits, because AVX2 can't convert 64-bit integers.
 DIPTYCH_INLINE double whole(std::uint64_t bits) {
   return std::bit_cast<double>((bits & 0xFFFFFFFFFFFFFULL) | 0x4330000000000000ULL) - 0x1p52;
 }

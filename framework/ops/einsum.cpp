@@ -1,5 +1,5 @@
-// Lowers an equation to views, sums and matrix products. Inside, each axis has a label: 'a'-'z' and 'A'-'Z' are the
-// user's letters, digits are the axes of "...", counted from its right end.
+// Lowers an equation to views, sums and matrix products. Internally each axis has a label: 'a'-'z' and 'A'-'Z' are the
+// user's letters; digits are the axes of "...", counted from its right end.
 
 #include "framework/ops/einsum.h"
 
@@ -170,7 +170,7 @@ class Equation {
     }
   }
 
-  /// Sums over the labels that `kept` lacks.
+  /// Sums over the labels that are not in `kept`.
   Labelled sum_missing(const Labelled& x, const std::string& kept) const {
     Axes axes;
     std::string labels;
@@ -180,7 +180,7 @@ class Equation {
     return axes.empty() ? x : Labelled{sum(x.tensor, axes, false, where_), labels};
   }
 
-  /// The axes in the order of `labels`, which has all of them; axes that x lacks get length 1.
+  /// Puts the axes in the order of `labels`, which contains all of them; axes that x lacks get length 1.
   Tensor arrange(const Labelled& x, const std::string& labels) const {
     Axes axes;
     Shape shape;
@@ -198,7 +198,7 @@ class Equation {
     return ordered.shape() == shape ? ordered : reshape(ordered, shape, where_);
   }
 
-  /// Axes of length 1 that are longer in the other operand, repeated (a view): for the axes that a product sums over.
+  /// Expands (as a view) axes of length 1 that are longer in the other operand: for the axes that a product sums over.
   Tensor repeated(const Tensor& x, const std::string& labels, const Labelled& other, const std::string& summed) const {
     Shape shape = x.shape();
     for (int i = 0; i < shape.rank(); ++i) {
@@ -210,7 +210,7 @@ class Equation {
     return shape == x.shape() ? x : expand(x, shape, where_);
   }
 
-  /// The product of two operands, summed over what `kept` lacks.
+  /// The product of two operands, summed over the labels that are not in `kept`.
   Labelled contract(const Labelled& a, const Labelled& b, const std::string& kept) const {
     const Labelled left = sum_missing(a, kept + b.labels);
     const Labelled right = sum_missing(b, kept + a.labels);
@@ -230,7 +230,7 @@ class Equation {
       const std::string labels = batch + rows + columns;
       return {mul(arrange(left, labels), arrange(right, labels), where_), labels};
     }
-    // [batch, rows, summed] [batch, summed, columns]; each group becomes one axis, the batch stays.
+    // [batch, rows, summed] [batch, summed, columns]; each group becomes one axis, except the batch.
     const Tensor x = repeated(arrange(left, batch + rows + summed), batch + rows + summed, right, summed);
     const Tensor y = repeated(arrange(right, batch + summed + columns), batch + summed + columns, left, summed);
     const auto first = static_cast<int>(batch.size());
@@ -250,7 +250,7 @@ class Equation {
     return {shape == product.shape() ? product : reshape(product, shape, where_), batch + rows + columns};
   }
 
-  /// Axes `first` on as two: the first `count` of them, and the `rest` after those.
+  /// Regroups the axes from `first` on into two: the first `count` of them, and the `rest` after those.
   Tensor grouped(const Tensor& x, int first, int count, int rest) const {
     Shape shape;
     for (int i = 0; i < first; ++i) {

@@ -5,7 +5,7 @@
 #include "framework/core/variable.h"
 #include "framework/ops/activation.h"
 
-/// Elementwise ops. Binary ones broadcast (NumPy's rule) and promote (DType's table); see docs/ops.md for all of them.
+/// Elementwise ops. Binary ones broadcast (NumPy's rule) and promote (DType's table); docs/ops.md lists all of them.
 namespace diptych {
 
 Tensor neg(const Tensor& x, Location where = Location::current());
@@ -19,7 +19,7 @@ Tensor log1p(const Tensor& x, Location where = Location::current());
 Tensor sqrt(const Tensor& x, Location where = Location::current());
 Tensor rsqrt(const Tensor& x, Location where = Location::current());
 Tensor reciprocal(const Tensor& x, Location where = Location::current());
-/// Radians; of any size.
+/// In radians, of any magnitude.
 Tensor sin(const Tensor& x, Location where = Location::current());
 Tensor cos(const Tensor& x, Location where = Location::current());
 Tensor erf(const Tensor& x, Location where = Location::current());
@@ -31,7 +31,7 @@ Tensor isnan(const Tensor& x, Location where = Location::current());
 Tensor isinf(const Tensor& x, Location where = Location::current());
 Tensor isfinite(const Tensor& x, Location where = Location::current());
 Tensor logical_not(const Tensor& x, Location where = Location::current());
-/// The same value, through which no gradient flows.
+/// The same value, but without gradient flow.
 Tensor stop_gradient(const Tensor& x, Location where = Location::current());
 
 Tensor add(const Tensor& a, const Tensor& b, Location where = Location::current());
@@ -39,10 +39,10 @@ Tensor sub(const Tensor& a, const Tensor& b, Location where = Location::current(
 Tensor mul(const Tensor& a, const Tensor& b, Location where = Location::current());
 /// Integers are divided as f32.
 Tensor div(const Tensor& a, const Tensor& b, Location where = Location::current());
-/// The remainder with the divisor's sign: a - floor(a / b) * b without rounding, as Python's %. Throws Error if an
+/// The remainder with the divisor's sign: a - floor(a / b) * b without rounding, like Python's %. Throws Error if an
 /// integer is divided by zero; floats give NaN.
 Tensor remainder(const Tensor& a, const Tensor& b, Location where = Location::current());
-/// Integers, towards zero, as C's /. Throws Error for a division by zero, DTypeError for floats.
+/// Integer division that rounds towards zero, like C's /. Throws Error for a division by zero, DTypeError for floats.
 Tensor quotient(const Tensor& a, const Tensor& b, Location where = Location::current());
 Tensor maximum(const Tensor& a, const Tensor& b, Location where = Location::current());
 Tensor minimum(const Tensor& a, const Tensor& b, Location where = Location::current());
@@ -59,14 +59,14 @@ Tensor greater_equal(const Tensor& a, const Tensor& b, Location where = Location
 
 /// `a` where `condition` (bool), else `b`.
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b, Location location = Location::current());
-/// Float to integer truncates, saturates at the ends, and makes NaN 0; integer to integer wraps around.
+/// Float to integer truncates, saturates at the ends and maps NaN to 0; integer to integer wraps around.
 Tensor cast(const Tensor& x, DType dtype, Location where = Location::current());
 Tensor copy(const Tensor& x, Location where = Location::current());
 /// The tensor itself if it is dense, else a dense copy.
 Tensor contiguous(const Tensor& x, Location where = Location::current());
 
-/// The right side of an operator: a tensor, or a number that takes the left side's type. Knows the caller's line, which
-/// an operator can't.
+/// The right side of an operator: a tensor, or a number that takes the left side's type. It records the caller's line,
+/// which an operator can't.
 class Term {
  public:
   // NOLINTBEGIN(google-explicit-constructor): conversions are what it is for.
@@ -108,7 +108,7 @@ DIPTYCH_OPERATOR(*, mul)
 DIPTYCH_OPERATOR(/, div)
 #undef DIPTYCH_OPERATOR
 
-/// base to the power exponent, as C's pow for floats; integers wrap around, and their negative powers are 0 (but for
+/// base to the power exponent, like C's pow for floats. Integers wrap around, and their negative powers are 0 (except
 /// those of 1 and -1). A number takes the other side's type.
 Tensor pow(const Tensor& base, const Term& exponent);
 template <class T>

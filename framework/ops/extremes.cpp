@@ -1,16 +1,17 @@
-// max and min: reductions that take one of their elements.
+// max and min: reductions whose result is one of the elements.
 
 #include "framework/ops/creation.h"
 #include "framework/ops/elementwise.h"
 #include "framework/ops/reduce.h"
 #include "framework/ops/reduction.h"
+#include "framework/ops/reduction_ops.h"
 
 namespace diptych {
 namespace {
 
 using namespace ops;
 
-/// 1 at the elements that were taken, shared by equal ones.
+/// 1 at the element that was taken; equal elements share it.
 Tensor taken_share(const Tensor& x, const Tensor& kept, const Axes& axes) {
   const Tensor taken = cast(equal(x, kept), x.dtype());
   return div(taken, sum_over(taken, axes, true));
@@ -28,33 +29,32 @@ Tensor extreme_tangent(const JvpCall& v) {
   return sum_over(mul(share, v.tangent(0)), attributes.axes, attributes.keepdims);
 }
 
-const Op kMax{{.name = "max",
-               .doc = "The largest element over axes",
-               .inputs = 1,
-               .attributes = &attribute_type<ReduceAttributes>,
-               .infer = infer_reduction<Domain::any, true>,
-               .kernel = kernels::through_float<reduce_kernel<kernels::Fold<kernels::MaxCombine>>>,
-               .vjp = extreme_gradient,
-               .saves = {.inputs = 1, .output = true},
-               .jvp = extreme_tangent,
-               .flops = reduce_flops,
-               .samples = [] { return fold_samples(kAll, false); },
-               .family = "reduction"}};
+OpDef extreme(const char* name, const char* doc, Kernel kernel) {
+  return reduction_op({.name = name,
+                       .doc = doc,
+                       .inputs = 1,
+                       .attributes = &attribute_type<ReduceAttributes>,
+                       .infer = infer_reduction<Domain::any, true>,
+                       .kernel = kernel,
+                       .vjp = extreme_gradient,
+                       .saves = {.inputs = 1, .output = true},
+                       .jvp = extreme_tangent,
+                       .flops = reduce_flops,
+                       .samples = [] { return fold_samples(kAll, false); },
+                       .family = "reduction"});
+}
 
-const Op kMin{{.name = "min",
-               .doc = "The smallest element over axes",
-               .inputs = 1,
-               .attributes = &attribute_type<ReduceAttributes>,
-               .infer = infer_reduction<Domain::any, true>,
-               .kernel = kernels::through_float<reduce_kernel<kernels::Fold<kernels::MinCombine>>>,
-               .vjp = extreme_gradient,
-               .saves = {.inputs = 1, .output = true},
-               .jvp = extreme_tangent,
-               .flops = reduce_flops,
-               .samples = [] { return fold_samples(kAll, false); },
-               .family = "reduction"}};
+const Op kMax{extreme("max", "The largest element over axes",
+                      kernels::through_float<reduce_kernel<kernels::Fold<kernels::MaxCombine>>>)};
+const Op kMin{extreme("min", "The smallest element over axes",
+                      kernels::through_float<reduce_kernel<kernels::Fold<kernels::MinCombine>>>)};
 
 }  // namespace
+
+namespace op {
+const OpDef& max = *kMax;
+const OpDef& min = *kMin;
+}  // namespace op
 
 Tensor max(const Tensor& x, const Axes& axes, bool keepdims, Location where) {
   return reduce(kMax, x, axes, keepdims, where);

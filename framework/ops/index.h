@@ -5,7 +5,7 @@
 #include "framework/ops/elementwise.h"
 #include "framework/ops/lines.h"
 
-/// What the files share whose ops read indices.
+/// Shared by the files whose ops read indices.
 namespace diptych::ops {
 
 inline void check_indices(const InferCall& call, int input) {
@@ -21,9 +21,9 @@ inline void check_indices(const InferCall& call, int input) {
                                     : "check the indices, or make the axis longer"));
 }
 
-/// Throws for the first of `count` indices that is outside [0, length).
+/// Throws for the first of `count` indices outside [0, length).
 inline void check_range(const OpDef& op, const std::int64_t* indices, std::int64_t count, std::int64_t length) {
-  std::uint64_t greatest = 0;  // negative ones are huge here
+  std::uint64_t greatest = 0;  // negative indices wrap to huge values here
   for (std::int64_t i = 0; i < count; ++i) {
     const auto index = static_cast<std::uint64_t>(indices[i]);
     greatest = index > greatest ? index : greatest;
@@ -38,7 +38,7 @@ inline void check_range(const OpDef& op, const std::int64_t* indices, std::int64
   }
 }
 
-/// Integers of any type as i64; others go on to the op, which refuses them.
+/// Casts integers of any type to i64; other types are passed on to the op, which refuses them.
 inline Tensor as_indices(const Tensor& indices, Location where) {
   return indices.defined() && is_integral(indices.dtype()) ? cast(indices, DType::int64, where) : indices;
 }

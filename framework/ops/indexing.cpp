@@ -1,5 +1,5 @@
-// Whole slices at indices along one axis (index_select, index_add, embedding), one_hot and masked_fill; see scatter.cpp
-// for single elements.
+// Whole slices at indices along one axis (index_select, index_add, embedding), one_hot and masked_fill. Single elements
+// are in scatter.cpp.
 
 #include "framework/ops/indexing.h"
 
@@ -10,6 +10,7 @@
 #include "framework/kernels/reduction.h"
 #include "framework/ops/creation.h"
 #include "framework/ops/index.h"
+#include "framework/ops/indexing_ops.h"
 #include "framework/ops/view.h"
 
 namespace diptych {
@@ -50,7 +51,7 @@ struct Slices {
   std::size_t bytes;  ///< of one slice
 
   void copy() const {
-    switch (bytes) {  // single elements without a call of memcpy
+    switch (bytes) {  // single elements are copied without a call of memcpy
       case 4:
         return copy_as(std::integral_constant<std::size_t, 4>());
       case 8:
@@ -73,7 +74,7 @@ struct Slices {
   }
 };
 
-/// `table`: the input that is read, the other one has the indices.
+/// `table`: the input that is read; the other input has the indices.
 template <int table>
 void select_kernel(const KernelCall& call) {
   const Operand& x = call.inputs[table];
@@ -95,7 +96,7 @@ void select_kernel(const KernelCall& call) {
   }
 }
 
-/// Inputs of the kinds that index ops see: x of `shape`, and indices below `length`.
+/// The kinds of inputs that index ops take: x of `shape`, and indices below `length`.
 SampleInput index_sample(const Shape& shape, std::int64_t length) {
   return sample(DType::int64, shape, 0, static_cast<double>(length));
 }
@@ -244,14 +245,6 @@ const Op kIndexAdd{
          },
      .family = "indexing"}};
 
-struct OneHotAttributes {
-  std::int64_t depth = 1;
-  DType dtype = DType::float32;
-  static constexpr auto fields() {
-    return std::tuple(field("depth", &OneHotAttributes::depth), field("dtype", &OneHotAttributes::dtype));
-  }
-};
-
 void one_hot_kernel(const KernelCall& call) {
   const std::int64_t depth = static_cast<const OneHotAttributes*>(call.attributes)->depth;
   const kernels::Dense input(call.inputs[0]);
@@ -300,6 +293,13 @@ const Op kOneHot{{.name = "one_hot",
                   .family = "indexing"}};
 
 }  // namespace
+
+namespace op {
+const OpDef& index_select = *kIndexSelect;
+const OpDef& embedding = *kEmbedding;
+const OpDef& index_add = *kIndexAdd;
+const OpDef& one_hot = *kOneHot;
+}  // namespace op
 
 Tensor index_select(const Tensor& x, int axis, const Tensor& indices, Location where) {
   const AxisAttributes attributes{normalise_axis(axis, x.rank(), "index_select", where)};

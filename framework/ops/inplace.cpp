@@ -2,22 +2,23 @@
 
 #include <fmt/format.h>
 
-#include "framework/autograd/tape.h"
 #include "framework/core/context.h"
+#include "framework/core/launches.h"
 #include "framework/core/tensor_body.h"
-#include "framework/graph/capture.h"
-#include "framework/kernels/elementwise.h"
+#include "framework/dispatch/op.h"
+#include "framework/dispatch/tape.h"
+#include "framework/kernels/bound_call.h"
 #include "framework/ops/creation.h"
 #include "framework/ops/elementwise.h"
+#include "framework/ops/elementwise_ops.h"
 #include "framework/ops/view.h"
-#include "framework/runtime/pipeline.h"
 
 namespace diptych {
 namespace {
 
 using Compute = Tensor (*)(const Tensor& x, const Tensor& value, Location where);
 
-/// Whether two elements of x lie in one place.
+/// Whether two elements of x share a memory location.
 bool repeats(const TensorBody& body) {
   for (int axis = 0; axis < body.type.shape.rank(); ++axis) {
     if (body.type.shape[axis] > 1 && body.strides[axis] == 0) {
@@ -43,29 +44,27 @@ void check(const char* name, const Tensor& x, const Tensor& value, Location wher
   }
 }
 
-/// The elements of `value` (of x's type, or broadcast to it) into x's storage.
+/// Writes the elements of `value` (of x's type, or broadcast to it) to x's storage.
 void write(const Tensor& x, Tensor value, Location where) {
   TensorBody& body = *x.body();
-  synchronize();  // launches that read the old elements come first
+  launches::synchronize();  // launches that read the old elements must finish first
   if (value.body()->storage == body.storage) {
     const NoGrad guard;
-    value = copy(value, where);  // it may read what was written a moment ago
+    value = copy(value, where);  // it may read what has just been written
   }
   make_ready(body);
   make_ready(*value.body());
   const TensorBody& source = *value.body();
   const Operand from{source.data, &source.type, &source.strides, source.contiguous};
   const Operand to{body.data, &body.type, &body.strides, body.contiguous};
-  static const OpDef* const copy_op = find_op("copy");
-  const TensorType* types[] = {&source.type};
-  void* data[] = {source.data, body.data};
-  kernels::run_elementwise(kernels::plan_elementwise({copy_op, &from, 1, nullptr, to}),
-                           copy_op->loop({types, 1}, body.type), data, 2, nullptr);
+  kernels::StridedCall bound;
+  kernels::bind({&op::copy, &from, 1, nullptr, to}, bound);
+  bound.run(nullptr);
   ++body.storage->version;
   body.storage->written = where;
 }
 
-/// x with the tape that it has now, as a tensor of its own.
+/// A separate tensor that aliases x and has x's current tape.
 Tensor alias_with_tape(const Tensor& x) {
   Tensor alias = detached_alias(x);
   alias.body()->tape = x.body()->tape;
@@ -80,8 +79,8 @@ void check_recordable(const char* name, const Tensor& x, Location where) {
     throw Error(fmt::format("{}: {} is a tensor that gradients are asked for", name, to_string(x.type())), where,
                 "update a copy() of it, or update it under no_grad()");
   }
-  const graph::Capture* capture = thread_context.capture;
-  if (capture != nullptr ? capture->has_views(x) : body.storage->viewed) {
+  const Tracer* const tracer = thread_context.tracer();
+  if (tracer != nullptr ? tracer->has_views(x) : body.storage->viewed) {
     throw Error(fmt::format("{}: {} is a view or has views, and gradients flow through it", name, to_string(x.type())),
                 where, "build the new tensor with slice_update() or where(), or update it under no_grad()");
   }
@@ -89,15 +88,15 @@ void check_recordable(const char* name, const Tensor& x, Location where) {
 
 Tensor update(const char* name, const Tensor& x, const Tensor& value, Compute compute, Location where) {
   check(name, x, value, where);
-  graph::Capture* capture = thread_context.capture;
+  Tracer* const tracer = thread_context.tracer();
   const bool recorded = thread_context.grad_enabled && (x.requires_grad() || value.requires_grad());
   if (recorded) {
     check_recordable(name, x, where);
   }
-  if (capture != nullptr) {
-    // A copy, because the rule of the update may read what x was before.
+  if (tracer != nullptr) {
+    // A copy, because the rule of the update may read the old value of x.
     const Tensor before = alias_with_tape(x);
-    capture->update(name, x, compute(recorded ? copy(before, where) : before, value, where), where);
+    tracer->update(name, x, compute(recorded ? copy(before, where) : before, value, where), where);
     return x;
   }
   if (x.is_traced() || value.is_traced()) {
@@ -120,7 +119,7 @@ Tensor update(const char* name, const Tensor& x, const Tensor& value, Compute co
   return x;
 }
 
-/// `result` as a value of x's type.
+/// `result`, cast and broadcast to x's type.
 Tensor like(const Tensor& result, const Tensor& x, Location where) {
   const Tensor typed = cast(result, x.dtype(), where);
   return typed.shape() == x.shape() ? typed : expand(typed, x.shape(), where);

@@ -1,21 +1,12 @@
 #pragma once
 
+#include "framework/ops/axis_attributes.h"
 #include "framework/ops/define.h"
 
-/// What the files share whose ops work along one axis.
+/// Shared by the files whose ops work along one axis.
 namespace diptych::ops {
 
-struct AxisAttributes {
-  std::int64_t axis = 0;
-  static constexpr auto fields() { return std::tuple(field("axis", &AxisAttributes::axis)); }
-};
-
-struct AxesAttributes {
-  Axes axes;
-  static constexpr auto fields() { return std::tuple(field("axes", &AxesAttributes::axes)); }
-};
-
-/// The axis, or an error if the first input has none of this number.
+/// The axis; throws if the first input doesn't have it.
 inline int checked_axis(const InferCall& call, std::int64_t axis) {
   if (axis < 0 || axis >= call.shape(0).rank()) {
     call.fail_shape("the axis is out of range", "it counts from 0 and is below the number of axes");

@@ -11,6 +11,7 @@
 #include "framework/ops/index.h"
 #include "framework/ops/indexing.h"
 #include "framework/ops/reduction.h"
+#include "framework/ops/row_ops.h"
 #include "framework/ops/softmax.h"
 #include "framework/ops/view.h"
 
@@ -30,7 +31,7 @@ Tensor reduced(const Tensor& losses, Reduction reduction, Location where) {
   }
 }
 
-/// Scores and labels as [N, C] and [N], however many axes they came with.
+/// Scores and labels reshaped to [N, C] and [N], whatever their number of axes was.
 struct LabelledRows {
   Tensor scores, labels;
 
@@ -69,11 +70,11 @@ struct LabelledRows {
   }
 };
 
-/// What each row counts for: its label's weight, and nothing where it is ignored. Undefined: 1 each.
+/// The weight of each row: that of its label, or 0 if the row is ignored. Undefined: 1 each.
 struct RowWeights {
   Tensor weights;
   Tensor ignored;      ///< bool; undefined: none
-  Tensor safe_labels;  ///< ignored ones replaced by class 0
+  Tensor safe_labels;  ///< labels with the ignored ones replaced by class 0
 
   RowWeights(const Tensor& labels, const Tensor& class_weights, std::optional<std::int64_t> ignore, DType dtype,
              Location location)
@@ -93,7 +94,7 @@ struct RowWeights {
   }
 };
 
-/// The mean is weighted by what the rows count for.
+/// The mean is weighted by the rows' weights.
 Tensor reduced_rows(const Tensor& losses, const Tensor& weights, Reduction reduction, const Shape& shape,
                     Location where) {
   if (reduction == Reduction::none) {
@@ -119,7 +120,7 @@ Tensor negative_log_likelihood(const Tensor& log_probabilities, const RowWeights
   if (!rows.weights.defined()) {
     return neg(chosen, where);
   }
-  // Not weight * chosen alone: an ignored row may hold an infinity.
+  // Multiplying alone isn't enough: an ignored row may hold an infinity.
   const Tensor zero = full_like(chosen, 0.0, Shape{}, where);
   const Tensor counts = not_equal(rows.weights, zero, where);
   return neg(mul(rows.weights, diptych::where(counts, chosen, zero, where), where), where);
@@ -200,7 +201,7 @@ Tensor nll_loss(const Tensor& log_probabilities, const Tensor& labels, const Nll
 
 namespace {
 
-/// log(1 + e^-|x|): e is at most 1, and what 1 + e loses of it is made up for to first order.
+/// log(1 + e^-|x|). e is at most 1, and what 1 + e loses of it by rounding is compensated to first order.
 template <class T>
 DIPTYCH_INLINE T softplus_tail(T x) {
   const T e = math::exp(-math::abs(x));
@@ -212,28 +213,21 @@ struct BceWithLogits {
   template <class T>
   DIPTYCH_INLINE static T apply(T x, T target) {
     const T slope = (x > T(0) ? T(1) : T(0)) - target;
-    return x * slope + softplus_tail(x);  // a NaN comes through the tail
+    return x * slope + softplus_tail(x);  // a NaN propagates through the tail
   }
 };
-const Op kBceWithLogits{{.name = "bce_with_logits",
-                         .doc = "Binary cross entropy of sigmoid(x) and a target",
-                         .inputs = 2,
-                         .infer = infer_binary<Domain::floating>,
-                         .kernel = kernels::elementwise,
-                         .loops = loops<BceWithLogits, Domain::floating, 2>(),
-                         .vjp = [](const VjpCall& v) -> Gradients {
-                           return {v.needs(0) ? mul(v.cotangent, sub(sigmoid(v.input(0)), v.input(1))) : Tensor(),
-                                   v.needs(1) ? neg(mul(v.cotangent, v.input(0))) : Tensor()};
-                         },
-                         .saves = {.inputs = 3},
-                         .flops = flops_per_element<40>,
-                         .samples = [] { return binary_samples(kFloats, -3, 3); },
-                         .family = "loss"}};
+const Op kBceWithLogits{elementwise_op<BceWithLogits, Domain::floating, 2>(
+    {.name = "bce_with_logits",
+     .doc = "Binary cross entropy of sigmoid(x) and a target",
+     .vjp = [](const VjpCall& v) -> Gradients {
+       return {v.needs(0) ? mul(v.cotangent, sub(sigmoid(v.input(0)), v.input(1))) : Tensor(),
+               v.needs(1) ? neg(mul(v.cotangent, v.input(0))) : Tensor()};
+     },
+     .saves = {.inputs = 3},
+     .flops = flops_per_element<40>,
+     .samples = [] { return binary_samples(kFloats, -3, 3); },
+     .family = "loss"})};
 
-struct HuberAttributes {
-  double delta = 1;
-  static constexpr auto fields() { return std::tuple(field("delta", &HuberAttributes::delta)); }
-};
 struct Huber {
   template <class T>
   DIPTYCH_INLINE static T apply(const HuberAttributes& attributes, T x, T target) {
@@ -241,44 +235,43 @@ struct Huber {
     const T distance = math::abs(x - target);
     const T near = T(0.5) * distance * distance;
     const T far = delta * (distance - T(0.5) * delta);
-    return distance > delta ? far : near;  // NaN is near
+    return distance > delta ? far : near;  // NaN takes the near branch
   }
 };
-const Op kHuber{{.name = "huber_loss",
-                 .doc = "d^2 / 2 for |d| <= delta, else delta (|d| - delta / 2)",
-                 .inputs = 2,
-                 .attributes = &attribute_type<HuberAttributes>,
-                 .infer =
-                     [](const InferCall& call, TensorType& output) {
-                       infer_binary<Domain::floating>(call, output);
-                       const double delta = call.as<HuberAttributes>().delta;
-                       if (!(delta > 0) || std::isinf(delta)) {
-                         call.fail_shape(fmt::format("delta is {}", delta), "it is positive and finite");
-                       }
-                     },
-                 .kernel = kernels::elementwise,
-                 .loops = loops<Huber, Domain::floating, 2, HuberAttributes>(),
-                 .vjp = [](const VjpCall& v) -> Gradients {
-                   const double delta = v.as<HuberAttributes>().delta;
-                   const Tensor distance = sub(v.input(0), v.input(1));
-                   const Tensor slope = minimum(maximum(distance, full_like(distance, -delta, Shape{})),
-                                                full_like(distance, delta, Shape{}));
-                   const Tensor gradient = mul(v.cotangent, slope);
-                   return {gradient, v.needs(1) ? neg(gradient) : Tensor()};
-                 },
-                 .saves = {.inputs = 3},
-                 .flops = flops_per_element<6>,
-                 .samples =
-                     [] {
-                       std::vector<Sample> samples;
-                       for (Sample& one : binary_samples(kFloats, -2, 2)) {
-                         samples.push_back(with(std::move(one.inputs), HuberAttributes{0.7}));
-                       }
-                       return samples;
-                     },
-                 .family = "loss"}};
+const Op kHuber{elementwise_op({.name = "huber_loss",
+                                .doc = "d^2 / 2 for |d| <= delta, else delta (|d| - delta / 2)",
+                                .inputs = 2,
+                                .attributes = &attribute_type<HuberAttributes>,
+                                .infer =
+                                    [](const InferCall& call, TensorType& output) {
+                                      infer_binary<Domain::floating>(call, output);
+                                      const double delta = call.as<HuberAttributes>().delta;
+                                      if (!(delta > 0) || std::isinf(delta)) {
+                                        call.fail_shape(fmt::format("delta is {}", delta), "it is positive and finite");
+                                      }
+                                    },
+                                .loops = loops<Huber, Domain::floating, 2, HuberAttributes>(),
+                                .vjp = [](const VjpCall& v) -> Gradients {
+                                  const double delta = v.as<HuberAttributes>().delta;
+                                  const Tensor distance = sub(v.input(0), v.input(1));
+                                  const Tensor slope = minimum(maximum(distance, full_like(distance, -delta, Shape{})),
+                                                               full_like(distance, delta, Shape{}));
+                                  const Tensor gradient = mul(v.cotangent, slope);
+                                  return {gradient, v.needs(1) ? neg(gradient) : Tensor()};
+                                },
+                                .saves = {.inputs = 3},
+                                .flops = flops_per_element<6>,
+                                .samples =
+                                    [] {
+                                      std::vector<Sample> samples;
+                                      for (Sample& one : binary_samples(kFloats, -2, 2)) {
+                                        samples.push_back(with(std::move(one.inputs), HuberAttributes{0.7}));
+                                      }
+                                      return samples;
+                                    },
+                                .family = "loss"})};
 
-/// Both in their common type and of one shape.
+/// Both in their common type; throws unless they have one shape.
 std::pair<Tensor, Tensor> matched(const Tensor& input, const Tensor& target, const char* name, Location where) {
   if (input.shape() != target.shape()) {
     throw ShapeError(fmt::format("{}: shapes differ: {} x {}", name, to_string(input.type()), to_string(target.type())),
@@ -290,6 +283,11 @@ std::pair<Tensor, Tensor> matched(const Tensor& input, const Tensor& target, con
 }
 
 }  // namespace
+
+namespace op {
+const OpDef& bce_with_logits = *kBceWithLogits;
+const OpDef& huber_loss = *kHuber;
+}  // namespace op
 
 Tensor mse_loss(const Tensor& input, const Tensor& target, Reduction reduction, Location where) {
   const auto [x, y] = matched(input, target, "mse_loss", where);
@@ -319,7 +317,8 @@ Tensor bce_with_logits(const Tensor& logits, const Tensor& targets, const BceOpt
   const auto [x, t] = matched(logits, targets, "bce_with_logits", where);
   Tensor losses = apply_op(kBceWithLogits, nullptr, where, x, t);
   if (options.pos_weight.defined()) {
-    // bce(x, t) = t softplus(-x) + (1 - t) softplus(x): another (weight - 1) t softplus(-x), which is bce(x, 1).
+    // bce(x, t) = t softplus(-x) + (1 - t) softplus(x). The weight adds (weight - 1) t softplus(-x), and softplus(-x)
+    // is bce(x, 1).
     const Tensor extra = sub(cast(options.pos_weight, x.dtype(), where), full_like(x, 1.0, Shape{}, where), where);
     const Tensor positive = apply_op(kBceWithLogits, nullptr, where, x, full_like(x, 1.0, Shape{}, where));
     losses = add(losses, mul(mul(extra, t, where), positive, where), where);

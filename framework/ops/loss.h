@@ -5,16 +5,16 @@
 
 #include "framework/core/tensor.h"
 
-/// Losses. `Reduction::none` keeps one loss an element (or a row); mean and sum give a scalar.
+/// Losses. `Reduction::none` keeps one loss per element (or row); mean and sum give a scalar.
 namespace diptych {
 
 enum class Reduction : std::uint8_t { none, mean, sum };
 
 struct CrossEntropyOptions {
   Reduction reduction = Reduction::mean;
-  /// In [0, 1]: this share of the target is spread over all classes.
+  /// In [0, 1]: the share of the target that is spread over all classes.
   double label_smoothing = 0;
-  /// Rows with this label count for nothing, not even in the mean. None by default: then every label must be a class.
+  /// Rows with this label are excluded, from the mean too. None by default: then every label must be a class.
   std::optional<std::int64_t> ignore_index;
   /// [C]; the mean is then weighted by the labels' weights.
   Tensor weight;
@@ -31,7 +31,7 @@ struct NllOptions {
   std::optional<std::int64_t> ignore_index;
   Tensor weight;  ///< [C]
 };
-/// -log_probabilities[label]; shapes as of cross_entropy with labels.
+/// -log_probabilities[label]; shapes as for cross_entropy with labels.
 Tensor nll_loss(const Tensor& log_probabilities, const Tensor& labels, const NllOptions& options = {},
                 Location where = Location::current());
 
@@ -46,7 +46,7 @@ Tensor l1_loss(const Tensor& input, const Tensor& target, Reduction reduction = 
 /// d^2 / 2 for |d| <= delta, else delta (|d| - delta / 2), with d = input - target. Throws ShapeError unless delta > 0.
 Tensor huber_loss(const Tensor& input, const Tensor& target, double delta = 1, Reduction reduction = Reduction::mean,
                   Location where = Location::current());
-/// huber_loss / beta with delta = beta; l1_loss where beta is 0.
+/// huber_loss / beta with delta = beta; l1_loss if beta is 0.
 Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, double beta = 1, Reduction reduction = Reduction::mean,
                       Location where = Location::current());
 

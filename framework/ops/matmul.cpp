@@ -10,6 +10,7 @@
 #include "framework/ops/elementwise.h"
 #include "framework/ops/lengths.h"
 #include "framework/ops/view.h"
+#include "framework/ops/window_ops.h"
 
 namespace diptych {
 namespace {
@@ -73,7 +74,7 @@ double matmul_flops(const InferCall& call, const TensorType& output) {
   return 2.0 * static_cast<double>(call.shape(0).back()) * static_cast<double>(output.shape.product());
 }
 
-/// All rows of all matrices as one matrix.
+/// The rows of all matrices as one matrix.
 Tensor stacked_rows(const Tensor& x) {
   if (x.rank() == 2) {
     return x;
@@ -95,7 +96,8 @@ Tensor side_by_side(const Tensor& x) {
 
 bool is_one_matrix(const Shape& shape) { return batch_of(shape).product() == 1; }
 
-/// x^T cotangent, where one `y` met all matrices of `x`: a single GEMM, not one a matrix and a sum over them.
+/// x^T cotangent, where a single `y` is multiplied with all matrices of `x`: one GEMM instead of one per matrix and a
+/// sum.
 Tensor gradient_of_weight(const Tensor& x, const Tensor& cotangent) {
   return matmul(transpose(stacked_rows(x)), stacked_rows(cotangent));
 }
@@ -136,20 +138,20 @@ std::vector<Sample> matmul_samples() {
   return samples;
 }
 
-const Op kMatmul{{.name = "matmul",
-                  .doc = "The matrix product; leading axes broadcast",
-                  .inputs = 2,
-                  .infer = infer_matmul,
-                  .kernel = kernels::through_float<[](const KernelCall& call) {
-                    kernels::gemm(call.inputs[0], call.inputs[1], nullptr, call.output);
-                  }>,
-                  .vjp = matmul_gradients,
-                  .saves = {.inputs = 3},
-                  .linear = 3,
-                  .layout_sensitive = true,
-                  .flops = matmul_flops,
-                  .samples = matmul_samples,
-                  .family = "matmul"}};
+const Op kMatmul{contraction_op({.name = "matmul",
+                                 .doc = "The matrix product; leading axes broadcast",
+                                 .inputs = 2,
+                                 .infer = infer_matmul,
+                                 .kernel = kernels::through_float<[](const KernelCall& call) {
+                                   kernels::gemm(call.inputs[0], call.inputs[1], nullptr, call.output);
+                                 }>,
+                                 .vjp = matmul_gradients,
+                                 .saves = {.inputs = 3},
+                                 .linear = 3,
+                                 .layout_sensitive = true,
+                                 .flops = matmul_flops,
+                                 .samples = matmul_samples,
+                                 .family = "matmul"})};
 
 void infer_linear(const InferCall& call, TensorType& output) {
   check_matrices(call);
@@ -180,7 +182,7 @@ std::vector<Sample> linear_samples() {
   return samples;
 }
 
-const Op kLinear{
+const Op kLinear{contraction_op(
     {.name = "linear",
      .doc = "x weight + bias; the products are added to the bias",
      .inputs = 3,
@@ -212,7 +214,7 @@ const Op kLinear{
      .layout_sensitive = true,
      .flops = matmul_flops,
      .samples = linear_samples,
-     .family = "matmul"}};
+     .family = "matmul"})};
 
 Tensor as(DType dtype, const Tensor& x, Location where) { return x.dtype() == dtype ? x : cast(x, dtype, where); }
 
@@ -224,6 +226,11 @@ void check_rank(const char* op, const Tensor& x, int rank, Location where) {
 }
 
 }  // namespace
+
+namespace op {
+const OpDef& matmul = *kMatmul;
+const OpDef& linear = *kLinear;
+}  // namespace op
 
 Tensor matmul(const Tensor& x, const Tensor& y, Location where) {
   const DType dtype = x.dtype() == y.dtype() ? x.dtype() : promote(x.dtype(), y.dtype());

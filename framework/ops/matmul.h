@@ -2,8 +2,8 @@
 
 #include "framework/core/tensor.h"
 
-/// Products of matrices of f32, f64 or bf16 (accumulated in f32). Operands may be transposed or strided views: BLAS
-/// takes them as they lie where the last two axes allow.
+/// Matrix products for f32, f64 and bf16 (accumulated in f32). Operands may be transposed or strided views: BLAS reads
+/// them in place where the last two axes allow.
 namespace diptych {
 
 /// x: [..., M, K], y: [..., K, N] -> [..., M, N]; leading axes broadcast. A vector x counts as a row, a vector y as a
@@ -15,8 +15,8 @@ Tensor bmm(const Tensor& x, const Tensor& y, Location where = Location::current(
 Tensor dot(const Tensor& x, const Tensor& y, Location where = Location::current());
 /// x: [M], y: [N] -> [M, N].
 Tensor outer(const Tensor& x, const Tensor& y, Location where = Location::current());
-/// x: [..., in], weight: [in, out], bias: [out] or undefined -> [..., out]: x weight + bias. The products are added to
-/// the bias, in one GEMM.
+/// x: [..., in], weight: [in, out], bias: [out] or undefined -> [..., out]: x weight + bias. One GEMM adds the products
+/// to the bias.
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, Location where = Location::current());
 
 }  // namespace diptych

@@ -1,4 +1,4 @@
-// Padding: a constant is an op; an axis' own elements are joined to it by slices, flips and concat.
+// Padding. With a constant it is an op; the modes that use an axis' own elements are slices, flips and a concat.
 
 #include <cmath>
 #include <cstring>
@@ -6,26 +6,17 @@
 
 #include <fmt/format.h>
 
-#include "framework/kernels/strided_copy.h"
+#include "framework/core/strided_copy.h"
 #include "framework/ops/define.h"
 #include "framework/ops/lengths.h"
 #include "framework/ops/shape.h"
+#include "framework/ops/shape_ops.h"
 #include "framework/ops/view.h"
 
 namespace diptych {
 namespace {
 
 using namespace ops;
-
-struct PadAttributes {
-  Dims before;
-  Dims after;
-  double value = 0;
-  static constexpr auto fields() {
-    return std::tuple(field("before", &PadAttributes::before), field("after", &PadAttributes::after),
-                      field("value", &PadAttributes::value));
-  }
-};
 
 template <class T>
 bool holds(double value) {
@@ -59,7 +50,7 @@ void infer_pad(const InferCall& call, TensorType& output) {
   }
 }
 
-/// Fills the places outside the input, a slab before and one after it along each axis, and copies the input between.
+/// Fills the places outside the input, a slab before and one after it along each axis, and copies the input in between.
 void pad_kernel(const KernelCall& call) {
   const auto& a = *static_cast<const PadAttributes*>(call.attributes);
   const Operand& input = call.inputs[0];
@@ -124,7 +115,7 @@ const Op kPad{
          },
      .family = "shape"}};
 
-/// One axis with its own elements before and after it.
+/// Pads one axis with its own elements, before and after.
 Tensor pad_by_elements(const Tensor& x, int axis, PadWidth width, PadMode mode, Location where) {
   const std::int64_t length = x.shape()[axis];
   const std::int64_t most = mode == PadMode::reflect ? length - 1 : length == 0 ? 0 : INT64_MAX;
@@ -156,6 +147,10 @@ Tensor pad_by_elements(const Tensor& x, int axis, PadWidth width, PadMode mode, 
 }
 
 }  // namespace
+
+namespace op {
+const OpDef& pad = *kPad;
+}  // namespace op
 
 Tensor pad(const Tensor& x, const std::vector<PadWidth>& widths, PadMode mode, double value, Location where) {
   if (static_cast<int>(widths.size()) != x.rank()) {

@@ -6,54 +6,15 @@
 #include "framework/ops/reduction.h"
 #include "framework/ops/view.h"
 #include "framework/ops/window_attributes.h"
+#include "framework/ops/window_ops.h"
 
-// A mean is linear, so its transpose is its gradient. A maximum is linear while the winners stay: gather takes the
-// winners' elements, backward is its transpose, and both are their own derivatives in the other input.
+// A mean is linear, so its gradient is its transpose. A maximum is linear while the winners stay the same: gather takes
+// the winners' elements, backward is its transpose, and both are their own derivatives in the other input.
 
 namespace diptych {
 namespace {
 
 using namespace ops;
-
-struct PoolAttributes : WindowAttributes {
-  std::int64_t kernel_h = 1;
-  std::int64_t kernel_w = 1;
-  bool ceil_mode = false;
-  bool count_include_pad = true;
-  static constexpr auto fields() {
-    return std::tuple_cat(
-        WindowAttributes::fields(),
-        std::tuple(field("kernel_h", &PoolAttributes::kernel_h), field("kernel_w", &PoolAttributes::kernel_w),
-                   field("ceil_mode", &PoolAttributes::ceil_mode),
-                   field("count_include_pad", &PoolAttributes::count_include_pad)));
-  }
-};
-/// Of an adaptive pooling: the result's size.
-struct AdaptiveAttributes {
-  std::int64_t height = 1;
-  std::int64_t width = 1;
-  static constexpr auto fields() {
-    return std::tuple(field("height", &AdaptiveAttributes::height), field("width", &AdaptiveAttributes::width));
-  }
-};
-/// Of a mean's transpose, whose input doesn't tell the size: that of the input of the mean, called `source`.
-struct MeanTransposeAttributes : PoolAttributes {
-  std::int64_t source_h = 1;
-  std::int64_t source_w = 1;
-  static constexpr auto fields() {
-    return std::tuple_cat(PoolAttributes::fields(), std::tuple(field("source_h", &MeanTransposeAttributes::source_h),
-                                                               field("source_w", &MeanTransposeAttributes::source_w)));
-  }
-};
-struct AdaptiveTransposeAttributes : AdaptiveAttributes {
-  std::int64_t source_h = 1;
-  std::int64_t source_w = 1;
-  static constexpr auto fields() {
-    return std::tuple_cat(AdaptiveAttributes::fields(),
-                          std::tuple(field("source_h", &AdaptiveTransposeAttributes::source_h),
-                                     field("source_w", &AdaptiveTransposeAttributes::source_w)));
-  }
-};
 
 template <class A>
 constexpr bool is_adaptive = std::is_base_of_v<AdaptiveAttributes, A>;
@@ -80,7 +41,7 @@ kernels::PoolShape pool_shape(const InferCall& call, const AdaptiveAttributes& a
   return {x[0] * x[1], {x[2], a.height}, {x[3], a.width}, /*adaptive=*/true};
 }
 
-/// Of an op whose input 0 is what is pooled.
+/// For ops that pool their input 0.
 template <class A>
 kernels::PoolShape shape_of_pool(const InferCall& call, TensorType& output) {
   check_domain<Domain::floating>(call, call.input(0).dtype);
@@ -149,7 +110,7 @@ kernels::PoolShape shape_of_mean_scatter(const InferCall& call, TensorType& outp
   return shape;
 }
 
-/// Inference again, for a kernel.
+/// Repeats the inference, for a kernel.
 using ShapeOf = kernels::PoolShape (*)(const InferCall&, TensorType&);
 template <ShapeOf shape_of>
 kernels::PoolShape recall(const KernelCall& kernel) {
@@ -199,7 +160,7 @@ struct PoolCase {
   Shape y;
   A attributes;
 };
-/// Windows side by side, overlapping, dilated (max only), with gaps, uneven, and in ceil mode.
+/// Windows that are adjacent, overlapping, dilated (max only), spaced apart, uneven, and in ceil mode.
 template <class A>
 std::vector<PoolCase<A>> pool_cases(bool dilated) {
   if constexpr (is_adaptive<A>) {
@@ -264,58 +225,59 @@ Tensor max_backward(const Tensor& x, const Tensor& dy, const A& attributes);
 
 template <class A>
 OpDef max_definition(const char* name, const char* doc) {
-  return {.name = name,
-          .doc = doc,
-          .inputs = 1,
-          .attributes = &attribute_type<A>,
-          .infer = infer<shape_of_pool<A>>,
-          .kernel = kernels::through_float<unary_kernel<shape_of_pool<A>, kernels::max_pool>>,
-          .vjp = [](const VjpCall& v) -> Gradients { return {max_backward(v.input(0), v.cotangent, v.as<A>())}; },
-          .saves = {.inputs = 1},
-          .jvp = [](const JvpCall& j) -> Tensor {
-            return j.tangent(0) ? max_gather(j.input(0), j.tangent(0), j.as<A>()) : Tensor();
-          },
-          .flops = pool_flops<shape_of_pool<A>>,
-          .samples = pool_samples<A, Inputs::x>,
-          .family = "pooling"};
+  return window_op(
+      {.name = name,
+       .doc = doc,
+       .inputs = 1,
+       .attributes = &attribute_type<A>,
+       .infer = infer<shape_of_pool<A>>,
+       .kernel = kernels::through_float<unary_kernel<shape_of_pool<A>, kernels::max_pool>>,
+       .vjp = [](const VjpCall& v) -> Gradients { return {max_backward(v.input(0), v.cotangent, v.as<A>())}; },
+       .saves = {.inputs = 1},
+       .jvp = [](const JvpCall& j) -> Tensor {
+         return j.tangent(0) ? max_gather(j.input(0), j.tangent(0), j.as<A>()) : Tensor();
+       },
+       .flops = pool_flops<shape_of_pool<A>>,
+       .samples = pool_samples<A, Inputs::x>,
+       .family = "pooling"});
 }
 template <class A>
 OpDef gather_definition(const char* name, const char* doc) {
-  return {.name = name,
-          .doc = doc,
-          .inputs = 2,
-          .attributes = &attribute_type<A>,
-          .infer = infer<shape_of_gather<A>>,
-          .kernel = kernels::through_float<binary_kernel<shape_of_gather<A>, kernels::max_pool_gather>>,
-          .vjp = [](const VjpCall& v) -> Gradients {
-            return {Tensor(), v.needs(1) ? max_backward(v.input(0), v.cotangent, v.as<A>()) : Tensor()};
-          },
-          .saves = {.inputs = 1},
-          .jvp = [](const JvpCall& j) -> Tensor {
-            return j.tangent(1) ? max_gather(j.input(0), j.tangent(1), j.as<A>()) : Tensor();
-          },
-          .flops = pool_flops<shape_of_pool<A>>,
-          .samples = pool_samples<A, Inputs::x_and_source>,
-          .family = "pooling"};
+  return window_op({.name = name,
+                    .doc = doc,
+                    .inputs = 2,
+                    .attributes = &attribute_type<A>,
+                    .infer = infer<shape_of_gather<A>>,
+                    .kernel = kernels::through_float<binary_kernel<shape_of_gather<A>, kernels::max_pool_gather>>,
+                    .vjp = [](const VjpCall& v) -> Gradients {
+                      return {Tensor(), v.needs(1) ? max_backward(v.input(0), v.cotangent, v.as<A>()) : Tensor()};
+                    },
+                    .saves = {.inputs = 1},
+                    .jvp = [](const JvpCall& j) -> Tensor {
+                      return j.tangent(1) ? max_gather(j.input(0), j.tangent(1), j.as<A>()) : Tensor();
+                    },
+                    .flops = pool_flops<shape_of_pool<A>>,
+                    .samples = pool_samples<A, Inputs::x_and_source>,
+                    .family = "pooling"});
 }
 template <class A>
 OpDef backward_definition(const char* name, const char* doc) {
-  return {.name = name,
-          .doc = doc,
-          .inputs = 2,
-          .attributes = &attribute_type<A>,
-          .infer = infer<shape_of_scatter<A>>,
-          .kernel = kernels::through_float<binary_kernel<shape_of_scatter<A>, kernels::max_pool_scatter>>,
-          .vjp = [](const VjpCall& v) -> Gradients {
-            return {Tensor(), v.needs(1) ? max_gather(v.input(0), v.cotangent, v.as<A>()) : Tensor()};
-          },
-          .saves = {.inputs = 1},
-          .jvp = [](const JvpCall& j) -> Tensor {
-            return j.tangent(1) ? max_backward(j.input(0), j.tangent(1), j.as<A>()) : Tensor();
-          },
-          .flops = pool_flops<shape_of_pool<A>>,
-          .samples = pool_samples<A, Inputs::x_and_dy>,
-          .family = "pooling"};
+  return window_op({.name = name,
+                    .doc = doc,
+                    .inputs = 2,
+                    .attributes = &attribute_type<A>,
+                    .infer = infer<shape_of_scatter<A>>,
+                    .kernel = kernels::through_float<binary_kernel<shape_of_scatter<A>, kernels::max_pool_scatter>>,
+                    .vjp = [](const VjpCall& v) -> Gradients {
+                      return {Tensor(), v.needs(1) ? max_gather(v.input(0), v.cotangent, v.as<A>()) : Tensor()};
+                    },
+                    .saves = {.inputs = 1},
+                    .jvp = [](const JvpCall& j) -> Tensor {
+                      return j.tangent(1) ? max_backward(j.input(0), j.tangent(1), j.as<A>()) : Tensor();
+                    },
+                    .flops = pool_flops<shape_of_pool<A>>,
+                    .samples = pool_samples<A, Inputs::x_and_dy>,
+                    .family = "pooling"});
 }
 
 template <class A>
@@ -325,33 +287,34 @@ Tensor mean_backward(const Tensor& dy, const A& attributes, const Shape& x);
 
 template <class A, class Transpose>
 OpDef mean_definition(const char* name, const char* doc) {
-  return {.name = name,
-          .doc = doc,
-          .inputs = 1,
-          .attributes = &attribute_type<A>,
-          .infer = infer<shape_of_mean<A>>,
-          .kernel = kernels::through_float<unary_kernel<shape_of_mean<A>, kernels::mean_pool>>,
-          .vjp = [](const VjpCall& v) -> Gradients {
-            return {mean_backward<A, Transpose>(v.cotangent, v.as<A>(), v.input_type(0).shape)};
-          },
-          .linear = 1,
-          .flops = pool_flops<shape_of_mean<A>>,
-          .samples = pool_samples<A, Inputs::x_of_mean>,
-          .family = "pooling"};
+  return window_op({.name = name,
+                    .doc = doc,
+                    .inputs = 1,
+                    .attributes = &attribute_type<A>,
+                    .infer = infer<shape_of_mean<A>>,
+                    .kernel = kernels::through_float<unary_kernel<shape_of_mean<A>, kernels::mean_pool>>,
+                    .vjp = [](const VjpCall& v) -> Gradients {
+                      return {mean_backward<A, Transpose>(v.cotangent, v.as<A>(), v.input_type(0).shape)};
+                    },
+                    .linear = 1,
+                    .flops = pool_flops<shape_of_mean<A>>,
+                    .samples = pool_samples<A, Inputs::x_of_mean>,
+                    .family = "pooling"});
 }
 template <class A, class Transpose>
 OpDef mean_backward_definition(const char* name, const char* doc) {
-  return {.name = name,
-          .doc = doc,
-          .inputs = 1,
-          .attributes = &attribute_type<Transpose>,
-          .infer = infer<shape_of_mean_scatter<Transpose>>,
-          .kernel = kernels::through_float<unary_kernel<shape_of_mean_scatter<Transpose>, kernels::mean_pool_scatter>>,
-          .vjp = [](const VjpCall& v) -> Gradients { return {mean_of<A>(v.cotangent, v.as<Transpose>())}; },
-          .linear = 1,
-          .flops = pool_flops<shape_of_mean_scatter<Transpose>>,
-          .samples = transposed_pool_samples<A, Transpose>,
-          .family = "pooling"};
+  return window_op(
+      {.name = name,
+       .doc = doc,
+       .inputs = 1,
+       .attributes = &attribute_type<Transpose>,
+       .infer = infer<shape_of_mean_scatter<Transpose>>,
+       .kernel = kernels::through_float<unary_kernel<shape_of_mean_scatter<Transpose>, kernels::mean_pool_scatter>>,
+       .vjp = [](const VjpCall& v) -> Gradients { return {mean_of<A>(v.cotangent, v.as<Transpose>())}; },
+       .linear = 1,
+       .flops = pool_flops<shape_of_mean_scatter<Transpose>>,
+       .samples = transposed_pool_samples<A, Transpose>,
+       .family = "pooling"});
 }
 
 const Op kMaxPool(max_definition<PoolAttributes>("max_pool2d", "The largest element of each window of x[N, C, H, W]"));
@@ -407,7 +370,7 @@ Tensor adapt(const Op& op, const Tensor& x, const Dims& output_size, int axes, L
   return apply_op(op, &attributes, where, x);
 }
 
-/// A one-dimensional pooling as one of two axes, the first of length 1.
+/// Runs a one-dimensional pooling as a two-dimensional one whose first axis has length 1.
 template <class Fn>
 Tensor in_one_dimension(const Tensor& x, const char* op, Location where, const Fn& fn) {
   if (x.rank() != 3) {
@@ -417,6 +380,19 @@ Tensor in_one_dimension(const Tensor& x, const char* op, Location where, const F
 }
 
 }  // namespace
+
+namespace op {
+const OpDef& max_pool2d = *kMaxPool;
+const OpDef& max_pool2d_gather = *kMaxPoolGather;
+const OpDef& max_pool2d_backward = *kMaxPoolBackward;
+const OpDef& adaptive_max_pool2d = *kAdaptiveMax;
+const OpDef& adaptive_max_pool2d_gather = *kAdaptiveMaxGather;
+const OpDef& adaptive_max_pool2d_backward = *kAdaptiveMaxBackward;
+const OpDef& avg_pool2d = *kAvgPool;
+const OpDef& avg_pool2d_backward = *kAvgPoolBackward;
+const OpDef& adaptive_avg_pool2d = *kAdaptiveAvg;
+const OpDef& adaptive_avg_pool2d_backward = *kAdaptiveAvgBackward;
+}  // namespace op
 
 Tensor max_pool2d(const Tensor& x, const Dims& kernel_size, const PoolOptions& options, Location where) {
   return pool(kMaxPool, x, kernel_size, options, 2, where);

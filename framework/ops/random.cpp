@@ -2,7 +2,8 @@
 
 #include "framework/ops/random.h"
 
-#include "framework/graph/capture.h"
+#include "framework/core/context.h"
+#include "framework/ops/creation_ops.h"
 #include "framework/ops/drawn.h"
 
 namespace diptych {
@@ -11,38 +12,34 @@ namespace {
 using namespace ops;
 
 const Op kNextState{
-    {.name = "random_next_state",
-     .doc = "A generator's state for the draw after the next",
-     .inputs = 1,
-     .infer = [](const InferCall& call, TensorType& output) { infer_drawn(call, {2}, DType::int64, output); },
-     .kernel =
-         [](const KernelCall& call) {
-           const RandomState state = state_of(call);
-           auto* out = static_cast<std::uint64_t*>(call.output.data);
-           out[0] = state.seed;
-           out[1] = state.counter + 1;
-         },
-     .samples =
-         [] {
-           return std::vector<Sample>{{{state_sample()}, {}}};
-         },
-     .family = "random"}};
+    random_op({.name = "random_next_state",
+               .doc = "A generator's state for the draw after the next",
+               .inputs = 1,
+               .infer = [](const InferCall& call, TensorType& output) { infer_drawn(call, {2}, DType::int64, output); },
+               .kernel =
+                   [](const KernelCall& call) {
+                     const RandomState state = state_of(call);
+                     auto* out = static_cast<std::uint64_t*>(call.output.data);
+                     out[0] = state.seed;
+                     out[1] = state.counter + 1;
+                   },
+               .samples =
+                   [] {
+                     return std::vector<Sample>{{{state_sample()}, {}}};
+                   },
+               .family = "random"})};
 
 Tensor initial_state(std::uint64_t seed) {
   return Tensor::from({static_cast<std::int64_t>(seed), std::int64_t{0}}, {2});
 }
 
-struct MaskedScaleAttributes {
-  double scale = 1;
-  static constexpr auto fields() { return std::tuple(field("scale", &MaskedScaleAttributes::scale)); }
-};
 struct MaskedScale {
   template <class T>
   DIPTYCH_INLINE static T apply(const MaskedScaleAttributes& a, bool mask, T x) {
     if constexpr (std::is_same_v<T, bfloat16>) {
       return T(apply(a, mask, static_cast<float>(x)));
     } else {
-      // By bits, as in where: a select on a loaded bool would become a branch.
+      // On the bits, as in where: a select on a loaded bool would become a branch.
       using Bits = math::detail::Bits<T>;
       const auto kept = static_cast<Bits>(-static_cast<Bits>(mask));
       return std::bit_cast<T>(static_cast<Bits>(std::bit_cast<Bits>(x * static_cast<T>(a.scale)) & kept));
@@ -60,7 +57,7 @@ std::array<LoopSet, kDTypeCount> masked_scale_loops() {
   table[static_cast<std::size_t>(DType::float64)] = masked_scale_loop<double>();
   return table;
 }
-const Op kMaskedScale{
+const Op kMaskedScale{elementwise_op(
     {.name = "masked_scale",
      .doc = "x * scale where the mask holds, else 0",
      .inputs = 2,
@@ -76,7 +73,6 @@ const Op kMaskedScale{
              call.fail_shape("the mask doesn't broadcast with x", "align the shapes from the right");
            }
          },
-     .kernel = kernels::elementwise,
      .loops = masked_scale_loops(),
      .loop_input = 1,
      .vjp = [](const VjpCall& v) -> Gradients {
@@ -98,13 +94,18 @@ const Op kMaskedScale{
                                     MaskedScaleAttributes{2}));
            }
            return samples;
-         }}};
+         }})};
 
 }  // namespace
 
+namespace op {
+const OpDef& random_next_state = *kNextState;
+const OpDef& masked_scale = *kMaskedScale;
+}  // namespace op
+
 Generator::Generator(std::uint64_t seed) {
-  // The thread's default one may be asked for while a graph is captured: its cell is none of the graph's.
-  const graph::CaptureScope eager(nullptr);
+  // The thread's default generator may be created while a graph is captured: its cell is not part of that graph.
+  const EagerScope eager;
   state_ = Variable(initial_state(seed), "generator");
 }
 
@@ -135,7 +136,7 @@ Tensor dropout(const Tensor& x, double p, bool training, const Generator& genera
   if (!training || p == 0) {
     return x;
   }
-  // With p = 1 nothing is kept, whatever the scale; it must only be a number.
+  // With p = 1 nothing is kept, so the scale doesn't matter; it only has to be a number.
   const MaskedScaleAttributes attributes{p < 1 ? 1 / (1 - p) : 1};
   return apply_op(kMaskedScale, &attributes, where, bernoulli(x.shape(), 1 - p, DType::boolean, generator, where), x);
 }

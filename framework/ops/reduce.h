@@ -1,22 +1,15 @@
 #pragma once
 
+#include "framework/dispatch/apply.h"
 #include "framework/kernels/dense.h"
 #include "framework/kernels/reduction.h"
-#include "framework/ops/apply.h"
+#include "framework/ops/axis_attributes.h"
 #include "framework/ops/define.h"
 
-/// What the files that define reductions share.
+/// Shared by the files that define reductions.
 namespace diptych::ops {
 
-struct ReduceAttributes {
-  Axes axes;  ///< sorted, each once, none negative
-  bool keepdims = false;
-  static constexpr auto fields() {
-    return std::tuple(field("axes", &ReduceAttributes::axes), field("keepdims", &ReduceAttributes::keepdims));
-  }
-};
-
-/// The output's shape; refuses axes that aren't sorted axes of the input.
+/// The output's shape; refuses anything but sorted axes of the input.
 Shape reduced_shape(const InferCall& call, const Axes& axes, bool keepdims);
 template <class A>
 Shape reduced_shape(const InferCall& call) {
@@ -24,10 +17,10 @@ Shape reduced_shape(const InferCall& call) {
 }
 void require_element(const InferCall& call, const Shape& output);
 
-/// One per element of the input.
+/// One operation per element of the input.
 double reduce_flops(const InferCall& call, const TensorType& output);
 
-/// A reduced tensor with the axes put back as length 1; `shape`: the input's.
+/// A reduced tensor with the reduced axes restored with length 1; `shape`: the input's.
 Tensor with_kept_axes(const Tensor& reduced, Shape shape, const Axes& axes, bool keepdims);
 template <class A>
 Tensor with_kept_axes(const Tensor& reduced, const VjpCall& v) {
@@ -38,13 +31,14 @@ Tensor with_kept_axes(const Tensor& reduced, const JvpCall& v) {
   return with_kept_axes(reduced, v.input(0).shape(), v.as<A>().axes, v.as<A>().keepdims);
 }
 
-/// The sum; over no axis: x itself, other than the public sum.
+/// The sum. Unlike the public sum, it returns x itself if there are no axes.
 Tensor sum_over(const Tensor& x, const Axes& axes, bool keepdims);
 
-/// Sorted and none negative; none given: all. Throws ShapeError for one that is out of range or given twice.
+/// Sorted, and none negative; all axes if none is given. Throws ShapeError for an axis that is out of range or given
+/// twice.
 Axes reduced_axes(const Tensor& x, const Axes& axes, const char* op, Location where);
 
-/// Calls `fn.template operator()<T>()` with the element type; bool comes as uint8, and bfloat16 never.
+/// Calls `fn.template operator()<T>()` with the element type; bool is passed as uint8, and bfloat16 never occurs.
 template <class Fn>
 void visit_arithmetic(DType dtype, const Fn& fn) {
   visit(dtype, [&]<class T>() {
@@ -56,7 +50,7 @@ void visit_arithmetic(DType dtype, const Fn& fn) {
   });
 }
 
-/// Shapes and axes on which every reduction is tried, for one dtype.
+/// Shapes and axes on which every reduction is tested, for one dtype.
 template <class A>
 std::vector<Sample> reduction_samples(DType dtype, const A& base, double low = -2, double high = 2) {
   std::vector<Sample> samples;
@@ -89,7 +83,7 @@ std::vector<Sample> reduction_samples(std::initializer_list<DType> dtypes, const
   return samples;
 }
 
-// What sum, prod, max, min, any and all share.
+// Shared by sum, prod, max, min, any and all.
 
 template <Domain domain, bool needs_element>
 void infer_reduction(const InferCall& call, TensorType& output) {
@@ -107,6 +101,23 @@ void reduce_kernel(const KernelCall& call) {
   visit_arithmetic(call.inputs[0].type->dtype, [&]<class T>() {
     kernels::run_reduction<Body, T>(call.inputs[0], axes, nullptr, static_cast<T*>(call.output.data));
   });
+}
+
+/// The kernel for a body that takes attributes, for f32 and f64.
+template <class Body, class A>
+void floating_kernel(const KernelCall& call) {
+  const auto* attributes = static_cast<const A*>(call.attributes);
+  if (call.inputs[0].type->dtype == DType::float32) {
+    kernels::run_reduction<Body, float>(call.inputs[0], attributes->axes, attributes,
+                                        static_cast<float*>(call.output.data));
+  } else {
+    kernels::run_reduction<Body, double>(call.inputs[0], attributes->axes, attributes,
+                                         static_cast<double*>(call.output.data));
+  }
+}
+
+inline Tensor as_floating(const Tensor& x, Location where) {
+  return is_floating(x.dtype()) ? x : as_type(x, DType::float32, where);
 }
 
 std::vector<Sample> fold_samples(std::initializer_list<DType> dtypes, bool with_empty);

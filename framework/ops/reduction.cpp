@@ -9,6 +9,7 @@
 #include "framework/ops/elementwise.h"
 #include "framework/ops/indexing.h"
 #include "framework/ops/reduce.h"
+#include "framework/ops/reduction_ops.h"
 #include "framework/ops/view.h"
 
 namespace diptych::ops {
@@ -97,24 +98,24 @@ namespace {
 
 using namespace ops;
 
-const Op kSum{{.name = "sum",
-               .doc = "The sum over axes",
-               .inputs = 1,
-               .attributes = &attribute_type<ReduceAttributes>,
-               .infer = infer_reduction<Domain::numeric, false>,
-               .kernel = kernels::through_float<reduce_kernel<kernels::Fold<kernels::SumCombine>>>,
-               .vjp = [](const VjpCall& v) -> Gradients {
-                 return {expand(with_kept_axes<ReduceAttributes>(v.cotangent, v), v.input_type(0).shape)};
-               },
-               .linear = 1,
-               .flops = reduce_flops,
-               .samples = [] { return fold_samples(kNumbers, true); },
-               .family = "reduction"}};
+const Op kSum{reduction_op({.name = "sum",
+                            .doc = "The sum over axes",
+                            .inputs = 1,
+                            .attributes = &attribute_type<ReduceAttributes>,
+                            .infer = infer_reduction<Domain::numeric, false>,
+                            .kernel = kernels::through_float<reduce_kernel<kernels::Fold<kernels::SumCombine>>>,
+                            .vjp = [](const VjpCall& v) -> Gradients {
+                              return {expand(with_kept_axes<ReduceAttributes>(v.cotangent, v), v.input_type(0).shape)};
+                            },
+                            .linear = 1,
+                            .flops = reduce_flops,
+                            .samples = [] { return fold_samples(kNumbers, true); },
+                            .family = "reduction"})};
 
-/// For each element the product of all the others, without dividing, so that zeros are no special case: pairs are
-/// multiplied, then pairs of pairs, ...; an element's others are its siblings on the way up.
+/// For each element, the product of all the others. It doesn't divide, so zeros are no special case: pairs are
+/// multiplied, then pairs of pairs, and so on; the others of an element are its siblings on the way up.
 Tensor product_of_others(const Tensor& x, const Axes& axes) {
-  // The reduced axes go to the end and become one, padded with ones to a power of two.
+  // The reduced axes are moved to the end, merged into one, and padded with ones to a power of two.
   Axes order;
   for (int axis = 0; axis < x.rank(); ++axis) {
     if (!axes.contains(axis)) {
@@ -162,33 +163,38 @@ Tensor product_of_others(const Tensor& x, const Axes& axes) {
   return permute(reshape(unpadded, last.shape()), inverse);
 }
 
-const Op kProd{{.name = "prod",
-                .doc = "The product over axes",
-                .inputs = 1,
-                .attributes = &attribute_type<ReduceAttributes>,
-                .infer = infer_reduction<Domain::numeric, false>,
-                .kernel = kernels::through_float<reduce_kernel<kernels::Fold<kernels::ProductCombine>>>,
-                .vjp = [](const VjpCall& v) -> Gradients {
-                  if (v.input(0).numel() == 0) {
-                    return {full_like(v.input(0), 0.0)};
-                  }
-                  return {mul(with_kept_axes<ReduceAttributes>(v.cotangent, v),
-                              product_of_others(v.input(0), v.as<ReduceAttributes>().axes))};
-                },
-                .saves = {.inputs = 1},
-                .jvp = [](const JvpCall& v) -> Tensor {
-                  if (v.input(0).numel() == 0) {
-                    return full_like(v.output, 0.0);
-                  }
-                  const auto& attributes = v.as<ReduceAttributes>();
-                  const Tensor slopes = product_of_others(v.input(0), attributes.axes);
-                  return sum_over(mul(slopes, v.tangent(0)), attributes.axes, attributes.keepdims);
-                },
-                .flops = reduce_flops,
-                .samples = [] { return fold_samples(kNumbers, true); },
-                .family = "reduction"}};
+const Op kProd{reduction_op({.name = "prod",
+                             .doc = "The product over axes",
+                             .inputs = 1,
+                             .attributes = &attribute_type<ReduceAttributes>,
+                             .infer = infer_reduction<Domain::numeric, false>,
+                             .kernel = kernels::through_float<reduce_kernel<kernels::Fold<kernels::ProductCombine>>>,
+                             .vjp = [](const VjpCall& v) -> Gradients {
+                               if (v.input(0).numel() == 0) {
+                                 return {full_like(v.input(0), 0.0)};
+                               }
+                               return {mul(with_kept_axes<ReduceAttributes>(v.cotangent, v),
+                                           product_of_others(v.input(0), v.as<ReduceAttributes>().axes))};
+                             },
+                             .saves = {.inputs = 1},
+                             .jvp = [](const JvpCall& v) -> Tensor {
+                               if (v.input(0).numel() == 0) {
+                                 return full_like(v.output, 0.0);
+                               }
+                               const auto& attributes = v.as<ReduceAttributes>();
+                               const Tensor slopes = product_of_others(v.input(0), attributes.axes);
+                               return sum_over(mul(slopes, v.tangent(0)), attributes.axes, attributes.keepdims);
+                             },
+                             .flops = reduce_flops,
+                             .samples = [] { return fold_samples(kNumbers, true); },
+                             .family = "reduction"})};
 
 }  // namespace
+
+namespace op {
+const OpDef& sum = *kSum;
+const OpDef& prod = *kProd;
+}  // namespace op
 
 Tensor sum(const Tensor& x, const Axes& axes, bool keepdims, Location where) {
   return reduce(kSum, is_floating(x.dtype()) ? x : cast(x, DType::int64, where), axes, keepdims, where);

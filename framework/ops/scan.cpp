@@ -5,22 +5,13 @@
 #include "framework/ops/elementwise.h"
 #include "framework/ops/lines.h"
 #include "framework/ops/reduction.h"
+#include "framework/ops/reduction_ops.h"
 #include "framework/ops/view.h"
 
 namespace diptych {
 namespace {
 
 using namespace ops;
-
-struct ScanAttributes {
-  std::int64_t axis = 0;
-  bool exclusive = false;
-  bool reverse = false;
-  static constexpr auto fields() {
-    return std::tuple(field("axis", &ScanAttributes::axis), field("exclusive", &ScanAttributes::exclusive),
-                      field("reverse", &ScanAttributes::reverse));
-  }
-};
 
 template <class T>
 struct Scan {
@@ -49,7 +40,7 @@ struct Scan {
     }
   }
 
-  /// Rows in memory, several at a time: each sum waits for the one before it.
+  /// Handles rows that are contiguous in memory, several at a time, because each sum waits for the one before it.
   DIPTYCH_INLINE static void run_rows(std::int64_t rows, std::int64_t length, const ScanAttributes& attributes,
                                       const T* in, T* out) {
     constexpr std::int64_t kRows = 8;
@@ -68,7 +59,7 @@ struct Scan {
     for (std::int64_t k = 0; k < length; ++k) {
       const std::int64_t at = attributes.reverse ? length - 1 - k : k;
       for (int row = 0; row < kRows; ++row) {
-        // The first sum is the element itself: 0 + -0 would be 0.
+        // The first sum is the element itself: 0 + -0 would give 0.
         const T before = totals[row];
         const T x = in[row * length + at];
         totals[row] = k == 0 && !attributes.exclusive ? x : kernels::SumCombine::apply(before, x);
@@ -127,6 +118,10 @@ const Op kCumsum{
      .family = "reduction"}};
 
 }  // namespace
+
+namespace op {
+const OpDef& cumsum = *kCumsum;
+}  // namespace op
 
 Tensor cumsum(const Tensor& x, int axis, bool exclusive, bool reverse, Location where) {
   const ScanAttributes attributes{normalise_axis(axis, x.rank(), "cumsum", where), exclusive, reverse};

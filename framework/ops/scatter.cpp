@@ -5,6 +5,7 @@
 #include "framework/ops/creation.h"
 #include "framework/ops/index.h"
 #include "framework/ops/indexing.h"
+#include "framework/ops/indexing_ops.h"
 #include "framework/ops/reduction.h"
 #include "framework/ops/view.h"
 
@@ -13,7 +14,7 @@ namespace {
 
 using namespace ops;
 
-/// The index has as many axes as `x`, and along no other axis a greater length.
+/// The index must have as many axes as `x`, and must not be longer along any other axis.
 void check_index_shape(const InferCall& call, int axis) {
   const Shape& x = call.shape(0);
   const Shape& index = call.shape(1);
@@ -42,7 +43,7 @@ DIPTYCH_INLINE void for_each_index(const Shape& x, const Shape& index_shape, int
   const std::int64_t axis_stride = strides[axis];
   Dims at = Dims::filled(last + 1, 0);
   for (std::int64_t position = 0; position < count; position += run) {
-    std::int64_t base = 0;  // of this run, without the axis
+    std::int64_t base = 0;  // offset of this run, without the axis
     for (int i = 0; i < last; ++i) {
       base += i == axis ? 0 : at[i] * strides[i];
     }
@@ -56,7 +57,7 @@ DIPTYCH_INLINE void for_each_index(const Shape& x, const Shape& index_shape, int
   }
 }
 
-/// The dense indices, all in range.
+/// Dense indices, checked to be in range.
 class Indices {
  public:
   Indices(const KernelCall& call, const Shape& x)
@@ -124,7 +125,7 @@ void infer_scatter(const InferCall& call, TensorType& output) {
 int axis_of(const VjpCall& v) { return static_cast<int>(v.as<AxisAttributes>().axis); }
 int axis_of(const JvpCall& v) { return static_cast<int>(v.as<AxisAttributes>().axis); }
 
-/// true where an entry of the index isn't overwritten by a later one
+/// true where no later entry of the index overwrites an entry
 Tensor last_entries(const Tensor& index, const TensorType& x, int axis) {
   const Tensor serial = cumsum(expand(full(Shape{}, 1.0, DType::int64), index.shape()), axis);
   const Tensor winners = scatter(zeros_of({DType::int64, x.shape}), axis, index, serial);
@@ -226,6 +227,12 @@ Tensor scatter_by(const Op& op, const Tensor& x, int axis, const Tensor& index, 
 }
 
 }  // namespace
+
+namespace op {
+const OpDef& gather = *kGather;
+const OpDef& scatter = *kScatter;
+const OpDef& scatter_add = *kScatterAdd;
+}  // namespace op
 
 Tensor gather(const Tensor& x, int axis, const Tensor& index, Location where) {
   const AxisAttributes attributes{normalise_axis(axis, x.rank(), "gather", where)};

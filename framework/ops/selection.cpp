@@ -3,6 +3,7 @@
 #include "framework/ops/creation.h"
 #include "framework/ops/define.h"
 #include "framework/ops/elementwise.h"
+#include "framework/ops/elementwise_ops.h"
 
 namespace diptych {
 namespace {
@@ -12,7 +13,7 @@ using namespace ops;
 struct Where {
   template <class T>
   DIPTYCH_INLINE static T apply(bool condition, T a, T b) {
-    // By bits, because GCC turns ?: on a loaded bool into a branch, which random conditions mispredict.
+    // On the bits, because GCC turns ?: on a loaded bool into a branch, which random conditions mispredict.
     if constexpr (std::is_floating_point_v<T>) {
       using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
       const Bits mask = Bits(0) - static_cast<Bits>(condition);
@@ -34,7 +35,7 @@ std::array<LoopSet, kDTypeCount> where_loops() {
   return table;
 }
 
-const Op kWhere{
+const Op kWhere{elementwise_op(
     {.name = "where",
      .doc = "a where the condition holds, else b",
      .inputs = 3,
@@ -54,7 +55,6 @@ const Op kWhere{
              call.fail_shape("the result has too many elements", "");
            }
          },
-     .kernel = kernels::elementwise,
      .loops = where_loops(),
      .loop_input = 1,
      .vjp = [](const VjpCall& v) -> Gradients {
@@ -75,12 +75,7 @@ const Op kWhere{
              samples.push_back({{sample(DType::boolean, {4, 1}, 0, 2), sample(dtype, {9}), sample(dtype, {1, 9})}, {}});
            }
            return samples;
-         }}};
-
-struct CastAttributes {
-  DType dtype = DType::float32;
-  static constexpr auto fields() { return std::tuple(field("dtype", &CastAttributes::dtype)); }
-};
+         }})};
 
 template <class To>
 struct Cast {
@@ -100,32 +95,37 @@ LoopSet cast_loops(std::span<const TensorType* const> inputs, const TensorType& 
   });
 }
 
-const Op kCast{{.name = "cast",
-                .doc = "x in another element type",
-                .inputs = 1,
-                .attributes = &attribute_type<CastAttributes>,
-                .infer =
-                    [](const InferCall& call, TensorType& output) {
-                      output.dtype = call.as<CastAttributes>().dtype;
-                      output.shape = call.shape(0);
-                    },
-                .kernel = kernels::elementwise,
-                .select_loop = cast_loops,
-                .vjp = [](const VjpCall& v) -> Gradients { return {cast(v.cotangent, v.input_type(0).dtype)}; },
-                .samples =
-                    [] {
-                      std::vector<Sample> samples;
-                      for (int from = 0; from < kDTypeCount; ++from) {
-                        for (int to = 0; to < kDTypeCount; ++to) {
-                          const CastAttributes attributes{static_cast<DType>(to)};
-                          samples.push_back({{sample(static_cast<DType>(from), {3, 21}, -5, 5)},
-                                             AttributeValue(&attribute_type<CastAttributes>, &attributes)});
-                        }
-                      }
-                      return samples;
-                    }}};
+const Op kCast{
+    elementwise_op({.name = "cast",
+                    .doc = "x in another element type",
+                    .inputs = 1,
+                    .attributes = &attribute_type<CastAttributes>,
+                    .infer =
+                        [](const InferCall& call, TensorType& output) {
+                          output.dtype = call.as<CastAttributes>().dtype;
+                          output.shape = call.shape(0);
+                        },
+                    .select_loop = cast_loops,
+                    .vjp = [](const VjpCall& v) -> Gradients { return {cast(v.cotangent, v.input_type(0).dtype)}; },
+                    .samples =
+                        [] {
+                          std::vector<Sample> samples;
+                          for (int from = 0; from < kDTypeCount; ++from) {
+                            for (int to = 0; to < kDTypeCount; ++to) {
+                              const CastAttributes attributes{static_cast<DType>(to)};
+                              samples.push_back({{sample(static_cast<DType>(from), {3, 21}, -5, 5)},
+                                                 AttributeValue(&attribute_type<CastAttributes>, &attributes)});
+                            }
+                          }
+                          return samples;
+                        }})};
 
 }  // namespace
+
+namespace op {
+const OpDef& where = *kWhere;
+const OpDef& cast = *kCast;
+}  // namespace op
 
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b, Location location) {
   if (a.defined() && b.defined() && a.dtype() != b.dtype()) {

@@ -5,13 +5,14 @@
 
 #include <fmt/format.h>
 
+#include "framework/core/strided_copy.h"
 #include "framework/kernels/dense.h"
-#include "framework/kernels/strided_copy.h"
 #include "framework/ops/creation.h"
 #include "framework/ops/define.h"
 #include "framework/ops/elementwise.h"
 #include "framework/ops/lengths.h"
 #include "framework/ops/lines.h"
+#include "framework/ops/shape_ops.h"
 #include "framework/ops/view.h"
 
 namespace diptych {
@@ -154,12 +155,7 @@ const Op kFlip{{.name = "flip",
                     },
                 .family = "shape"}};
 
-struct DiagonalAttributes {
-  std::int64_t diagonal = 0;
-  static constexpr auto fields() { return std::tuple(field("diagonal", &DiagonalAttributes::diagonal)); }
-};
-
-/// A copy, then zeros over the part of each row that is dropped.
+/// Copies the input, then fills the dropped part of each row with zeros.
 template <bool upper>
 void triangle_kernel(const KernelCall& call) {
   const Shape& shape = call.output.type->shape;
@@ -174,7 +170,7 @@ void triangle_kernel(const KernelCall& call) {
       std::clamp(static_cast<const DiagonalAttributes*>(call.attributes)->diagonal, -rows, columns);
   const std::int64_t total = shape.product() / columns;
   for (std::int64_t row = 0; row < total; ++row) {
-    // Columns below `edge` are in the triangle's lower side: up to the diagonal for tril, before it for triu.
+    // Columns below `edge` belong to the lower side: up to the diagonal for tril, before it for triu.
     const std::int64_t edge = std::clamp<std::int64_t>(row % rows + diagonal + (upper ? 0 : 1), 0, columns);
     const std::int64_t begin = upper ? 0 : edge;
     const std::int64_t end = upper ? edge : columns;
@@ -233,6 +229,13 @@ void check_any(const char* op, const std::vector<Tensor>& tensors, Location wher
 
 }  // namespace
 
+namespace op {
+const OpDef& concat = *kConcat;
+const OpDef& flip = *kFlip;
+const OpDef& tril = *kTril;
+const OpDef& triu = *kTriu;
+}  // namespace op
+
 Tensor concat(const std::vector<Tensor>& tensors, int axis, Location where) {
   check_any("concat", tensors, where);
   const AxisAttributes attributes{normalise_axis(axis, tensors.front().rank(), "concat", where)};
@@ -244,7 +247,8 @@ Tensor concat(const std::vector<Tensor>& tensors, int axis, Location where) {
   for (const Tensor& tensor : tensors) {
     pieces.push_back(cast(tensor, dtype, where));
   }
-  // More than one op takes: groups of as many, then the groups; each element is copied log_8(n) times.
+  // For more tensors than one op takes: concatenates groups of the maximum number, then the groups; each element is
+  // copied log_8(n) times.
   do {
     std::vector<Tensor> joined;
     for (std::size_t begin = 0; begin < pieces.size(); begin += kMaxInputs) {
@@ -294,7 +298,7 @@ Tensor tile(const Tensor& x, const Shape& repeats, Location where) {
     if (repeats[i] == 1) {
       continue;
     }
-    // [outer, 1, rest] repeated along the middle: three axes, whatever the rank.
+    // [outer, 1, rest] repeated along the middle: three axes for any rank.
     std::int64_t outer = 1;
     for (int k = 0; k < axis; ++k) {
       outer *= shape[k];

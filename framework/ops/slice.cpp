@@ -1,17 +1,18 @@
-// Parts of an axis: slices as views, their gradient, and writing into one.
+// Parts of an axis: slices as views, their gradient, and updates of a slice.
 
 #include <algorithm>
 #include <cstring>
 
 #include <fmt/format.h>
 
+#include "framework/core/strided_copy.h"
 #include "framework/kernels/dense.h"
-#include "framework/kernels/strided_copy.h"
 #include "framework/ops/creation.h"
 #include "framework/ops/define.h"
 #include "framework/ops/elementwise.h"
 #include "framework/ops/lengths.h"
 #include "framework/ops/shape.h"
+#include "framework/ops/shape_ops.h"
 #include "framework/ops/view.h"
 
 namespace diptych {
@@ -19,20 +20,7 @@ namespace {
 
 using namespace ops;
 
-struct SliceAttributes {
-  std::int64_t axis = 0;
-  std::int64_t start = 0;
-  std::int64_t stop = 0;
-  std::int64_t step = 1;
-  static constexpr auto fields() {
-    return std::tuple(field("axis", &SliceAttributes::axis), field("start", &SliceAttributes::start),
-                      field("stop", &SliceAttributes::stop), field("step", &SliceAttributes::step));
-  }
-
-  std::int64_t count() const { return stop == start ? 0 : (stop - start - 1) / step + 1; }
-};
-
-/// The type of the slice. Throws unless the attributes stay within the input's axis.
+/// The type of the slice. Throws unless the attributes lie within the input's axis.
 TensorType slice_type(const InferCall& call) {
   const auto& a = call.as<SliceAttributes>();
   TensorType type = call.input(0);
@@ -47,7 +35,7 @@ TensorType slice_type(const InferCall& call) {
   return type;
 }
 
-/// Writes `value` to every step-th place of a dense tensor from `start` on.
+/// Writes `value` to every step-th element of a dense tensor, beginning at `start`.
 void write_slice(const Operand& value, const Operand& to, std::int64_t axis, std::int64_t start, std::int64_t step) {
   Strides strides = *to.strides;
   const auto size = static_cast<std::int64_t>(size_of(to.type->dtype));
@@ -56,18 +44,7 @@ void write_slice(const Operand& value, const Operand& to, std::int64_t axis, std
   kernels::strided_copy(value.type->shape, static_cast<std::size_t>(size), value.data, *value.strides, first, strides);
 }
 
-// The gradient of a slice: the elements back at their places, zeros between them, in one pass.
-
-struct SliceBackwardAttributes {
-  std::int64_t axis = 0;
-  std::int64_t start = 0;
-  std::int64_t step = 1;
-  std::int64_t length = 0;  ///< of the axis that was sliced
-  static constexpr auto fields() {
-    return std::tuple(field("axis", &SliceBackwardAttributes::axis), field("start", &SliceBackwardAttributes::start),
-                      field("step", &SliceBackwardAttributes::step), field("length", &SliceBackwardAttributes::length));
-  }
-};
+// The gradient of a slice: puts the elements back at their places, with zeros in between, in one pass.
 
 void infer_slice_backward(const InferCall& call, TensorType& output) {
   const auto& a = call.as<SliceBackwardAttributes>();
@@ -93,7 +70,7 @@ void slice_backward_kernel(const KernelCall& call) {
   if (type.shape.contains(0)) {
     return;
   }
-  if (a.step == 1) {  // zeros before and after, nothing twice
+  if (a.step == 1) {  // zeros before and after; nothing is written twice
     const auto clear = [&](std::int64_t begin, std::int64_t end) {
       Shape part = type.shape;
       part[axis] = end - begin;
@@ -140,7 +117,7 @@ const Op kSliceBackward{{.name = "slice_backward",
                              },
                          .family = "shape"}};
 
-const Op kSlice{
+const Op kSlice{view_op(
     {.name = "slice",
      .doc = "Elements start, start + step, ... below stop along an axis",
      .inputs = 1,
@@ -176,7 +153,7 @@ const Op kSlice{
                                       with({sample(DType::float64, {4, 6})}, A{0, 1, 3, 1}),
                                       with({sample(DType::float64, {4, 6})}, A{1, 3, 3, 1}),
                                       with({sample(DType::int64, {4, 6})}, A{1, 5, 5, 1})};
-         }}};
+         }})};
 
 const Op kSliceUpdate{
     {.name = "slice_update",
@@ -245,7 +222,7 @@ SliceAttributes clipped(const char* op, const Tensor& x, int axis, std::int64_t 
   attributes.start = clip(start);
   attributes.stop = std::max(attributes.start, clip(stop));
   attributes.step =
-      std::min(step, std::max<std::int64_t>(length, 1));  // a longer step takes the first element alone, too
+      std::min(step, std::max<std::int64_t>(length, 1));  // a longer step also takes the first element alone
   return attributes;
 }
 
@@ -265,6 +242,12 @@ Tensor slice_backwards(const Tensor& x, int axis, std::int64_t start, std::int64
 }
 
 }  // namespace
+
+namespace op {
+const OpDef& slice_backward = *kSliceBackward;
+const OpDef& slice = *kSlice;
+const OpDef& slice_update = *kSliceUpdate;
+}  // namespace op
 
 Tensor slice(const Tensor& x, int axis, std::int64_t start, std::int64_t stop, std::int64_t step, Location where) {
   if (step < 0) {

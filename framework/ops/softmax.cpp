@@ -5,6 +5,7 @@
 #include "framework/ops/define.h"
 #include "framework/ops/elementwise.h"
 #include "framework/ops/reduction.h"
+#include "framework/ops/row_ops.h"
 #include "framework/ops/view.h"
 
 namespace diptych {
@@ -114,103 +115,106 @@ std::vector<Sample> softmax_samples() {
   return samples;
 }
 
-const Op kSoftmax{{.name = "softmax",
-                   .doc = "exp(x) / sum(exp(x)) along the last axis",
-                   .inputs = 1,
-                   .infer = infer_rows,
-                   .kernel = kernels::through_float<row_kernel<Softmax, 1>>,
-                   .vjp = [](const VjpCall& v) -> Gradients { return {softmax_backward(v.cotangent, v.output)}; },
-                   .saves = {.output = true},
-                   .jvp = [](const JvpCall& v) { return softmax_backward(v.tangent(0), v.output); },
-                   .flops = flops_per_element<20>,
-                   .samples = softmax_samples,
-                   .family = "normalisation"}};
+const Op kSoftmax{
+    row_op({.name = "softmax",
+            .doc = "exp(x) / sum(exp(x)) along the last axis",
+            .inputs = 1,
+            .infer = infer_rows,
+            .kernel = kernels::through_float<row_kernel<Softmax, 1>>,
+            .vjp = [](const VjpCall& v) -> Gradients { return {softmax_backward(v.cotangent, v.output)}; },
+            .saves = {.output = true},
+            .jvp = [](const JvpCall& v) { return softmax_backward(v.tangent(0), v.output); },
+            .flops = flops_per_element<20>,
+            .samples = softmax_samples,
+            .family = "normalisation"})};
 
 const Op kLogSoftmax{
-    {.name = "log_softmax",
-     .doc = "log(softmax(x)) along the last axis, without its overflow",
-     .inputs = 1,
-     .infer = infer_rows,
-     .kernel = kernels::through_float<row_kernel<LogSoftmax, 1>>,
-     .vjp = [](const VjpCall& v) -> Gradients { return {log_softmax_backward(v.cotangent, v.output)}; },
-     .saves = {.output = true},
-     .jvp = [](const JvpCall& v) { return sub(v.tangent(0), row_sum(mul(exp(v.output), v.tangent(0)))); },
-     .flops = flops_per_element<20>,
-     .samples = softmax_samples,
-     .family = "normalisation"}};
+    row_op({.name = "log_softmax",
+            .doc = "log(softmax(x)) along the last axis, without its overflow",
+            .inputs = 1,
+            .infer = infer_rows,
+            .kernel = kernels::through_float<row_kernel<LogSoftmax, 1>>,
+            .vjp = [](const VjpCall& v) -> Gradients { return {log_softmax_backward(v.cotangent, v.output)}; },
+            .saves = {.output = true},
+            .jvp = [](const JvpCall& v) { return sub(v.tangent(0), row_sum(mul(exp(v.output), v.tangent(0)))); },
+            .flops = flops_per_element<20>,
+            .samples = softmax_samples,
+            .family = "normalisation"})};
 
-const Op kSoftmaxBackward{
-    {.name = "softmax_backward",
-     .doc = "y * (dy - sum(dy * y)) along the last axis",
-     .inputs = 2,
-     .infer = infer_row_pair,
-     .kernel = kernels::through_float<row_kernel<SoftmaxBackward, 2>>,
-     .vjp = [](const VjpCall& v) -> Gradients {
-       const Tensor& dy = v.input(0);
-       const Tensor& y = v.input(1);
-       Gradients gradients;
-       if (v.needs(0)) {
-         gradients[0] = softmax_backward(v.cotangent, y);
-       }
-       if (v.needs(1)) {
-         gradients[1] = sub(mul(v.cotangent, sub(dy, row_sum(mul(dy, y)))), mul(dy, row_sum(mul(v.cotangent, y))));
-       }
-       return gradients;
-     },
-     .saves = {.inputs = 3},
-     .jvp = [](const JvpCall& v) -> Tensor {
-       const Tensor& dy = v.input(0);
-       const Tensor& y = v.input(1);
-       Tensor tangent;
-       if (v.tangent(0).defined()) {
-         tangent = softmax_backward(v.tangent(0), y);
-       }
-       if (v.tangent(1).defined()) {
-         const Tensor& t = v.tangent(1);
-         const Tensor by_y = sub(mul(t, sub(dy, row_sum(mul(dy, y)))), mul(y, row_sum(mul(dy, t))));
-         tangent = tangent.defined() ? add(tangent, by_y) : by_y;
-       }
-       return tangent;
-     },
-     .flops = flops_per_element<4>,
-     .samples = [] { return row_samples(2, -1, 1); },
-     .family = "normalisation"}};
+const Op kSoftmaxBackward{row_op({.name = "softmax_backward",
+                                  .doc = "y * (dy - sum(dy * y)) along the last axis",
+                                  .inputs = 2,
+                                  .infer = infer_row_pair,
+                                  .kernel = kernels::through_float<row_kernel<SoftmaxBackward, 2>>,
+                                  .vjp = [](const VjpCall& v) -> Gradients {
+                                    const Tensor& dy = v.input(0);
+                                    const Tensor& y = v.input(1);
+                                    Gradients gradients;
+                                    if (v.needs(0)) {
+                                      gradients[0] = softmax_backward(v.cotangent, y);
+                                    }
+                                    if (v.needs(1)) {
+                                      gradients[1] = sub(mul(v.cotangent, sub(dy, row_sum(mul(dy, y)))),
+                                                         mul(dy, row_sum(mul(v.cotangent, y))));
+                                    }
+                                    return gradients;
+                                  },
+                                  .saves = {.inputs = 3},
+                                  .jvp = [](const JvpCall& v) -> Tensor {
+                                    const Tensor& dy = v.input(0);
+                                    const Tensor& y = v.input(1);
+                                    Tensor tangent;
+                                    if (v.tangent(0).defined()) {
+                                      tangent = softmax_backward(v.tangent(0), y);
+                                    }
+                                    if (v.tangent(1).defined()) {
+                                      const Tensor& t = v.tangent(1);
+                                      const Tensor by_y =
+                                          sub(mul(t, sub(dy, row_sum(mul(dy, y)))), mul(y, row_sum(mul(dy, t))));
+                                      tangent = tangent.defined() ? add(tangent, by_y) : by_y;
+                                    }
+                                    return tangent;
+                                  },
+                                  .flops = flops_per_element<4>,
+                                  .samples = [] { return row_samples(2, -1, 1); },
+                                  .family = "normalisation"})};
 
-const Op kLogSoftmaxBackward{{.name = "log_softmax_backward",
-                              .doc = "dy - exp(y) * sum(dy) along the last axis",
-                              .inputs = 2,
-                              .infer = infer_row_pair,
-                              .kernel = kernels::through_float<row_kernel<LogSoftmaxBackward, 2>>,
-                              .vjp = [](const VjpCall& v) -> Gradients {
-                                const Tensor weighted = mul(v.cotangent, exp(v.input(1)));
-                                Gradients gradients;
-                                if (v.needs(0)) {
-                                  gradients[0] = sub(v.cotangent, row_sum(weighted));
-                                }
-                                if (v.needs(1)) {
-                                  gradients[1] = neg(mul(weighted, row_sum(v.input(0))));
-                                }
-                                return gradients;
-                              },
-                              .saves = {.inputs = 3},
-                              .jvp = [](const JvpCall& v) -> Tensor {
-                                Tensor tangent;
-                                if (v.tangent(0).defined()) {
-                                  tangent = log_softmax_backward(v.tangent(0), v.input(1));
-                                }
-                                if (v.tangent(1).defined()) {
-                                  const Tensor by_y = neg(mul(mul(v.tangent(1), exp(v.input(1))), row_sum(v.input(0))));
-                                  tangent = tangent.defined() ? add(tangent, by_y) : by_y;
-                                }
-                                return tangent;
-                              },
-                              .flops = flops_per_element<20>,
-                              .samples = [] { return row_samples(2, -1, 1); },
-                              .family = "normalisation"}};
+const Op kLogSoftmaxBackward{row_op({.name = "log_softmax_backward",
+                                     .doc = "dy - exp(y) * sum(dy) along the last axis",
+                                     .inputs = 2,
+                                     .infer = infer_row_pair,
+                                     .kernel = kernels::through_float<row_kernel<LogSoftmaxBackward, 2>>,
+                                     .vjp = [](const VjpCall& v) -> Gradients {
+                                       const Tensor weighted = mul(v.cotangent, exp(v.input(1)));
+                                       Gradients gradients;
+                                       if (v.needs(0)) {
+                                         gradients[0] = sub(v.cotangent, row_sum(weighted));
+                                       }
+                                       if (v.needs(1)) {
+                                         gradients[1] = neg(mul(weighted, row_sum(v.input(0))));
+                                       }
+                                       return gradients;
+                                     },
+                                     .saves = {.inputs = 3},
+                                     .jvp = [](const JvpCall& v) -> Tensor {
+                                       Tensor tangent;
+                                       if (v.tangent(0).defined()) {
+                                         tangent = log_softmax_backward(v.tangent(0), v.input(1));
+                                       }
+                                       if (v.tangent(1).defined()) {
+                                         const Tensor by_y =
+                                             neg(mul(mul(v.tangent(1), exp(v.input(1))), row_sum(v.input(0))));
+                                         tangent = tangent.defined() ? add(tangent, by_y) : by_y;
+                                       }
+                                       return tangent;
+                                     },
+                                     .flops = flops_per_element<20>,
+                                     .samples = [] { return row_samples(2, -1, 1); },
+                                     .family = "normalisation"})};
 
 Tensor along_axis(const Op& op, const Tensor& x, int axis, Location where) {
   if (x.rank() == 0) {
-    return apply_op(op, nullptr, where, x);  // refused there
+    return apply_op(op, nullptr, where, x);  // refused by the op
   }
   const int normal = normalise_axis(axis, x.rank(), op->name, where);
   if (normal == x.rank() - 1) {
@@ -220,6 +224,13 @@ Tensor along_axis(const Op& op, const Tensor& x, int axis, Location where) {
 }
 
 }  // namespace
+
+namespace op {
+const OpDef& softmax = *kSoftmax;
+const OpDef& log_softmax = *kLogSoftmax;
+const OpDef& softmax_backward = *kSoftmaxBackward;
+const OpDef& log_softmax_backward = *kLogSoftmaxBackward;
+}  // namespace op
 
 Tensor softmax(const Tensor& x, int axis, Location where) { return along_axis(kSoftmax, x, axis, where); }
 Tensor log_softmax(const Tensor& x, int axis, Location where) { return along_axis(kLogSoftmax, x, axis, where); }

@@ -9,6 +9,7 @@
 
 #include "framework/kernels/dense.h"
 #include "framework/ops/indexing.h"
+#include "framework/ops/indexing_ops.h"
 #include "framework/ops/lines.h"
 #include "framework/ops/view.h"
 
@@ -20,7 +21,7 @@ using namespace ops;
 template <class T>
 using SortKey = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
 
-/// An unsigned number in the order of the elements: NaN last, -0 as 0.
+/// Maps an element to an unsigned number of the same order: NaN last, -0 equal to 0.
 template <class T>
 SortKey<T> sort_key(T x) {
   if constexpr (std::is_same_v<T, bfloat16>) {
@@ -42,7 +43,7 @@ SortKey<T> sort_key(T x) {
   }
 }
 
-/// A key and where it stood, ordered by both: no two are equal, so every sort is stable.
+/// A key and its position, ordered by both: no two are equal, so every sort is stable.
 struct WideEntry {
   std::uint64_t key;
   std::int64_t index;
@@ -51,7 +52,7 @@ struct WideEntry {
   std::int64_t position() const { return index; }
   bool operator<(const WideEntry& other) const { return key != other.key ? key < other.key : index < other.index; }
 };
-/// The same in one number; lines of under 2^32 elements.
+/// The same packed into one number, for lines of fewer than 2^32 elements.
 struct PackedEntry {
   std::uint64_t packed;
   PackedEntry() = default;
@@ -101,14 +102,6 @@ void sort_operand(const KernelCall& call, std::int64_t axis, std::int64_t k, boo
   });
 }
 
-struct SortAttributes {
-  std::int64_t axis = 0;
-  bool descending = false;
-  static constexpr auto fields() {
-    return std::tuple(field("axis", &SortAttributes::axis), field("descending", &SortAttributes::descending));
-  }
-};
-
 double comparisons(const InferCall& call, const TensorType& /*output*/) {
   return 10.0 * static_cast<double>(call.shape(0).product());
 }
@@ -148,16 +141,6 @@ const Op kArgsort{
          },
      .family = "sorting"}};
 
-struct TopkAttributes {
-  std::int64_t k = 1;
-  std::int64_t axis = 0;
-  bool largest = true;
-  static constexpr auto fields() {
-    return std::tuple(field("k", &TopkAttributes::k), field("axis", &TopkAttributes::axis),
-                      field("largest", &TopkAttributes::largest));
-  }
-};
-
 const Op kTopk{{.name = "topk_indices",
                 .doc = "Where the k largest or smallest elements along an axis stand",
                 .inputs = 1,
@@ -195,6 +178,11 @@ const Op kTopk{{.name = "topk_indices",
                 .family = "sorting"}};
 
 }  // namespace
+
+namespace op {
+const OpDef& argsort = *kArgsort;
+const OpDef& topk_indices = *kTopk;
+}  // namespace op
 
 Tensor argsort(const Tensor& x, int axis, bool descending, Location where) {
   const SortAttributes attributes{normalise_axis(axis, x.rank(), "argsort", where), descending};

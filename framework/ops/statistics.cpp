@@ -1,4 +1,4 @@
-// var, std, logsumexp and norm: reductions that pass over their elements more than once.
+// var, std and norm: reductions that make more than one pass over their elements.
 
 #include <cmath>
 
@@ -8,22 +8,13 @@
 #include "framework/ops/elementwise.h"
 #include "framework/ops/reduce.h"
 #include "framework/ops/reduction.h"
+#include "framework/ops/reduction_ops.h"
 #include "framework/ops/view.h"
 
 namespace diptych {
 namespace {
 
 using namespace ops;
-
-struct VarianceAttributes {
-  Axes axes;
-  bool keepdims = false;
-  double correction = 1;
-  static constexpr auto fields() {
-    return std::tuple(field("axes", &VarianceAttributes::axes), field("keepdims", &VarianceAttributes::keepdims),
-                      field("correction", &VarianceAttributes::correction));
-  }
-};
 
 void infer_variance(const InferCall& call, TensorType& output) {
   check_domain<Domain::floating>(call, call.input(0).dtype);
@@ -36,14 +27,14 @@ void infer_variance(const InferCall& call, TensorType& output) {
   output.shape = reduced_shape<VarianceAttributes>(call);
 }
 
-/// What the sum of squared deviations is divided by; 0 where there are too few elements.
+/// The divisor of the sum of squared deviations; 0 if there are too few elements.
 double degrees_of_freedom(std::int64_t elements, double correction) {
   const double degrees = static_cast<double>(elements) - correction;
   return degrees > 0 ? degrees : 0;
 }
 
-/// The mean first, then squared deviations from it, in double. The mean of doubles is rounded: what their deviations
-/// sum up to is taken off [Chan, Golub & LeVeque 1983, the corrected two-pass algorithm].
+/// Computes the mean first, then the squared deviations from it, in double. The mean of doubles is itself rounded,
+/// which the sum of their deviations corrects [Chan, Golub & LeVeque 1983, the corrected two-pass algorithm].
 template <bool root>
 struct Variance {
   template <class Elements, class T>
@@ -75,18 +66,6 @@ struct Variance {
   }
 };
 
-template <class Body, class A>
-void floating_kernel(const KernelCall& call) {
-  const auto* attributes = static_cast<const A*>(call.attributes);
-  if (call.inputs[0].type->dtype == DType::float32) {
-    kernels::run_reduction<Body, float>(call.inputs[0], attributes->axes, attributes,
-                                        static_cast<float*>(call.output.data));
-  } else {
-    kernels::run_reduction<Body, double>(call.inputs[0], attributes->axes, attributes,
-                                         static_cast<double*>(call.output.data));
-  }
-}
-
 Tensor mean_over(const Tensor& x, const Axes& axes) { return axes.empty() ? x : mean(x, axes, true); }
 
 /// d var / dx = 2 (x - mean) / degrees
@@ -115,105 +94,49 @@ std::vector<Sample> variance_samples() {
   return samples;
 }
 
-const Op kVar{{.name = "var",
-               .doc = "The variance over axes",
-               .inputs = 1,
-               .attributes = &attribute_type<VarianceAttributes>,
-               .infer = infer_variance,
-               .kernel = kernels::through_float<floating_kernel<Variance<false>, VarianceAttributes>>,
-               .vjp = [](const VjpCall& v) -> Gradients {
-                 return {mul(variance_slope(v.input(0), v.as<VarianceAttributes>()),
-                             with_kept_axes<VarianceAttributes>(v.cotangent, v))};
-               },
-               .saves = {.inputs = 1},
-               .jvp = [](const JvpCall& v) -> Tensor {
-                 const auto& attributes = v.as<VarianceAttributes>();
-                 return sum_over(mul(variance_slope(v.input(0), attributes), v.tangent(0)), attributes.axes,
-                                 attributes.keepdims);
-               },
-               .flops = [](const InferCall& call, const TensorType& output) { return 4 * reduce_flops(call, output); },
-               .samples = variance_samples,
-               .family = "reduction"}};
-
-const Op kStd{{.name = "std",
-               .doc = "The square root of the variance over axes",
-               .inputs = 1,
-               .attributes = &attribute_type<VarianceAttributes>,
-               .infer = infer_variance,
-               .kernel = kernels::through_float<floating_kernel<Variance<true>, VarianceAttributes>>,
-               .vjp = [](const VjpCall& v) -> Gradients {
-                 const Tensor slope = mul(v.cotangent, root_slope(v.output));
-                 return {mul(variance_slope(v.input(0), v.as<VarianceAttributes>()),
-                             with_kept_axes<VarianceAttributes>(slope, v))};
-               },
-               .saves = {.inputs = 1, .output = true},
-               .jvp = [](const JvpCall& v) -> Tensor {
-                 const auto& attributes = v.as<VarianceAttributes>();
-                 return mul(root_slope(v.output), sum_over(mul(variance_slope(v.input(0), attributes), v.tangent(0)),
-                                                           attributes.axes, attributes.keepdims));
-               },
-               .flops = [](const InferCall& call, const TensorType& output) { return 4 * reduce_flops(call, output); },
-               .samples = variance_samples,
-               .family = "reduction"}};
-
-struct LogSumExp {
-  template <class Elements, class T>
-  DIPTYCH_INLINE static void run(const Elements& elements, const void* /*attributes*/, T* out) {
-    T shifts[Elements::kWidth];
-    elements.template pass<kernels::MaxCombine, T>([](T x, int) { return x; }, shifts);
-    for (int w = 0; w < elements.width(); ++w) {
-      // Infinite: inf - inf would be NaN, and exp and log say the right thing without a shift.
-      shifts[w] = math::abs(shifts[w]) <= std::numeric_limits<T>::max() ? shifts[w] : T(0);
-    }
-    elements.template pass<kernels::SumCombine, T>([&](T x, int w) { return math::exp(x - shifts[w]); }, out);
-    for (int w = 0; w < elements.width(); ++w) {
-      out[w] = math::log(out[w]) + shifts[w];
-    }
-  }
-};
-
-/// softmax(x) over the axes; 0 where every element is -inf
-Tensor softmax_over(const Tensor& x, const Tensor& kept) {
-  const Tensor nothing = equal(kept, full_like(kept, -std::numeric_limits<double>::infinity(), Shape{}));
-  return exp(sub(x, where(nothing, full_like(kept, 0.0, Shape{}), kept)));
-}
-
-const Op kLogSumExp{
-    {.name = "logsumexp",
-     .doc = "log(sum(exp(x))) over axes, without its overflow",
+const Op kVar{reduction_op(
+    {.name = "var",
+     .doc = "The variance over axes",
      .inputs = 1,
-     .attributes = &attribute_type<ReduceAttributes>,
-     .infer =
-         [](const InferCall& call, TensorType& output) {
-           check_domain<Domain::floating>(call, call.input(0).dtype);
-           output.dtype = call.input(0).dtype;
-           output.shape = reduced_shape<ReduceAttributes>(call);
-         },
-     .kernel = kernels::through_float<floating_kernel<LogSumExp, ReduceAttributes>>,
+     .attributes = &attribute_type<VarianceAttributes>,
+     .infer = infer_variance,
+     .kernel = kernels::through_float<floating_kernel<Variance<false>, VarianceAttributes>>,
      .vjp = [](const VjpCall& v) -> Gradients {
-       return {mul(softmax_over(v.input(0), with_kept_axes<ReduceAttributes>(v.output, v)),
-                   with_kept_axes<ReduceAttributes>(v.cotangent, v))};
+       return {mul(variance_slope(v.input(0), v.as<VarianceAttributes>()),
+                   with_kept_axes<VarianceAttributes>(v.cotangent, v))};
+     },
+     .saves = {.inputs = 1},
+     .jvp = [](const JvpCall& v) -> Tensor {
+       const auto& attributes = v.as<VarianceAttributes>();
+       return sum_over(mul(variance_slope(v.input(0), attributes), v.tangent(0)), attributes.axes, attributes.keepdims);
+     },
+     .flops = [](const InferCall& call, const TensorType& output) { return 4 * reduce_flops(call, output); },
+     .samples = variance_samples,
+     .family = "reduction"})};
+
+const Op kStd{reduction_op(
+    {.name = "std",
+     .doc = "The square root of the variance over axes",
+     .inputs = 1,
+     .attributes = &attribute_type<VarianceAttributes>,
+     .infer = infer_variance,
+     .kernel = kernels::through_float<floating_kernel<Variance<true>, VarianceAttributes>>,
+     .vjp = [](const VjpCall& v) -> Gradients {
+       const Tensor slope = mul(v.cotangent, root_slope(v.output));
+       return {
+           mul(variance_slope(v.input(0), v.as<VarianceAttributes>()), with_kept_axes<VarianceAttributes>(slope, v))};
      },
      .saves = {.inputs = 1, .output = true},
      .jvp = [](const JvpCall& v) -> Tensor {
-       const auto& attributes = v.as<ReduceAttributes>();
-       const Tensor weights = softmax_over(v.input(0), with_kept_axes<ReduceAttributes>(v.output, v));
-       return sum_over(mul(weights, v.tangent(0)), attributes.axes, attributes.keepdims);
+       const auto& attributes = v.as<VarianceAttributes>();
+       return mul(root_slope(v.output), sum_over(mul(variance_slope(v.input(0), attributes), v.tangent(0)),
+                                                 attributes.axes, attributes.keepdims));
      },
-     .flops = [](const InferCall& call, const TensorType& output) { return 20 * reduce_flops(call, output); },
-     .samples =
-         [] {
-           std::vector<Sample> samples = reduction_samples(kFloats, ReduceAttributes{});
-           samples.push_back(with({sample(DType::float64, {4, 9}, -900, 900)}, ReduceAttributes{{1}, false}));
-           samples.push_back(with({sample(DType::float64, {0, 3})}, ReduceAttributes{{0}, false}));
-           samples.push_back(with({sample(DType::float64, {})}, ReduceAttributes{}));
-           return samples;
-         },
-     .family = "reduction"}};
+     .flops = [](const InferCall& call, const TensorType& output) { return 4 * reduce_flops(call, output); },
+     .samples = variance_samples,
+     .family = "reduction"})};
 
-Tensor floating(const Tensor& x, Location where) { return is_floating(x.dtype()) ? x : cast(x, DType::float32, where); }
-
-/// f(sum) and 0 where the sum is 0: there f has no derivative that is of use.
+/// f(sum), and 0 where the sum is 0: there f has no useful derivative.
 template <class Fn>
 Tensor zero_at_zero(const Tensor& total, const Fn& f, Location location) {
   const Tensor zero = full_like(total, 0.0, Shape{}, location);
@@ -227,24 +150,24 @@ Tensor power(const Tensor& positive, double exponent, Location where) {
 
 }  // namespace
 
+namespace op {
+const OpDef& var = *kVar;
+const OpDef& std = *kStd;
+}  // namespace op
+
 Tensor var(const Tensor& x, const Axes& axes, double correction, bool keepdims, Location where) {
   const VarianceAttributes attributes{reduced_axes(x, axes, "var", where), keepdims, correction};
-  return apply_op(kVar, &attributes, where, floating(x, where));
+  return apply_op(kVar, &attributes, where, as_floating(x, where));
 }
 Tensor std(const Tensor& x, const Axes& axes, double correction, bool keepdims, Location where) {
   const VarianceAttributes attributes{reduced_axes(x, axes, "std", where), keepdims, correction};
-  return apply_op(kStd, &attributes, where, floating(x, where));
+  return apply_op(kStd, &attributes, where, as_floating(x, where));
 }
-Tensor logsumexp(const Tensor& x, const Axes& axes, bool keepdims, Location where) {
-  const ReduceAttributes attributes{reduced_axes(x, axes, "logsumexp", where), keepdims};
-  return apply_op(kLogSumExp, &attributes, where, floating(x, where));
-}
-
 Tensor norm(const Tensor& input, double p, const Axes& axes, bool keepdims, Location where) {
   if (!(p > 0)) {
     throw ShapeError(fmt::format("norm: p is {}", p), where, "give p > 0, or infinity for the largest magnitude");
   }
-  const Tensor x = floating(input, where);
+  const Tensor x = as_floating(input, where);
   if (std::isinf(p)) {
     return max(abs(x, where), axes, keepdims, where);
   }

@@ -1,8 +1,9 @@
-// Exponentials, logarithms, sine and cosine, the error function: one entry each, the scalar function first.
+// Exponentials, logarithms, sine and cosine, the error function. Each entry starts with its scalar function.
 
-#include "framework/kernels/trigonometry.h"
+#include "framework/math/trigonometry.h"
 #include "framework/ops/define.h"
 #include "framework/ops/elementwise.h"
+#include "framework/ops/elementwise_ops.h"
 
 namespace diptych {
 namespace {
@@ -15,16 +16,13 @@ struct Exp {
     return math::exp(x);
   }
 };
-const Op kExp{{.name = "exp",
-               .doc = "e to the power x",
-               .inputs = 1,
-               .infer = infer_unary<Domain::floating>,
-               .kernel = kernels::elementwise,
-               .loops = loops<Exp, Domain::floating, 1>(),
-               .vjp = [](const VjpCall& v) -> Gradients { return {mul(v.cotangent, v.output)}; },
-               .saves = kOutput,
-               .flops = flops_per_element<16>,
-               .samples = [] { return unary_samples(kFloats, -4, 4); }}};
+const Op kExp{elementwise_op<Exp, Domain::floating, 1>(
+    {.name = "exp",
+     .doc = "e to the power x",
+     .vjp = [](const VjpCall& v) -> Gradients { return {mul(v.cotangent, v.output)}; },
+     .saves = kOutput,
+     .flops = flops_per_element<16>,
+     .samples = [] { return unary_samples(kFloats, -4, 4); }})};
 
 struct Log {
   template <class T>
@@ -32,16 +30,13 @@ struct Log {
     return math::log(x);
   }
 };
-const Op kLog{{.name = "log",
-               .doc = "The natural logarithm",
-               .inputs = 1,
-               .infer = infer_unary<Domain::floating>,
-               .kernel = kernels::elementwise,
-               .loops = loops<Log, Domain::floating, 1>(),
-               .vjp = [](const VjpCall& v) -> Gradients { return {div(v.cotangent, v.input(0))}; },
-               .saves = kInput,
-               .flops = flops_per_element<20>,
-               .samples = [] { return unary_samples(kFloats, 0.1, 4); }}};
+const Op kLog{elementwise_op<Log, Domain::floating, 1>(
+    {.name = "log",
+     .doc = "The natural logarithm",
+     .vjp = [](const VjpCall& v) -> Gradients { return {div(v.cotangent, v.input(0))}; },
+     .saves = kInput,
+     .flops = flops_per_element<20>,
+     .samples = [] { return unary_samples(kFloats, 0.1, 4); }})};
 
 struct Expm1 {
   template <class T>
@@ -49,16 +44,13 @@ struct Expm1 {
     return math::expm1(x);
   }
 };
-const Op kExpm1{{.name = "expm1",
-                 .doc = "e to the power x, minus 1, precise near 0",
-                 .inputs = 1,
-                 .infer = infer_unary<Domain::floating>,
-                 .kernel = kernels::elementwise,
-                 .loops = loops<Expm1, Domain::floating, 1>(),
-                 .vjp = [](const VjpCall& v) -> Gradients { return {v.cotangent * (v.output + 1.0)}; },
-                 .saves = kOutput,
-                 .flops = flops_per_element<18>,
-                 .samples = [] { return unary_samples(kFloats, -3, 3); }}};
+const Op kExpm1{elementwise_op<Expm1, Domain::floating, 1>(
+    {.name = "expm1",
+     .doc = "e to the power x, minus 1, precise near 0",
+     .vjp = [](const VjpCall& v) -> Gradients { return {v.cotangent * (v.output + 1.0)}; },
+     .saves = kOutput,
+     .flops = flops_per_element<18>,
+     .samples = [] { return unary_samples(kFloats, -3, 3); }})};
 
 struct Log1p {
   template <class T>
@@ -66,18 +58,15 @@ struct Log1p {
     return math::log1p(x);
   }
 };
-const Op kLog1p{{.name = "log1p",
-                 .doc = "log(1 + x), precise near 0",
-                 .inputs = 1,
-                 .infer = infer_unary<Domain::floating>,
-                 .kernel = kernels::elementwise,
-                 .loops = loops<Log1p, Domain::floating, 1>(),
-                 .vjp = [](const VjpCall& v) -> Gradients { return {div(v.cotangent, v.input(0) + 1.0)}; },
-                 .saves = kInput,
-                 .flops = flops_per_element<24>,
-                 .samples = [] { return unary_samples(kFloats, -0.5, 3); }}};
+const Op kLog1p{elementwise_op<Log1p, Domain::floating, 1>(
+    {.name = "log1p",
+     .doc = "log(1 + x), precise near 0",
+     .vjp = [](const VjpCall& v) -> Gradients { return {div(v.cotangent, v.input(0) + 1.0)}; },
+     .saves = kInput,
+     .flops = flops_per_element<24>,
+     .samples = [] { return unary_samples(kFloats, -0.5, 3); }})};
 
-/// Beyond the common range the reduction of the argument is done in integers.
+/// Beyond the common range the argument is reduced in integer arithmetic.
 struct InCommonTurn {
   template <class T>
   DIPTYCH_INLINE static bool is_common(T x) {
@@ -104,16 +93,13 @@ struct Sin : InCommonTurn {
     return math::sin(x);
   }
 };
-const Op kSin{{.name = "sin",
-               .doc = "The sine of x in radians",
-               .inputs = 1,
-               .infer = infer_unary<Domain::floating>,
-               .kernel = kernels::elementwise,
-               .loops = loops<Sin, Domain::floating, 1>(),
-               .vjp = [](const VjpCall& v) -> Gradients { return {mul(v.cotangent, cos(v.input(0)))}; },
-               .saves = kInput,
-               .flops = flops_per_element<34>,
-               .samples = [] { return unary_samples(kFloats, -6, 6); }}};
+const Op kSin{elementwise_op<Sin, Domain::floating, 1>(
+    {.name = "sin",
+     .doc = "The sine of x in radians",
+     .vjp = [](const VjpCall& v) -> Gradients { return {mul(v.cotangent, cos(v.input(0)))}; },
+     .saves = kInput,
+     .flops = flops_per_element<34>,
+     .samples = [] { return unary_samples(kFloats, -6, 6); }})};
 
 struct Cos : InCommonTurn {
   using Common = CosCommon;
@@ -122,16 +108,13 @@ struct Cos : InCommonTurn {
     return math::cos(x);
   }
 };
-const Op kCos{{.name = "cos",
-               .doc = "The cosine of x in radians",
-               .inputs = 1,
-               .infer = infer_unary<Domain::floating>,
-               .kernel = kernels::elementwise,
-               .loops = loops<Cos, Domain::floating, 1>(),
-               .vjp = [](const VjpCall& v) -> Gradients { return {neg(mul(v.cotangent, sin(v.input(0))))}; },
-               .saves = kInput,
-               .flops = flops_per_element<34>,
-               .samples = [] { return unary_samples(kFloats, -6, 6); }}};
+const Op kCos{elementwise_op<Cos, Domain::floating, 1>(
+    {.name = "cos",
+     .doc = "The cosine of x in radians",
+     .vjp = [](const VjpCall& v) -> Gradients { return {neg(mul(v.cotangent, sin(v.input(0))))}; },
+     .saves = kInput,
+     .flops = flops_per_element<34>,
+     .samples = [] { return unary_samples(kFloats, -6, 6); }})};
 
 struct Erf {
   template <class T>
@@ -140,19 +123,25 @@ struct Erf {
   }
 };
 constexpr double kTwoOverSqrtPi = 1.12837916709551257390;
-const Op kErf{
+const Op kErf{elementwise_op<Erf, Domain::floating, 1>(
     {.name = "erf",
      .doc = "The error function",
-     .inputs = 1,
-     .infer = infer_unary<Domain::floating>,
-     .kernel = kernels::elementwise,
-     .loops = loops<Erf, Domain::floating, 1>(),
      .vjp = [](const VjpCall& v) -> Gradients { return {v.cotangent * (exp(-square(v.input(0))) * kTwoOverSqrtPi)}; },
      .saves = kInput,
      .flops = flops_per_element<34>,
-     .samples = [] { return unary_samples(kFloats, -3, 3); }}};
+     .samples = [] { return unary_samples(kFloats, -3, 3); }})};
 
 }  // namespace
+
+namespace op {
+const OpDef& exp = *kExp;
+const OpDef& log = *kLog;
+const OpDef& expm1 = *kExpm1;
+const OpDef& log1p = *kLog1p;
+const OpDef& sin = *kSin;
+const OpDef& cos = *kCos;
+const OpDef& erf = *kErf;
+}  // namespace op
 
 #define DIPTYCH_PUBLIC(function, op) \
   Tensor function(const Tensor& x, Location where) { return apply_op(op, nullptr, where, x); }

@@ -1,7 +1,8 @@
-// any and all: reductions of whether elements differ from 0.
+// any and all: reductions that test whether elements differ from 0.
 
 #include "framework/ops/reduce.h"
 #include "framework/ops/reduction.h"
+#include "framework/ops/reduction_ops.h"
 
 namespace diptych {
 namespace {
@@ -31,16 +32,16 @@ void infer_truth(const InferCall& call, TensorType& output) {
   output.shape = reduced_shape<ReduceAttributes>(call);
 }
 
-/// 0 and 1 alone: the identities of these are theirs.
-const Op kAny{{.name = "any",
-               .doc = "Whether any element over axes differs from 0",
-               .inputs = 1,
-               .attributes = &attribute_type<ReduceAttributes>,
-               .infer = infer_truth,
-               .kernel = kernels::through_float<truth_kernel<kernels::MaxCombine>>,
-               .flops = reduce_flops,
-               .samples = [] { return fold_samples(kAll, true); },
-               .family = "reduction"}};
+/// Only 0s and 1s are combined, so 0 and 1 are the identities.
+const Op kAny{reduction_op({.name = "any",
+                            .doc = "Whether any element over axes differs from 0",
+                            .inputs = 1,
+                            .attributes = &attribute_type<ReduceAttributes>,
+                            .infer = infer_truth,
+                            .kernel = kernels::through_float<truth_kernel<kernels::MaxCombine>>,
+                            .flops = reduce_flops,
+                            .samples = [] { return fold_samples(kAll, true); },
+                            .family = "reduction"})};
 
 struct AndCombine : kernels::MinCombine {
   template <class T>
@@ -49,17 +50,22 @@ struct AndCombine : kernels::MinCombine {
   }
 };
 
-const Op kEvery{{.name = "all",
-                 .doc = "Whether every element over axes differs from 0",
-                 .inputs = 1,
-                 .attributes = &attribute_type<ReduceAttributes>,
-                 .infer = infer_truth,
-                 .kernel = kernels::through_float<truth_kernel<AndCombine>>,
-                 .flops = reduce_flops,
-                 .samples = [] { return fold_samples(kAll, true); },
-                 .family = "reduction"}};
+const Op kEvery{reduction_op({.name = "all",
+                              .doc = "Whether every element over axes differs from 0",
+                              .inputs = 1,
+                              .attributes = &attribute_type<ReduceAttributes>,
+                              .infer = infer_truth,
+                              .kernel = kernels::through_float<truth_kernel<AndCombine>>,
+                              .flops = reduce_flops,
+                              .samples = [] { return fold_samples(kAll, true); },
+                              .family = "reduction"})};
 
 }  // namespace
+
+namespace op {
+const OpDef& any = *kAny;
+const OpDef& all = *kEvery;
+}  // namespace op
 
 Tensor any(const Tensor& x, const Axes& axes, bool keepdims, Location where) {
   return reduce(kAny, x, axes, keepdims, where);

@@ -1,9 +1,10 @@
-// Unary arithmetic: one entry each, the scalar function first. See transcendental.cpp and activation.cpp for more.
+// Unary arithmetic. Each entry starts with its scalar function. See transcendental.cpp and activation.cpp for more.
 
-#include "framework/kernels/strided_copy.h"
+#include "framework/core/strided_copy.h"
 #include "framework/ops/creation.h"
 #include "framework/ops/define.h"
 #include "framework/ops/elementwise.h"
+#include "framework/ops/elementwise_ops.h"
 
 namespace diptych {
 namespace {
@@ -20,15 +21,12 @@ struct Neg {
     }
   }
 };
-const Op kNeg{{.name = "neg",
-               .doc = "-x",
-               .inputs = 1,
-               .infer = infer_unary<Domain::numeric>,
-               .kernel = kernels::elementwise,
-               .loops = loops<Neg, Domain::numeric, 1>(),
-               .vjp = [](const VjpCall& v) -> Gradients { return {neg(v.cotangent)}; },
-               .flops = flops_per_element<1>,
-               .samples = [] { return unary_samples(kNumbers, -3, 3); }}};
+const Op kNeg{
+    elementwise_op<Neg, Domain::numeric, 1>({.name = "neg",
+                                             .doc = "-x",
+                                             .vjp = [](const VjpCall& v) -> Gradients { return {neg(v.cotangent)}; },
+                                             .flops = flops_per_element<1>,
+                                             .samples = [] { return unary_samples(kNumbers, -3, 3); }})};
 
 struct Abs {
   template <class T>
@@ -36,16 +34,13 @@ struct Abs {
     return math::abs(x);
   }
 };
-const Op kAbs{{.name = "abs",
-               .doc = "The magnitude of x",
-               .inputs = 1,
-               .infer = infer_unary<Domain::numeric>,
-               .kernel = kernels::elementwise,
-               .loops = loops<Abs, Domain::numeric, 1>(),
-               .vjp = [](const VjpCall& v) -> Gradients { return {mul(v.cotangent, sign(v.input(0)))}; },
-               .saves = kInput,
-               .flops = flops_per_element<1>,
-               .samples = [] { return unary_samples(kNumbers, -3, 3); }}};
+const Op kAbs{elementwise_op<Abs, Domain::numeric, 1>(
+    {.name = "abs",
+     .doc = "The magnitude of x",
+     .vjp = [](const VjpCall& v) -> Gradients { return {mul(v.cotangent, sign(v.input(0)))}; },
+     .saves = kInput,
+     .flops = flops_per_element<1>,
+     .samples = [] { return unary_samples(kNumbers, -3, 3); }})};
 
 struct Sign {
   template <class T>
@@ -54,15 +49,11 @@ struct Sign {
     return x == T(0) || x != x ? x : nonzero;
   }
 };
-const Op kSign{{.name = "sign",
-                .doc = "-1, 0 or 1; its gradient is 0",
-                .inputs = 1,
-                .infer = infer_unary<Domain::numeric>,
-                .kernel = kernels::elementwise,
-                .loops = loops<Sign, Domain::numeric, 1>(),
-                .vjp = [](const VjpCall&) -> Gradients { return {}; },
-                .flops = flops_per_element<1>,
-                .samples = [] { return unary_samples(kNumbers, -3, 3); }}};
+const Op kSign{elementwise_op<Sign, Domain::numeric, 1>({.name = "sign",
+                                                         .doc = "-1, 0 or 1; its gradient is 0",
+                                                         .vjp = [](const VjpCall&) -> Gradients { return {}; },
+                                                         .flops = flops_per_element<1>,
+                                                         .samples = [] { return unary_samples(kNumbers, -3, 3); }})};
 
 struct Square {
   template <class T>
@@ -75,16 +66,13 @@ struct Square {
     }
   }
 };
-const Op kSquare{{.name = "square",
-                  .doc = "x * x",
-                  .inputs = 1,
-                  .infer = infer_unary<Domain::numeric>,
-                  .kernel = kernels::elementwise,
-                  .loops = loops<Square, Domain::numeric, 1>(),
-                  .vjp = [](const VjpCall& v) -> Gradients { return {v.cotangent * (v.input(0) * 2.0)}; },
-                  .saves = kInput,
-                  .flops = flops_per_element<1>,
-                  .samples = [] { return unary_samples(kNumbers, -3, 3); }}};
+const Op kSquare{elementwise_op<Square, Domain::numeric, 1>(
+    {.name = "square",
+     .doc = "x * x",
+     .vjp = [](const VjpCall& v) -> Gradients { return {v.cotangent * (v.input(0) * 2.0)}; },
+     .saves = kInput,
+     .flops = flops_per_element<1>,
+     .samples = [] { return unary_samples(kNumbers, -3, 3); }})};
 
 struct Sqrt {
   template <class T>
@@ -92,16 +80,13 @@ struct Sqrt {
     return math::sqrt(x);
   }
 };
-const Op kSqrt{{.name = "sqrt",
-                .doc = "The square root",
-                .inputs = 1,
-                .infer = infer_unary<Domain::floating>,
-                .kernel = kernels::elementwise,
-                .loops = loops<Sqrt, Domain::floating, 1>(),
-                .vjp = [](const VjpCall& v) -> Gradients { return {v.cotangent * 0.5 / v.output}; },
-                .saves = kOutput,
-                .flops = flops_per_element<1>,
-                .samples = [] { return unary_samples(kFloats, 0.1, 4); }}};
+const Op kSqrt{elementwise_op<Sqrt, Domain::floating, 1>(
+    {.name = "sqrt",
+     .doc = "The square root",
+     .vjp = [](const VjpCall& v) -> Gradients { return {v.cotangent * 0.5 / v.output}; },
+     .saves = kOutput,
+     .flops = flops_per_element<1>,
+     .samples = [] { return unary_samples(kFloats, 0.1, 4); }})};
 
 struct Reciprocal {
   template <class T>
@@ -109,16 +94,13 @@ struct Reciprocal {
     return T(1) / x;
   }
 };
-const Op kReciprocal{{.name = "reciprocal",
-                      .doc = "1 / x",
-                      .inputs = 1,
-                      .infer = infer_unary<Domain::floating>,
-                      .kernel = kernels::elementwise,
-                      .loops = loops<Reciprocal, Domain::floating, 1>(),
-                      .vjp = [](const VjpCall& v) -> Gradients { return {-(v.cotangent * square(v.output))}; },
-                      .saves = kOutput,
-                      .flops = flops_per_element<1>,
-                      .samples = [] { return unary_samples(kFloats, 0.5, 3); }}};
+const Op kReciprocal{elementwise_op<Reciprocal, Domain::floating, 1>(
+    {.name = "reciprocal",
+     .doc = "1 / x",
+     .vjp = [](const VjpCall& v) -> Gradients { return {-(v.cotangent * square(v.output))}; },
+     .saves = kOutput,
+     .flops = flops_per_element<1>,
+     .samples = [] { return unary_samples(kFloats, 0.5, 3); }})};
 
 struct Rsqrt {
   template <class T>
@@ -126,17 +108,13 @@ struct Rsqrt {
     return T(1) / math::sqrt(x);
   }
 };
-const Op kRsqrt{
+const Op kRsqrt{elementwise_op<Rsqrt, Domain::floating, 1>(
     {.name = "rsqrt",
      .doc = "1 / sqrt(x)",
-     .inputs = 1,
-     .infer = infer_unary<Domain::floating>,
-     .kernel = kernels::elementwise,
-     .loops = loops<Rsqrt, Domain::floating, 1>(),
      .vjp = [](const VjpCall& v) -> Gradients { return {v.cotangent * (v.output * square(v.output) * -0.5)}; },
      .saves = kOutput,
      .flops = flops_per_element<2>,
-     .samples = [] { return unary_samples(kFloats, 0.5, 4); }}};
+     .samples = [] { return unary_samples(kFloats, 0.5, 4); }})};
 
 struct Floor {
   template <class T>
@@ -169,18 +147,14 @@ struct Round {
   }
 };
 
-/// Steps: constant but for their jumps.
+/// Step functions: constant except for their jumps.
 template <class Fn>
 OpDef step(const char* name, const char* doc) {
-  return {.name = name,
-          .doc = doc,
-          .inputs = 1,
-          .infer = infer_unary<Domain::numeric>,
-          .kernel = kernels::elementwise,
-          .loops = loops<Fn, Domain::numeric, 1>(),
-          .vjp = [](const VjpCall&) -> Gradients { return {}; },
-          .flops = flops_per_element<1>,
-          .samples = [] { return unary_samples(kNumbers, -5, 5); }};
+  return elementwise_op<Fn, Domain::numeric, 1>({.name = name,
+                                                 .doc = doc,
+                                                 .vjp = [](const VjpCall&) -> Gradients { return {}; },
+                                                 .flops = flops_per_element<1>,
+                                                 .samples = [] { return unary_samples(kNumbers, -5, 5); }});
 }
 const Op kFloor{step<Floor>("floor", "The largest integer that is at most x; its gradient is 0")};
 const Op kCeil{step<Ceil>("ceil", "The smallest integer that is at least x; its gradient is 0")};
@@ -215,18 +189,15 @@ struct IsFinite {
 
 template <class Fn>
 OpDef classification(const char* name, const char* doc) {
-  return {.name = name,
-          .doc = doc,
-          .inputs = 1,
-          .infer =
-              [](const InferCall& call, TensorType& output) {
-                output.dtype = DType::boolean;
-                output.shape = call.shape(0);
-              },
-          .kernel = kernels::elementwise,
-          .loops = loops<Fn, Domain::any, 1>(),
-          .flops = flops_per_element<1>,
-          .samples = [] { return unary_samples(kAll, -3, 3); }};
+  return elementwise_op<Fn, Domain::any, 1>({.name = name,
+                                             .doc = doc,
+                                             .infer =
+                                                 [](const InferCall& call, TensorType& output) {
+                                                   output.dtype = DType::boolean;
+                                                   output.shape = call.shape(0);
+                                                 },
+                                             .flops = flops_per_element<1>,
+                                             .samples = [] { return unary_samples(kAll, -3, 3); }});
 }
 const Op kIsNan{classification<IsNan>("isnan", "true where x is NaN")};
 const Op kIsInf{classification<IsInf>("isinf", "true where x is an infinity")};
@@ -240,19 +211,18 @@ std::array<LoopSet, kDTypeCount> logical_not_loops() {
   table[static_cast<std::size_t>(DType::boolean)] = kernels::loop_set<LogicalNot, void, bool>();
   return table;
 }
-const Op kLogicalNot{{.name = "logical_not",
-                      .doc = "true where x is false",
-                      .inputs = 1,
-                      .infer =
-                          [](const InferCall& call, TensorType& output) {
-                            if (call.input(0).dtype != DType::boolean) {
-                              call.fail_dtype("needs bool elements", "compare with 0 first");
-                            }
-                            output = call.input(0);
-                          },
-                      .kernel = kernels::elementwise,
-                      .loops = logical_not_loops(),
-                      .samples = [] { return unary_samples({DType::boolean}, 0, 2); }}};
+const Op kLogicalNot{elementwise_op({.name = "logical_not",
+                                     .doc = "true where x is false",
+                                     .inputs = 1,
+                                     .infer =
+                                         [](const InferCall& call, TensorType& output) {
+                                           if (call.input(0).dtype != DType::boolean) {
+                                             call.fail_dtype("needs bool elements", "compare with 0 first");
+                                           }
+                                           output = call.input(0);
+                                         },
+                                     .loops = logical_not_loops(),
+                                     .samples = [] { return unary_samples({DType::boolean}, 0, 2); }})};
 
 struct Copy {
   template <class T>
@@ -260,7 +230,7 @@ struct Copy {
     return x;
   }
 };
-/// By runs and tiles instead of a loop a row. In place there is nothing to do.
+/// Copies by runs and tiles instead of one loop per row. In place there is nothing to do.
 void strided_copy_kernel(const KernelCall& call) {
   const Operand& from = call.inputs[0];
   if (from.data != call.output.data) {
@@ -269,32 +239,52 @@ void strided_copy_kernel(const KernelCall& call) {
   }
 }
 
-const Op kCopy{{.name = "copy",
-                .doc = "A dense copy",
-                .inputs = 1,
-                .infer = infer_unary<Domain::any>,
-                .kernel = strided_copy_kernel,
-                .loops = loops<Copy, Domain::any, 1>(),
-                .vjp = [](const VjpCall& v) -> Gradients { return {v.cotangent}; },
-                .samples = [] { return unary_samples(kAll, -9, 9); }}};
+const Op kCopy{elementwise_op({.name = "copy",
+                               .doc = "A dense copy",
+                               .inputs = 1,
+                               .infer = infer_unary<Domain::any>,
+                               .kernel = strided_copy_kernel,
+                               .own_walk = true,
+                               .loops = loops<Copy, Domain::any, 1>(),
+                               .vjp = [](const VjpCall& v) -> Gradients { return {v.cotangent}; },
+                               .samples = [] { return unary_samples(kAll, -9, 9); }})};
 
 const Op kStopGradient{
-    {.name = "stop_gradient",
-     .doc = "x, through which no gradient flows",
-     .inputs = 1,
-     .infer = infer_unary<Domain::any>,
-     .view =
-         [](const TensorType&, const Strides& strides, const TensorType&, const void*, Layout& layout) {
-           layout.strides = strides;
-           return true;
-         },
-     .write_back = [](const Tensor&, const Tensor& value, const void*) { return value; },
-     .kernel = kernels::elementwise,
-     .vjp = [](const VjpCall&) -> Gradients { return {}; },
-     .jvp = [](const JvpCall&) { return Tensor(); },
-     .samples = [] { return unary_samples(kFloats, -2, 2); }}};
+    view_op({.name = "stop_gradient",
+             .doc = "x, through which no gradient flows",
+             .inputs = 1,
+             .infer = infer_unary<Domain::any>,
+             .view =
+                 [](const TensorType&, const Strides& strides, const TensorType&, const void*, Layout& layout) {
+                   layout.strides = strides;
+                   return true;
+                 },
+             .write_back = [](const Tensor&, const Tensor& value, const void*) { return value; },
+             .kernel = strided_copy_kernel,
+             .vjp = [](const VjpCall&) -> Gradients { return {}; },
+             .jvp = [](const JvpCall&) { return Tensor(); },
+             .samples = [] { return unary_samples(kFloats, -2, 2); }})};
 
 }  // namespace
+
+namespace op {
+const OpDef& neg = *kNeg;
+const OpDef& abs = *kAbs;
+const OpDef& sign = *kSign;
+const OpDef& square = *kSquare;
+const OpDef& sqrt = *kSqrt;
+const OpDef& reciprocal = *kReciprocal;
+const OpDef& rsqrt = *kRsqrt;
+const OpDef& floor = *kFloor;
+const OpDef& ceil = *kCeil;
+const OpDef& round = *kRound;
+const OpDef& isnan = *kIsNan;
+const OpDef& isinf = *kIsInf;
+const OpDef& isfinite = *kIsFinite;
+const OpDef& logical_not = *kLogicalNot;
+const OpDef& copy = *kCopy;
+const OpDef& stop_gradient = *kStopGradient;
+}  // namespace op
 
 #define DIPTYCH_PUBLIC(function, op) \
   Tensor function(const Tensor& x, Location where) { return apply_op(op, nullptr, where, x); }

@@ -1,85 +1,74 @@
-// What optimizers do to every parameter, in as few passes over memory as single results allow.
+// Optimizer updates of a parameter, in as few passes over memory as ops with a single result allow.
 
 #include "framework/ops/update.h"
 
 #include "framework/ops/define.h"
 #include "framework/ops/elementwise.h"
+#include "framework/ops/elementwise_ops.h"
 
 namespace diptych {
 namespace {
 
 using namespace ops;
 
-struct AxpbyAttributes {
-  double alpha = 1;
-  double beta = 1;
-  static constexpr auto fields() {
-    return std::tuple(field("alpha", &AxpbyAttributes::alpha), field("beta", &AxpbyAttributes::beta));
-  }
-};
 struct Axpby {
   template <class T>
   DIPTYCH_INLINE static T apply(const AxpbyAttributes& attributes, T a, T b) {
     return T(attributes.alpha) * a + T(attributes.beta) * b;
   }
 };
-const Op kAxpby{{.name = "axpby",
-                 .doc = "alpha a + beta b",
-                 .inputs = 2,
-                 .attributes = &attribute_type<AxpbyAttributes>,
-                 .infer = infer_binary<Domain::floating>,
-                 .kernel = kernels::elementwise,
-                 .loops = loops<Axpby, Domain::floating, 2, AxpbyAttributes>(),
-                 .vjp = [](const VjpCall& v) -> Gradients {
-                   const auto& attributes = v.as<AxpbyAttributes>();
-                   return {v.needs(0) ? v.cotangent * attributes.alpha : Tensor(),
-                           v.needs(1) ? v.cotangent * attributes.beta : Tensor()};
-                 },
-                 .flops = flops_per_element<3>,
-                 .samples =
-                     [] {
-                       std::vector<Sample> samples = binary_samples(kFloats, -3, 3);
-                       for (Sample& sample : samples) {
-                         const AxpbyAttributes attributes{0.9, -0.125};
-                         sample.attributes = AttributeValue(&attribute_type<AxpbyAttributes>, &attributes);
-                       }
-                       return samples;
-                     }}};
+const Op kAxpby{elementwise_op({.name = "axpby",
+                                .doc = "alpha a + beta b",
+                                .inputs = 2,
+                                .attributes = &attribute_type<AxpbyAttributes>,
+                                .infer = infer_binary<Domain::floating>,
+                                .loops = loops<Axpby, Domain::floating, 2, AxpbyAttributes>(),
+                                .vjp = [](const VjpCall& v) -> Gradients {
+                                  const auto& attributes = v.as<AxpbyAttributes>();
+                                  return {v.needs(0) ? v.cotangent * attributes.alpha : Tensor(),
+                                          v.needs(1) ? v.cotangent * attributes.beta : Tensor()};
+                                },
+                                .flops = flops_per_element<3>,
+                                .samples =
+                                    [] {
+                                      std::vector<Sample> samples = binary_samples(kFloats, -3, 3);
+                                      for (Sample& sample : samples) {
+                                        const AxpbyAttributes attributes{0.9, -0.125};
+                                        sample.attributes =
+                                            AttributeValue(&attribute_type<AxpbyAttributes>, &attributes);
+                                      }
+                                      return samples;
+                                    }})};
 
-struct SecondMomentAttributes {
-  double decay = 0.999;
-  static constexpr auto fields() { return std::tuple(field("decay", &SecondMomentAttributes::decay)); }
-};
 struct SecondMoment {
   template <class T>
   DIPTYCH_INLINE static T apply(const SecondMomentAttributes& attributes, T average, T x) {
     return T(attributes.decay) * average + T(1 - attributes.decay) * (x * x);
   }
 };
-const Op kSecondMoment{{.name = "second_moment",
-                        .doc = "decay average + (1 - decay) x^2",
-                        .inputs = 2,
-                        .attributes = &attribute_type<SecondMomentAttributes>,
-                        .infer = infer_binary<Domain::floating>,
-                        .kernel = kernels::elementwise,
-                        .loops = loops<SecondMoment, Domain::floating, 2, SecondMomentAttributes>(),
-                        .vjp = [](const VjpCall& v) -> Gradients {
-                          const double decay = v.as<SecondMomentAttributes>().decay;
-                          return {v.needs(0) ? v.cotangent * decay : Tensor(),
-                                  v.needs(1) ? v.cotangent * v.input(1) * (2 * (1 - decay)) : Tensor()};
-                        },
-                        .saves = {.inputs = 2},
-                        .flops = flops_per_element<4>,
-                        .samples =
-                            [] {
-                              std::vector<Sample> samples = binary_samples(kFloats, -3, 3);
-                              for (Sample& sample : samples) {
-                                const SecondMomentAttributes attributes{0.75};
-                                sample.attributes =
-                                    AttributeValue(&attribute_type<SecondMomentAttributes>, &attributes);
-                              }
-                              return samples;
-                            }}};
+const Op kSecondMoment{elementwise_op({.name = "second_moment",
+                                       .doc = "decay average + (1 - decay) x^2",
+                                       .inputs = 2,
+                                       .attributes = &attribute_type<SecondMomentAttributes>,
+                                       .infer = infer_binary<Domain::floating>,
+                                       .loops = loops<SecondMoment, Domain::floating, 2, SecondMomentAttributes>(),
+                                       .vjp = [](const VjpCall& v) -> Gradients {
+                                         const double decay = v.as<SecondMomentAttributes>().decay;
+                                         return {v.needs(0) ? v.cotangent * decay : Tensor(),
+                                                 v.needs(1) ? v.cotangent * v.input(1) * (2 * (1 - decay)) : Tensor()};
+                                       },
+                                       .saves = {.inputs = 2},
+                                       .flops = flops_per_element<4>,
+                                       .samples =
+                                           [] {
+                                             std::vector<Sample> samples = binary_samples(kFloats, -3, 3);
+                                             for (Sample& sample : samples) {
+                                               const SecondMomentAttributes attributes{0.75};
+                                               sample.attributes =
+                                                   AttributeValue(&attribute_type<SecondMomentAttributes>, &attributes);
+                                             }
+                                             return samples;
+                                           }})};
 
 /// Three tensors of one type that broadcast.
 void infer_three(const InferCall& call, TensorType& output) {
@@ -95,7 +84,7 @@ void infer_three(const InferCall& call, TensorType& output) {
   }
 }
 
-/// Equal shapes with a scalar at the end, as optimizers have them; broadcast, strided and empty ones.
+/// Equal shapes with a scalar at the end, as optimizers have them; also broadcast, strided and empty ones.
 template <class A>
 std::vector<Sample> three_samples(const AttributeType* type, const A* attributes, double low, double high) {
   std::vector<Sample> samples;
@@ -119,54 +108,56 @@ struct Descend {
     return a - scale * b;
   }
 };
-const Op kDescend{{.name = "descend",
-                   .doc = "a - scale b",
-                   .inputs = 3,
-                   .infer = infer_three,
-                   .kernel = kernels::elementwise,
-                   .loops = loops<Descend, Domain::floating, 3>(),
-                   .vjp = [](const VjpCall& v) -> Gradients {
-                     return {v.cotangent, v.needs(1) ? neg(v.cotangent * v.input(2)) : Tensor(),
-                             v.needs(2) ? neg(v.cotangent * v.input(1)) : Tensor()};
-                   },
-                   .saves = {.inputs = 6},
-                   .flops = flops_per_element<2>,
-                   .samples = [] { return three_samples<AxpbyAttributes>(nullptr, nullptr, -2, 2); }}};
+const Op kDescend{elementwise_op({.name = "descend",
+                                  .doc = "a - scale b",
+                                  .inputs = 3,
+                                  .infer = infer_three,
+                                  .loops = loops<Descend, Domain::floating, 3>(),
+                                  .vjp = [](const VjpCall& v) -> Gradients {
+                                    return {v.cotangent, v.needs(1) ? neg(v.cotangent * v.input(2)) : Tensor(),
+                                            v.needs(2) ? neg(v.cotangent * v.input(1)) : Tensor()};
+                                  },
+                                  .saves = {.inputs = 6},
+                                  .flops = flops_per_element<2>,
+                                  .samples = [] { return three_samples<AxpbyAttributes>(nullptr, nullptr, -2, 2); }})};
 
-struct AdamDirectionAttributes {
-  double epsilon = 1e-8;
-  static constexpr auto fields() { return std::tuple(field("epsilon", &AdamDirectionAttributes::epsilon)); }
-};
 struct AdamDirection {
   template <class T>
   DIPTYCH_INLINE static T apply(const AdamDirectionAttributes& attributes, T first, T second, T scale) {
     return first / (math::sqrt(second) * scale + T(attributes.epsilon));
   }
 };
-const Op kAdamDirection{{.name = "adam_direction",
-                         .doc = "first / (sqrt(second) scale + epsilon)",
-                         .inputs = 3,
-                         .attributes = &attribute_type<AdamDirectionAttributes>,
-                         .infer = infer_three,
-                         .kernel = kernels::elementwise,
-                         .loops = loops<AdamDirection, Domain::floating, 3, AdamDirectionAttributes>(),
-                         .vjp = [](const VjpCall& v) -> Gradients {
-                           const Tensor root = sqrt(v.input(1));
-                           const Tensor divisor = root * v.input(2) + v.as<AdamDirectionAttributes>().epsilon;
-                           const Tensor by_first = v.cotangent / divisor;
-                           const Tensor by_divisor = neg(by_first * v.input(0) / divisor);
-                           return {by_first, v.needs(1) ? by_divisor * v.input(2) / (root * 2.0) : Tensor(),
-                                   v.needs(2) ? by_divisor * root : Tensor()};
-                         },
-                         .saves = {.inputs = 7},
-                         .flops = flops_per_element<4>,
-                         .samples =
-                             [] {
-                               const AdamDirectionAttributes attributes{0.25};
-                               return three_samples(&attribute_type<AdamDirectionAttributes>, &attributes, 0.5, 2);
-                             }}};
+const Op kAdamDirection{
+    elementwise_op({.name = "adam_direction",
+                    .doc = "first / (sqrt(second) scale + epsilon)",
+                    .inputs = 3,
+                    .attributes = &attribute_type<AdamDirectionAttributes>,
+                    .infer = infer_three,
+                    .loops = loops<AdamDirection, Domain::floating, 3, AdamDirectionAttributes>(),
+                    .vjp = [](const VjpCall& v) -> Gradients {
+                      const Tensor root = sqrt(v.input(1));
+                      const Tensor divisor = root * v.input(2) + v.as<AdamDirectionAttributes>().epsilon;
+                      const Tensor by_first = v.cotangent / divisor;
+                      const Tensor by_divisor = neg(by_first * v.input(0) / divisor);
+                      return {by_first, v.needs(1) ? by_divisor * v.input(2) / (root * 2.0) : Tensor(),
+                              v.needs(2) ? by_divisor * root : Tensor()};
+                    },
+                    .saves = {.inputs = 7},
+                    .flops = flops_per_element<4>,
+                    .samples =
+                        [] {
+                          const AdamDirectionAttributes attributes{0.25};
+                          return three_samples(&attribute_type<AdamDirectionAttributes>, &attributes, 0.5, 2);
+                        }})};
 
 }  // namespace
+
+namespace op {
+const OpDef& axpby = *kAxpby;
+const OpDef& second_moment = *kSecondMoment;
+const OpDef& descend = *kDescend;
+const OpDef& adam_direction = *kAdamDirection;
+}  // namespace op
 
 Tensor axpby(const Tensor& a, const Tensor& b, double alpha, double beta, Location where) {
   const AxpbyAttributes attributes{alpha, beta};

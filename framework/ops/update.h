@@ -2,7 +2,7 @@
 
 #include "framework/core/tensor.h"
 
-/// The steps of optimizers, each one pass over memory. Elementwise and broadcasting, of one floating-point type.
+/// The steps of optimizers, each one pass over memory. Elementwise and broadcasting, for one floating-point type.
 namespace diptych {
 
 /// alpha a + beta b

@@ -10,21 +10,18 @@
 #include "framework/ops/elementwise.h"
 #include "framework/ops/lengths.h"
 #include "framework/ops/lines.h"
+#include "framework/ops/shape_ops.h"
 
 namespace diptych {
 namespace {
 
 using namespace ops;
 
-struct ShapeAttributes {
-  Shape shape;
-  static constexpr auto fields() { return std::tuple(field("shape", &ShapeAttributes::shape)); }
-};
 /// A row-major copy of the input, seen through the output's shape.
 void dense_copy_kernel(const KernelCall& call) { kernels::copy_dense(call.inputs[0], call.output.data); }
 
-/// New strides for the same elements in the same order, if there are any: each group of output axes must lie in a run
-/// of input axes that is itself dense.
+/// New strides for the same elements in the same order, if such strides exist: each group of output axes must lie in a
+/// run of input axes that is itself dense.
 bool reshape_view(const TensorType& input, const Strides& strides, const TensorType& output, const void* /*attributes*/,
                   Layout& layout) {
   layout.strides = contiguous_strides(output.shape);
@@ -34,7 +31,7 @@ bool reshape_view(const TensorType& input, const Strides& strides, const TensorT
   int axis = input.shape.rank() - 1;
   std::int64_t step = 0;       // stride of the next output axis, going backwards
   std::int64_t remaining = 1;  // elements left in the current dense run of input axes
-  int run = axis;              // the run's outermost axis; strides of axes of length 1 mean nothing
+  int run = axis;              // the run's outermost axis; strides of axes of length 1 are meaningless
   for (int i = output.shape.rank() - 1; i >= 0; --i) {
     if (output.shape[i] == 1) {
       continue;
@@ -64,7 +61,7 @@ bool reshape_view(const TensorType& input, const Strides& strides, const TensorT
   return true;
 }
 
-const Op kReshape{
+const Op kReshape{view_op(
     {.name = "reshape",
      .doc = "The same elements in row-major order, in another shape",
      .inputs = 1,
@@ -91,7 +88,7 @@ const Op kReshape{
                                       with({sample(DType::int64, {2, 0})}, A{{0, 7}}),
                                       with({transposed(sample(DType::float32, {4, 6}))}, A{{2, 2, 6}}),
                                       with({transposed(sample(DType::float64, {4, 6}))}, A{{8, 3}})};
-         }}};
+         }})};
 
 Axes inverse_of(const Axes& axes) {
   Axes inverse = axes;
@@ -101,7 +98,7 @@ Axes inverse_of(const Axes& axes) {
   return inverse;
 }
 
-const Op kPermute{
+const Op kPermute{view_op(
     {.name = "permute",
      .doc = "Axes in another order",
      .inputs = 1,
@@ -148,9 +145,9 @@ const Op kPermute{
            return std::vector<Sample>{with({sample(DType::float32, {4, 6})}, A{{1, 0}}),
                                       with({sample(DType::float64, {2, 3, 4})}, A{{2, 0, 1}}),
                                       with({sample(DType::boolean, {2, 0})}, A{{1, 0}})};
-         }}};
+         }})};
 
-const Op kExpand{
+const Op kExpand{view_op(
     {.name = "expand",
      .doc = "Axes of length 1 repeated, and leading axes added",
      .inputs = 1,
@@ -184,9 +181,15 @@ const Op kExpand{
            return std::vector<Sample>{
                with({sample(DType::float32, {4, 1})}, A{{4, 6}}), with({sample(DType::float64, {3})}, A{{2, 3}}),
                with({sample(DType::float64, {})}, A{{2, 2}}), with({sample(DType::float64, {1, 3})}, A{{0, 3}})};
-         }}};
+         }})};
 
 }  // namespace
+
+namespace op {
+const OpDef& reshape = *kReshape;
+const OpDef& permute = *kPermute;
+const OpDef& expand = *kExpand;
+}  // namespace op
 
 int normalise_axis(std::int64_t axis, int rank, const char* op, Location where) {
   const std::int64_t normal = axis < 0 ? axis + rank : axis;

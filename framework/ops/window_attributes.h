@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
+#include "framework/dispatch/op.h"
 #include "framework/kernels/window.h"
-#include "framework/ops/op.h"
 
-/// What convolutions and poolings share in describing and checking windows; attributes may come from anywhere.
+/// Shared by convolutions and poolings: describing and checking windows. Attributes may come from anywhere.
 namespace diptych::ops {
 
-/// How the windows of a plane lie, without their size.
+/// The positions of the windows in a plane, without their size.
 struct WindowAttributes {
   std::int64_t stride_h = 1;
   std::int64_t stride_w = 1;
@@ -29,20 +29,20 @@ struct WindowAttributes {
 
 inline constexpr std::int64_t kLongestWindow = (std::int64_t{1} << 31) - 1;
 
-/// One axis of the windows; refuses what makes no sense or could overflow.
+/// One axis of the windows; refuses values that are meaningless or could overflow.
 kernels::WindowAxis window_rows(const InferCall& call, const WindowAttributes& attributes, std::int64_t input,
                                 std::int64_t kernel, bool ceil_mode = false);
 kernels::WindowAxis window_columns(const InferCall& call, const WindowAttributes& attributes, std::int64_t input,
                                    std::int64_t kernel, bool ceil_mode = false);
 
-/// Refuses a result that can't exist in memory.
+/// Refuses a result too large for memory.
 void check_elements(const InferCall& call, const Shape& shape);
 
-/// The attributes from lists: one length for every axis, or one an axis; of the padding also two an axis, before and
-/// after. `axes` 1 or 2: of one axis, which is made the second. Throws ShapeError.
+/// The attributes from lists: one length for all axes, or one per axis; padding also takes two per axis, before and
+/// after. `axes` is 1 or 2; a single axis becomes the second. Throws ShapeError.
 WindowAttributes window_attributes(const Dims& stride, const Dims& padding, const Dims& dilation, int axes,
                                    const char* op, Location where);
-/// A size as two lengths, in the same way.
+/// A size as two lengths, given in the same way.
 struct WindowSize {
   std::int64_t h;
   std::int64_t w;

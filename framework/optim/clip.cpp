@@ -23,7 +23,7 @@ ClippedGradients clip_grad_norm(std::span<const Tensor> gradients, double max_no
     if (gradient.numel() == 0) {
       continue;
     }
-    // bfloat16 would lose small summands.
+    // bfloat16 would lose small terms.
     const Tensor x = gradient.dtype() == DType::bfloat16 ? cast(gradient, DType::float32, where) : gradient;
     const Tensor part = largest          ? max(abs(x, where), {}, false, where)
                         : norm_type == 1 ? sum(abs(x, where), {}, false, where)

@@ -5,10 +5,10 @@
 #include <fmt/format.h>
 
 #include "framework/core/context.h"
-#include "framework/graph/jit.h"
 #include "framework/ops/creation.h"
 #include "framework/ops/elementwise.h"
 #include "framework/ops/update.h"
+#include "framework/transforms/jit.h"
 
 namespace diptych::optim {
 namespace {
@@ -16,7 +16,7 @@ namespace {
 /// bfloat16 is too coarse for steps: 0.999 would be 1, and small updates would vanish.
 DType update_dtype(DType parameter) { return parameter == DType::bfloat16 ? DType::float32 : parameter; }
 
-/// What is the same for all elements is computed in f64, and cast once for each type of parameter.
+/// A value common to all elements, computed in f64 and cast once for each type of parameter.
 class Scalar {
  public:
   explicit Scalar(Tensor value) : value_(std::move(value)) {}
@@ -37,7 +37,7 @@ void check(bool good, const char* optimizer, const char* option, double value, c
     throw Error(fmt::format("{}: {} is {}; it must be {}", optimizer, option, value, allowed));
   }
 }
-/// Refuses NaN too.
+/// Also refuses NaN.
 void check_rate(const char* optimizer, double rate) {
   check(rate >= 0 && std::isfinite(rate), optimizer, "lr", rate, "finite and at least 0");
 }
@@ -73,7 +73,7 @@ Variables Optimizer::make_zeros(std::string_view name) {
 }
 
 void Optimizer::set_learning_rate(double rate, Location where) {
-  if (thread_context.capture != nullptr) {
+  if (thread_context.tracer() != nullptr) {
     throw CaptureError("set_learning_rate: inside a captured function the rate would become a constant of its graph",
                        where, "call it outside, before the step");
   }

@@ -13,18 +13,18 @@ class JitFunction;
 namespace diptych::optim {
 
 /// Updates parameters from gradients. All of its state is in Variables, so a step can be part of a graph; in graph mode
-/// a step outside one is a graph of its own. bfloat16 parameters are updated in f32 and rounded once a step.
+/// a step outside of one is a graph of its own. bfloat16 parameters are updated in f32 and rounded once per step.
 class Optimizer {
  public:
   virtual ~Optimizer();
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
-  /// One gradient per parameter, in their order. Throws ShapeError if they don't fit.
+  /// One gradient per parameter, in the same order. Throws ShapeError if they don't match.
   void step(std::span<const Tensor> gradients, Location where = Location::current());
 
-  /// A change doesn't recompile: the rate is state too. Throws CaptureError inside a captured function, where the rate
-  /// would become a constant.
+  /// A change doesn't recompile, because the rate is state too. Throws CaptureError inside a captured function, where
+  /// the rate would become a constant.
   void set_learning_rate(double rate, Location where = Location::current());
   double learning_rate() const;
   /// Everything but the parameters: for checkpoints and tests.
@@ -37,7 +37,7 @@ class Optimizer {
 
   /// Registers a state variable.
   Variable make_state(const Tensor& initial, std::string name);
-  /// One for each parameter, of its shape and the type that it is updated in, zero.
+  /// One zero variable per parameter, of its shape and of the type in which it is updated.
   Variables make_zeros(std::string_view name);
 
   Variables parameters_;
@@ -95,7 +95,7 @@ class Adam : public Optimizer {
   AdamOptions options_;
   bool decoupled_;
   Variables first_, second_;
-  Variable power1_, power2_;  ///< beta^t: state, so that the step number is no constant of the graph
+  Variable power1_, power2_;  ///< beta^t: state, so that the step number doesn't become a constant of the graph
 };
 
 /// As in PyTorch's torch.optim.AdamW.

@@ -23,7 +23,7 @@ struct StepLR {
   double operator()(std::int64_t step) const;
 };
 
-/// From lr down to eta_min along half a cosine in T_max steps [Loshchilov & Hutter 2017]; stays there.
+/// From lr down to eta_min along half a cosine in T_max steps [Loshchilov & Hutter 2017]; then constant.
 struct CosineAnnealingLR {
   double lr;
   std::int64_t T_max;  // NOLINT(readability-identifier-naming): PyTorch's name
@@ -31,7 +31,8 @@ struct CosineAnnealingLR {
   double operator()(std::int64_t step) const;
 };
 
-/// Warm-up: lr times a factor that goes linearly from start_factor to end_factor in total_iters steps, and stays there.
+/// Warm-up: lr times a factor that changes linearly from start_factor to end_factor in total_iters steps and then stays
+/// constant.
 struct LinearLR {
   double lr;
   double start_factor = 1.0 / 3;
@@ -41,7 +42,7 @@ struct LinearLR {
 };
 
 /// schedules[0] up to milestones[0], then schedules[1] counted from there, and so on. Throws Error unless there is one
-/// milestone less than schedules, and they grow.
+/// milestone fewer than schedules, in increasing order.
 class SequentialLR {
  public:
   SequentialLR(std::vector<Schedule> schedules, std::vector<std::int64_t> milestones);
@@ -52,12 +53,13 @@ class SequentialLR {
   std::vector<std::int64_t> milestones_;
 };
 
-/// Sets an optimizer's rate. It is state of the optimizer: nothing is compiled again.
+/// Sets an optimizer's rate, which is state of the optimizer, so nothing is recompiled.
 class Scheduler {
  public:
   /// Sets the rate of `first_step`: 0, or the step of a checkpoint.
   Scheduler(Optimizer& optimizer, Schedule schedule, std::int64_t first_step = 0);
-  /// After an optimizer's step: sets the rate of the next one. Throws CaptureError inside a captured function.
+  /// To be called after an optimizer's step: sets the rate of the next one. Throws CaptureError inside a captured
+  /// function.
   void step(Location where = Location::current());
   std::int64_t last_step() const { return step_; }
 

@@ -1,49 +1,41 @@
-// Constant folding: a node whose inputs are all constants is computed now, by the same eager kernel, so to the same
-// bits. `full` is such a node: it has no inputs. Views stay: they cost nothing, and folding them would change layouts.
-// So do results over 1 MiB: storing them would cost more than computing them.
+// Constant folding: a node whose inputs are all constants is computed at compile time, by the same eager kernel and
+// therefore to the same bits. `full` is such a node, because it has no inputs. Views stay: they cost nothing, and
+// folding them would change layouts. Results over 1 MiB stay too: storing them would cost more than computing them.
 //
 //   %1 = full() {value=0.5}
 //   %2 = square(%1)          =>   const %2 = {0.25}
 
 #include "framework/core/context.h"
-#include "framework/graph/capture.h"
-#include "framework/ops/apply.h"
+#include "framework/dispatch/apply.h"
+#include "framework/graph/rewriter.h"
 #include "framework/passes/pass.h"
 
 namespace diptych::passes {
 
-bool fold_constants(graph::Graph& graph) {
+bool fold_constants(graph::Graph& graph, const PassContext& /*context*/) {
   constexpr std::int64_t kMostBytes = 1 << 20;
-  const graph::CaptureScope eager(nullptr);
+  const EagerScope eager;
   const NoGrad no_tape;
-  std::vector<Tensor> known(graph.types.size());
-  for (const auto& [value, tensor] : graph.constants) {
-    known[value] = tensor;
-  }
-  bool changed = false;
-  std::erase_if(graph.nodes, [&](const graph::Node& node) {
-    const TensorType& type = graph.types[node.output];
+  graph::Rewriter rewriter(graph);
+  return rewriter.run([&](graph::Node& node) {
+    const TensorType& type = rewriter.type(node.output());
     if (node.op->view != nullptr || node.op->effect || node.is_control() ||
         type.shape.product() * static_cast<std::int64_t>(size_of(type.dtype)) > kMostBytes) {
-      return false;
+      return;
     }
     std::vector<const Tensor*> inputs;
-    for (graph::ValueId input : node.inputs) {
-      if (!known[input].defined()) {
-        return false;
+    for (const graph::ValueId input : node.inputs) {
+      inputs.push_back(rewriter.constant(input));
+      if (inputs.back() == nullptr) {
+        return;
       }
-      inputs.push_back(&known[input]);
     }
     try {
-      known[node.output] = apply_eager(*node.op, inputs, node.attributes.get(), node.provenance.where);
+      rewriter.become_constant(node, apply_eager(*node.op, inputs, node.attributes.get(), node.provenance.where));
     } catch (const Error&) {
-      return false;  // it would fail at run time: let it, with its own message
+      // It would fail at run time: leave it to fail then, with its own message.
     }
-    graph.constants.emplace_back(node.output, known[node.output]);
-    changed = true;
-    return true;
   });
-  return changed;
 }
 
 }  // namespace diptych::passes

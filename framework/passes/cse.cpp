@@ -1,5 +1,6 @@
-// Common subexpression elimination: of nodes with the same op, attributes and inputs only the first stays. Exact,
-// because every op gives the same bits for the same inputs. The survivor also stands for the source ops of the others.
+// Common subexpression elimination: of several nodes with the same op, attributes and inputs only the first stays.
+// Exact, because every op gives the same bits for the same inputs. The survivor also stands for the source ops of the
+// others.
 //
 //   %2 = exp(%0)
 //   %3 = exp(%0)
@@ -7,6 +8,8 @@
 
 #include <unordered_map>
 
+#include "framework/dispatch/op.h"
+#include "framework/graph/rewriter.h"
 #include "framework/passes/pass.h"
 
 namespace diptych::passes {
@@ -22,40 +25,25 @@ std::size_t hash_of(const graph::Node& node) {
 
 }  // namespace
 
-bool eliminate_common_subexpressions(graph::Graph& graph) {
-  std::vector<graph::ValueId> replacement = identity_replacement(graph);
-  std::unordered_multimap<std::size_t, std::size_t> seen;  // hash -> index into nodes
-  std::vector<graph::Node> kept;
-  kept.reserve(graph.nodes.size());
-  for (graph::Node& node : graph.nodes) {
-    for (graph::ValueId& input : node.inputs) {
-      input = replacement[input];
+bool eliminate_common_subexpressions(graph::Graph& graph, const PassContext& /*context*/) {
+  graph::Rewriter rewriter(graph);
+  std::unordered_multimap<std::size_t, graph::ValueId> seen;  // hash -> output
+  return rewriter.run([&](graph::Node& node) {
+    if (node.op->effect || node.is_control()) {
+      return;
     }
     const std::size_t hash = hash_of(node);
-    graph::Node* twin = nullptr;
-    if (node.op->effect || node.is_control()) {
-      kept.push_back(std::move(node));
-      continue;
-    }
     const auto [begin, end] = seen.equal_range(hash);
-    for (auto candidate = begin; candidate != end && twin == nullptr; ++candidate) {
-      graph::Node& other = kept[candidate->second];
+    for (auto candidate = begin; candidate != end; ++candidate) {
+      const graph::Node& other = *rewriter.producer(candidate->second);
       if (other.op == node.op && other.inputs == node.inputs && other.attributes == node.attributes) {
-        twin = &other;
+        rewriter.replace(node, candidate->second);
+        rewriter.drop(node);
+        return;
       }
     }
-    if (twin != nullptr) {
-      replacement[node.output] = twin->output;
-      merge_provenance(twin->provenance, node.provenance);
-    } else {
-      seen.emplace(hash, kept.size());
-      kept.push_back(std::move(node));
-    }
-  }
-  const bool changed = kept.size() != graph.nodes.size();
-  graph.nodes = std::move(kept);
-  replace_uses(graph, replacement);
-  return changed;
+    seen.emplace(hash, node.output());
+  });
 }
 
 }  // namespace diptych::passes

@@ -1,16 +1,17 @@
-// Dead code elimination: drops nodes and constants that no output or update needs. Inputs stay: they are the graph's
-// signature. Nodes with effects stay, too.
+// Dead code elimination: drops nodes and constants that no output or update needs. Inputs stay, because they are the
+// graph's signature. Nodes with effects stay, too.
 //
-// Inside regions it runs by itself: there every output counts. Of a control-flow node any output keeps all.
+// Regions are processed separately, with all of their outputs counting as needed. A control-flow node is kept whole if
+// any of its outputs is needed.
 //
-//   %3 = exp(%0)          (nobody reads %3)
+//   %3 = exp(%0)          (nothing reads %3)
 //   return %1       =>    return %1
 
 #include "framework/passes/pass.h"
 
 namespace diptych::passes {
 
-bool eliminate_dead_code(graph::Graph& graph) {
+bool eliminate_dead_code(graph::Graph& graph, const PassContext& /*context*/) {
   std::vector<bool> needed(graph.types.size(), false);
   for (graph::ValueId output : graph.outputs) {
     needed[output] = true;
@@ -20,8 +21,8 @@ bool eliminate_dead_code(graph::Graph& graph) {
   }
   const auto stays = [&](const graph::Node& node) {
     bool wanted = graph::has_effect(node);
-    for (std::size_t i = 0; i < node.output_count(); ++i) {
-      wanted = wanted || needed[node.output_at(i)];
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+      wanted = wanted || needed[node.outputs[i]];
     }
     return wanted;
   };

@@ -6,31 +6,55 @@
 #include <string>
 #include <vector>
 
+#include "framework/core/isa.h"
 #include "framework/graph/ir.h"
+#include "framework/graph/layouts.h"
 
-/// Passes over the graph: one a file; pipeline.cpp is the list, in order.
+/// Passes over the graph, one per file; pipeline.cpp lists them in order.
 namespace diptych::passes {
 
-struct Pass {
-  const char* name;  ///< switches it off: PipelineOptions::disabled
-  const char* doc;
-  /// True if the graph changed.
-  bool (*run)(graph::Graph& graph);
+/// What passes may do to results.
+enum class Numerics : unsigned char {
+  exact  ///< not a bit changes (docs/numerics.md)
 };
 
-/// The compiler's table of contents.
+/// What a pass may know besides the graph: what it must keep, and where the graph will run.
+class PassContext {
+ public:
+  explicit PassContext(const graph::Graph& graph, Numerics asked_for = Numerics::exact)
+      : numerics(asked_for), graph_(graph) {}
+
+  Numerics numerics;
+  Isa isa = active_isa();
+
+  /// Of the graph at hand, as it is now: computed for the pass that asks, before it changes anything.
+  graph::FixedLayouts fixed_layouts() const { return graph::FixedLayouts(graph_); }
+
+ private:
+  const graph::Graph& graph_;
+};
+
+struct Pass {
+  const char* name;  ///< disables it: PipelineOptions::disabled
+  const char* doc;
+  /// True if the graph changed.
+  bool (*run)(graph::Graph& graph, const PassContext& context);
+};
+
+/// All passes of the compiler, in order.
 std::span<const Pass> pipeline();
 
-/// Names that PipelineOptions::disabled takes besides the passes': steps of the lowering.
+/// Names besides those of the passes that PipelineOptions::disabled accepts: steps of the lowering.
 inline constexpr const char* kInPlace = "in-place";
 inline constexpr const char* kMemoryPlan = "memory-plan";
 
 struct PipelineOptions {
   std::set<std::string> disabled;
-  /// Called with the graph as captured ("captured") and after each pass; `changed` is false where a pass did nothing.
+  /// Called with the graph as captured ("captured") and after each pass; `changed` is false if a pass did nothing.
   std::function<void(const std::string& stage, const graph::Graph& graph, bool changed)> observe;
+  Numerics numerics = Numerics::exact;
 
-  /// Every pass and step off: the captured graph as it is.
+  /// Disables every pass and step: the captured graph as it is.
   static PipelineOptions none();
 };
 
@@ -42,22 +66,13 @@ struct PassRecord {
   bool changed = false;
 };
 
-/// Runs the pipeline; verifies the graph after each pass in debug builds, and at the end always. Throws Error if
-/// `disabled` names no pass.
+/// Runs the pipeline. Verifies the graph after each pass in debug builds, and always at the end. Throws Error if
+/// `disabled` has a name that isn't a pass.
 std::vector<PassRecord> run_pipeline(graph::Graph& graph, const PipelineOptions& options);
 
-bool fold_constants(graph::Graph& graph);
-bool simplify(graph::Graph& graph);
-bool eliminate_common_subexpressions(graph::Graph& graph);
-bool eliminate_dead_code(graph::Graph& graph);
-
-/// Replaces uses of values: `replacement[v]` is what stands for v. Follows chains.
-void replace_uses(graph::Graph& graph, std::vector<graph::ValueId>& replacement);
-
-/// [0, 1, 2, ...]: every value stands for itself.
-std::vector<graph::ValueId> identity_replacement(const graph::Graph& graph);
-
-/// Adds the source ops of `from` to `to`'s: `to` now also stands for them.
-void merge_provenance(graph::Provenance& to, const graph::Provenance& from);
+bool fold_constants(graph::Graph& graph, const PassContext& context);
+bool simplify(graph::Graph& graph, const PassContext& context);
+bool eliminate_common_subexpressions(graph::Graph& graph, const PassContext& context);
+bool eliminate_dead_code(graph::Graph& graph, const PassContext& context);
 
 }  // namespace diptych::passes

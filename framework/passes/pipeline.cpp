@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <chrono>
-#include <numeric>
 
 #include <fmt/format.h>
 
@@ -20,19 +19,19 @@ std::span<const Pass> pipeline() {
 
 namespace {
 
-/// The pass over the regions of control flow, innermost first, then over the graph itself.
-bool run_pass(const Pass& pass, graph::Graph& graph) {
+/// Runs the pass on the regions of control flow, innermost first, then on the graph itself.
+bool run_pass(const Pass& pass, graph::Graph& graph, Numerics numerics) {
   bool changed = false;
   for (graph::Node& node : graph.nodes) {
     for (auto& region : node.regions) {
       auto copy = std::make_shared<graph::Graph>(*region);
-      if (run_pass(pass, *copy)) {
+      if (run_pass(pass, *copy, numerics)) {
         region = std::move(copy);
         changed = true;
       }
     }
   }
-  return pass.run(graph) || changed;
+  return pass.run(graph, PassContext(graph, numerics)) || changed;
 }
 
 }  // namespace
@@ -65,7 +64,7 @@ std::vector<PassRecord> run_pipeline(graph::Graph& graph, const PipelineOptions&
     }
     PassRecord record{pass.name, 0, graph::count_nodes(graph), 0, false};
     const auto start = std::chrono::steady_clock::now();
-    record.changed = run_pass(pass, graph);
+    record.changed = run_pass(pass, graph, options.numerics);
     record.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     record.nodes_after = graph::count_nodes(graph);
     records.push_back(record);
@@ -78,36 +77,6 @@ std::vector<PassRecord> run_pipeline(graph::Graph& graph, const PipelineOptions&
   }
   graph::verify(graph);
   return records;
-}
-
-std::vector<graph::ValueId> identity_replacement(const graph::Graph& graph) {
-  std::vector<graph::ValueId> replacement(graph.types.size());
-  std::iota(replacement.begin(), replacement.end(), 0U);
-  return replacement;
-}
-
-void replace_uses(graph::Graph& graph, std::vector<graph::ValueId>& replacement) {
-  const auto resolve = [&](graph::ValueId& value) {
-    while (replacement[value] != value) {
-      value = replacement[value];
-    }
-  };
-  for (graph::Node& node : graph.nodes) {
-    std::for_each(node.inputs.begin(), node.inputs.end(), resolve);
-  }
-  std::for_each(graph.outputs.begin(), graph.outputs.end(), resolve);
-  for (graph::Update& update : graph.updates) {
-    resolve(update.value);
-  }
-  std::erase_if(graph.updates,
-                [&](const graph::Update& update) { return update.value == graph.inputs[update.input].value; });
-}
-
-void merge_provenance(graph::Provenance& to, const graph::Provenance& from) {
-  std::vector<std::uint32_t> merged;
-  std::set_union(to.source_ops.begin(), to.source_ops.end(), from.source_ops.begin(), from.source_ops.end(),
-                 std::back_inserter(merged));
-  to.source_ops = std::move(merged);
 }
 
 }  // namespace diptych::passes

@@ -1,24 +1,10 @@
-// Exact algebraic simplification. Every rule keeps all bits, for every input: zeros of both signs, infinities,
-// subnormals, and that NaN is NaN. What is missing is missing on purpose: x + 0 (turns -0 into 0), x * 0 (NaN,
-// infinity, sign), reassociation. c is a constant whose elements are all equal.
+// Exact algebraic simplification. Every rule preserves all bits, for every input: zeros of both signs, infinities and
+// subnormals, and NaN stays NaN. Missing rules are missing on purpose: x + 0 (turns -0 into 0), x * 0 (NaN, infinity,
+// sign), reassociation.
 //
-//   x * 1          -> x          a product with 1 is exact
-//   x / 1          -> x          so is a quotient
-//   x - (+0)       -> x          -0 - 0 = -0; only with the sign plus
-//   x + (-0)       -> x          the one zero that adds nothing: 0 + -0 = 0, -0 + -0 = -0
-//   x / 2^k        -> x * 2^-k   both round the same real number once; 2^-k must be a normal number
-//   x * 2          -> x + x      the same real number, rounded once
-//   neg(neg(x))    -> x          two flips of one bit
-//   abs(neg(x)), abs(abs(x)) -> abs(x)        not abs(neg(x)) of u8, whose neg wraps around
-//   relu(relu(x))  -> relu(x)    a fixed point
-//   where(p, x, x) -> x
-//   maximum(x, x), minimum(x, x) -> x
-//   reshape(reshape(x)) -> reshape(x); a view that changes neither shape nor order -> x
-//   permute(permute(x)) -> permute(x), or x if together they do nothing
-//   copy(x), stop_gradient(x) -> x
-//
-// What feeds a layout-sensitive op (matmul, whose BLAS flags follow the strides), directly or through views, stays as
-// it is: the same elements in another layout may give other bits. So does what feeds a region, which may hold such ops.
+// Values that feed a layout-sensitive op (matmul, whose BLAS flags follow the strides), directly or through views, are
+// left unchanged: the same elements in another layout may give other bits. So are values that feed a region, which may
+// contain such ops.
 
 #include <algorithm>
 #include <bit>
@@ -26,10 +12,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <optional>
+#include <unordered_map>
 
 #include "framework/core/tensor_body.h"
-#include "framework/ops/elementwise.h"
-#include "framework/ops/full.h"
+#include "framework/graph/rewriter.h"
+#include "framework/ops/creation_ops.h"
+#include "framework/ops/elementwise_ops.h"
+#include "framework/ops/shape_ops.h"
 #include "framework/passes/pass.h"
 
 namespace diptych::passes {
@@ -37,69 +26,138 @@ namespace {
 
 using graph::Graph;
 using graph::Node;
+using graph::Rewriter;
 using graph::ValueId;
+
+/// An expression: an op applied to expressions, a variable, or a number, which stands for a value whose elements all
+/// equal it, to the bit.
+struct Term {
+  const OpDef* op = nullptr;
+  int variable = -1;
+  std::optional<double> number = {};
+  std::vector<Term> inputs = {};
+};
+
+const Term x{.variable = 0};
+const Term p{.variable = 1};
+constexpr int kVariables = 2;
+Term number(double value) { return {.number = value}; }
+
+#define DIPTYCH_TERM(name)                           \
+  template <class... Inputs>                         \
+  Term name(const Inputs&... inputs) {               \
+    return {.op = &op::name, .inputs = {inputs...}}; \
+  }
+DIPTYCH_TERM(abs)
+DIPTYCH_TERM(add)
+DIPTYCH_TERM(copy)
+DIPTYCH_TERM(div)
+DIPTYCH_TERM(expand)
+DIPTYCH_TERM(maximum)
+DIPTYCH_TERM(minimum)
+DIPTYCH_TERM(mul)
+DIPTYCH_TERM(neg)
+DIPTYCH_TERM(relu)
+DIPTYCH_TERM(reshape)
+DIPTYCH_TERM(slice)
+DIPTYCH_TERM(stop_gradient)
+DIPTYCH_TERM(sub)
+DIPTYCH_TERM(where)
+#undef DIPTYCH_TERM
+
+/// `from` equals `to` if both have the same type.
+struct Rule {
+  Term from;
+  Term to;
+  const char* why;
+  bool (*holds)(const TensorType& type) = nullptr;  ///< condition on the result; null: always
+  bool new_layout = false;                          ///< the result's strides may change
+};
+Rule rewrite(Term from, Term to, const char* why, bool (*holds)(const TensorType& type) = nullptr) {
+  return {std::move(from), std::move(to), why, holds};
+}
+Rule rewrite_layout(Term from, Term to, const char* why) {
+  return {std::move(from), std::move(to), why, nullptr, true};
+}
+
+bool has_sign(const TensorType& type) { return type.dtype != DType::uint8; }
+
+const std::vector<Rule>& rules() {
+  static const Term one = number(1);
+  static const std::vector<Rule> all{
+      rewrite(mul(x, one), x, "a product with 1 is exact"),
+      rewrite(mul(one, x), x, "a product with 1 is exact"),
+      rewrite(div(x, one), x, "so is a quotient"),
+      rewrite(sub(x, number(0.0)), x, "-0 - 0 = -0; only with the sign plus"),
+      rewrite(add(x, number(-0.0)), x, "the one zero that adds nothing: 0 + -0 = 0, -0 + -0 = -0"),
+      rewrite(add(number(-0.0), x), x, "the same"),
+      rewrite(mul(x, number(2)), add(x, x), "the same real number, rounded once"),
+      rewrite(neg(neg(x)), x, "two flips of one bit"),
+      rewrite(abs(neg(x)), abs(x), "the sign goes; not of u8, whose neg wraps around", has_sign),
+      rewrite(abs(abs(x)), abs(x), "a fixed point"),
+      rewrite(relu(relu(x)), relu(x), "a fixed point"),
+      rewrite(where(p, x, x), x, "whichever is taken"),
+      rewrite(maximum(x, x), x, "the larger of two that are one"),
+      rewrite(minimum(x, x), x, "the same"),
+      rewrite(copy(x), x, "a value has no identity"),
+      rewrite(stop_gradient(x), x, "gradients are in the graph by now"),
+      rewrite(reshape(x), x, "to its own shape"),
+      rewrite(expand(x), x, "to its own shape"),
+      rewrite(slice(x), x, "of its own length: every element, in order"),
+      rewrite_layout(reshape(reshape(x)), reshape(x), "the order of elements is that of the first"),
+  };
+  return all;
+}
+
+/// Keyed by the op at their root.
+const std::unordered_map<const OpDef*, std::vector<const Rule*>>& rules_of() {
+  static const auto by_op = [] {
+    std::unordered_map<const OpDef*, std::vector<const Rule*>> map;
+    for (const Rule& rule : rules()) {
+      map[rule.from.op].push_back(&rule);
+    }
+    return map;
+  }();
+  return by_op;
+}
 
 class Simplifier {
  public:
-  explicit Simplifier(Graph& graph)
-      : graph_(graph),
-        replacement_(identity_replacement(graph)),
-        producer_(graph.types.size(), nullptr),
-        constant_(graph.types.size(), nullptr),
-        fixed_layout_(graph.types.size(), false) {}
+  Simplifier(Graph& graph, const PassContext& context) : rewriter_(graph), layouts_(context.fixed_layouts()) {}
 
   bool run() {
-    for (const auto& [value, tensor] : graph_.constants) {
-      constant_[value] = &tensor;
-    }
-    for (auto node = graph_.nodes.rbegin(); node != graph_.nodes.rend(); ++node) {
-      if (node->op->layout_sensitive || node->is_control() ||
-          (node->op->view != nullptr && fixed_layout_[node->output])) {
-        for (ValueId input : node->inputs) {
-          fixed_layout_[input] = true;
-        }
-      }
-    }
-    for (Node& node : graph_.nodes) {
-      for (ValueId& input : node.inputs) {
-        input = replacement_[input];
-      }
-      if (node.is_control()) {
-        continue;
-      }
-      producer_[node.output] = &node;
+    return rewriter_.run([&](Node& node) {
       constexpr int kMostSteps = 8;  // one rewrite may enable another
-      for (int step = 0; step < kMostSteps && !same_as(node) && rewrite(node); ++step) {
-        changed_ = true;
-      }
-      if (const std::optional<ValueId> same = same_as(node)) {
-        replacement_[node.output] = *same;
-        changed_ = true;
-        if (Node* survivor = producer_[*same]) {
-          merge_provenance(survivor->provenance, node.provenance);
+      for (int step = 0; step < kMostSteps && !node.is_control(); ++step) {
+        if (const std::optional<ValueId> same = same_as(node)) {
+          rewriter_.replace(node, *same);
+          return;
+        }
+        if (!rewrite_node(node)) {
+          return;
         }
       }
-    }
-    replace_uses(graph_, replacement_);
-    return changed_;
+    });
   }
 
  private:
-  static bool is(const Node* node, std::string_view op) { return node != nullptr && node->op->name == op; }
-  const Node* producer(const Node& node, std::size_t input) const { return producer_[node.inputs[input]]; }
-  const TensorType& type(ValueId value) const { return graph_.types[value]; }
+  using Bindings = std::array<std::optional<ValueId>, kVariables>;
 
-  /// The number if all elements of a value are known to be the same one (to the bit).
+  const TensorType& type(ValueId value) const { return rewriter_.type(value); }
+  bool is_fixed(const Node& node) const { return layouts_.contains(node.output()); }
+
+  /// The number if all elements of a value are known to be equal (to the bit).
   std::optional<double> splat(ValueId value) const {
-    while (producer_[value] != nullptr && producer_[value]->op->view != nullptr) {
-      value = producer_[value]->inputs[0];
+    const Node* node = rewriter_.producer(value);
+    for (; node != nullptr && node->op->view != nullptr; node = rewriter_.producer(value)) {
+      value = node->inputs[0];
     }
-    if (const Node* node = producer_[value]; is(node, "full")) {
-      const auto& attributes = node->attributes.as<FullAttributes>();
+    if (node != nullptr && node->op == &op::full) {
+      const auto& attributes = node->attributes.as<ops::FullAttributes>();
       return attributes.dtype == DType::float32 ? static_cast<double>(static_cast<float>(attributes.value))
                                                 : attributes.value;
     }
-    const Tensor* tensor = constant_[value];
+    const Tensor* tensor = rewriter_.constant(value);
     if (tensor == nullptr || tensor->numel() == 0) {
       return std::nullopt;
     }
@@ -113,125 +171,120 @@ class Simplifier {
     }
     return visit(body.type.dtype, [&]<class T>() { return static_cast<double>(*static_cast<const T*>(body.data)); });
   }
-  bool is_splat(ValueId value, double wanted) const {
-    const std::optional<double> number = splat(value);
-    return number && std::bit_cast<std::uint64_t>(*number) == std::bit_cast<std::uint64_t>(wanted);
+
+  bool matches(const Term& term, ValueId value, Bindings& bindings) const {
+    if (term.number) {
+      const std::optional<double> known = splat(value);
+      return known && std::bit_cast<std::uint64_t>(*known) == std::bit_cast<std::uint64_t>(*term.number);
+    }
+    if (term.variable >= 0) {
+      std::optional<ValueId>& bound = bindings[static_cast<std::size_t>(term.variable)];
+      return bound.value_or(value) == value && (bound = value).has_value();
+    }
+    const Node* node = rewriter_.producer(value);
+    return node != nullptr && node->op == term.op && matches(term, *node, bindings);
+  }
+  bool matches(const Term& term, const Node& node, Bindings& bindings) const {
+    bool all = term.inputs.size() == node.inputs.size();
+    for (std::size_t i = 0; all && i < term.inputs.size(); ++i) {
+      all = matches(term.inputs[i], node.inputs[i], bindings);
+    }
+    return all;
+  }
+  std::optional<Bindings> match(const Rule& rule, const Node& node) const {
+    Bindings bindings;
+    const bool found = (rule.holds == nullptr || rule.holds(type(node.output()))) &&
+                       !(rule.new_layout && is_fixed(node)) && matches(rule.from, node, bindings);
+    return found ? std::optional(bindings) : std::nullopt;
+  }
+  static std::span<const Rule* const> rules_of_op(const OpDef* op) {
+    const auto found = rules_of().find(op);
+    return found != rules_of().end() ? std::span<const Rule* const>(found->second) : std::span<const Rule* const>();
   }
 
-  /// The value that a node's output always equals, if there is one.
+  /// The value that a node's output is always equal to, if there is one.
   std::optional<ValueId> same_as(const Node& node) const {
-    if (fixed_layout_[node.output]) {
+    if (is_fixed(node)) {
       return std::nullopt;
     }
-    const std::optional<ValueId> same = candidate(node);
-    return same && type(*same) == type(node.output) ? same : std::nullopt;
-  }
-
-  std::optional<ValueId> candidate(const Node& node) const {
-    const std::string_view op = node.op->name;
-    const auto input = [&](std::size_t i) { return node.inputs[i]; };
-    if (op == "mul") {
-      return is_splat(input(1), 1)   ? std::optional(input(0))
-             : is_splat(input(0), 1) ? std::optional(input(1))
-                                     : std::nullopt;
+    if (node.op == &op::permute) {
+      return is_identity(permutation(node)) ? std::optional(node.inputs[0]) : std::nullopt;
     }
-    if (op == "add") {
-      return is_splat(input(1), -0.0)   ? std::optional(input(0))
-             : is_splat(input(0), -0.0) ? std::optional(input(1))
-                                        : std::nullopt;
-    }
-    if ((op == "div" && is_splat(input(1), 1)) || (op == "sub" && is_splat(input(1), 0.0))) {
-      return input(0);
-    }
-    if (op == "neg" && is(producer(node, 0), "neg")) {
-      return producer(node, 0)->inputs[0];
-    }
-    if ((op == "relu" || op == "abs") && is(producer(node, 0), op)) {
-      return input(0);
-    }
-    if (op == "where" && input(1) == input(2)) {
-      return input(1);
-    }
-    if ((op == "maximum" || op == "minimum") && input(0) == input(1)) {
-      return input(0);
-    }
-    if (op == "reshape" || op == "expand" || op == "slice" || op == "stop_gradient" || op == "copy") {
-      return input(0);  // if the type is the same, so are the elements
-    }
-    if (op == "permute") {
-      return is_identity(permutation(node)) ? std::optional(input(0)) : std::nullopt;
+    for (const Rule* rule : rules_of_op(node.op)) {
+      if (rule->to.op == nullptr) {
+        const std::optional<Bindings> found = match(*rule, node);
+        const ValueId same = found ? *(*found)[static_cast<std::size_t>(rule->to.variable)] : node.output();
+        if (found && type(same) == type(node.output())) {
+          return same;
+        }
+      }
     }
     return std::nullopt;
   }
 
-  bool rewrite(Node& node) {
-    const std::string_view op = node.op->name;
-    if (op == "div" && is_floating(type(node.output).dtype)) {
+  bool rewrite_node(Node& node) {
+    if (node.op == &op::div) {
       return divide_by_power_of_two(node);
     }
-    if (op == "mul" && is_splat(node.inputs[1], 2) && type(node.inputs[0]) == type(node.output)) {
-      node.op = find_op("add");
-      node.inputs[1] = node.inputs[0];
-      return true;
+    if (node.op == &op::permute) {
+      return merge_permutations(node);
     }
-    if (op == "abs" && is(producer(node, 0), "neg") && type(node.output).dtype != DType::uint8) {
-      node.inputs[0] = producer(node, 0)->inputs[0];
-      return true;
-    }
-    if (op == "reshape" && is(producer(node, 0), "reshape") && !fixed_layout_[node.output]) {
-      node.inputs[0] = producer(node, 0)->inputs[0];
-      return true;
-    }
-    if (op == "permute" && is(producer(node, 0), "permute")) {
-      const Axes inner = permutation(*producer(node, 0));
-      Axes combined = permutation(node);
-      for (int i = 0; i < combined.rank(); ++i) {
-        combined[i] = inner[static_cast<int>(combined[i])];
+    for (const Rule* rule : rules_of_op(node.op)) {
+      if (rule->to.op == nullptr) {
+        continue;
       }
-      node.attributes.type()->parse_field(node.attributes.get(), "axes", to_string(combined));
-      node.inputs[0] = producer(node, 0)->inputs[0];
-      return true;
+      if (const std::optional<Bindings> found = match(*rule, node)) {
+        std::vector<ValueId> inputs;
+        for (const Term& input : rule->to.inputs) {
+          inputs.push_back(*(*found)[static_cast<std::size_t>(input.variable)]);
+        }
+        const AttributeValue attributes =
+            rule->to.op == node.op ? node.attributes : AttributeValue(rule->to.op->attributes, nullptr);
+        if (inputs != node.inputs && rewriter_.inferred(*rule->to.op, inputs, attributes) == type(node.output())) {
+          rewriter_.become(node, *rule->to.op, std::move(inputs), attributes);
+          return true;
+        }
+      }
     }
     return false;
   }
 
+  /// x / 2^k equals x * 2^-k: both round the same real number once. 2^-k must be a normal number.
   bool divide_by_power_of_two(Node& node) {
+    if (!is_floating(type(node.output()).dtype)) {
+      return false;
+    }
     const std::optional<double> divisor = splat(node.inputs[1]);
     int exponent = 0;
     if (!divisor || std::fabs(std::frexp(*divisor, &exponent)) != 0.5 || std::abs(exponent) > 100 || *divisor == 1.0) {
       return false;
     }
-    // A constant of its own: the divisor may have other users.
+    // A separate constant, because the divisor may have other users.
     const TensorType divisor_type = type(node.inputs[1]);
     Tensor factor = Tensor::empty(divisor_type.dtype, divisor_type.shape);
     visit(divisor_type.dtype, [&]<class T>() {
       std::fill_n(static_cast<T*>(factor.body()->data), factor.numel(), static_cast<T>(1.0 / *divisor));
     });
-    const ValueId value = graph_.new_value(divisor_type);
-    graph_.constants.emplace_back(value, factor);
-    replacement_.push_back(value);
-    producer_.push_back(nullptr);
-    fixed_layout_.push_back(false);
-    constant_.push_back(nullptr);  // `constants` may have moved; nothing needs this one
-    rebuild_constants();
-    node.op = find_op("mul");
-    node.inputs[1] = value;
+    rewriter_.become(node, op::mul, {node.inputs[0], rewriter_.insert_constant(factor)},
+                     AttributeValue(op::mul.attributes, nullptr));
     return true;
   }
 
-  void rebuild_constants() {
-    for (const auto& [value, tensor] : graph_.constants) {
-      constant_[value] = &tensor;
+  /// Replaces two views by one with the same strides.
+  bool merge_permutations(Node& node) {
+    const Node* inner = rewriter_.producer(node.inputs[0]);
+    if (inner == nullptr || inner->op != &op::permute) {
+      return false;
     }
+    ops::AxesAttributes combined{permutation(node)};
+    for (int i = 0; i < combined.axes.rank(); ++i) {
+      combined.axes[i] = permutation(*inner)[static_cast<int>(combined.axes[i])];
+    }
+    rewriter_.become(node, op::permute, inner->inputs, AttributeValue(&attribute_type<ops::AxesAttributes>, &combined));
+    return true;
   }
 
-  static Axes permutation(const Node& node) {
-    Axes axes;
-    // The attributes' text is their interface: "axes=[1,0]".
-    const std::string text = node.attributes.print();
-    detail::parse_field(std::string_view(text).substr(text.find('=') + 1), axes);
-    return axes;
-  }
+  static const Axes& permutation(const Node& node) { return node.attributes.as<ops::AxesAttributes>().axes; }
   static bool is_identity(const Axes& axes) {
     for (int i = 0; i < axes.rank(); ++i) {
       if (axes[i] != i) {
@@ -241,16 +294,12 @@ class Simplifier {
     return true;
   }
 
-  Graph& graph_;
-  std::vector<ValueId> replacement_;
-  std::vector<Node*> producer_;
-  std::vector<const Tensor*> constant_;
-  std::vector<bool> fixed_layout_;
-  bool changed_ = false;
+  Rewriter rewriter_;
+  graph::FixedLayouts layouts_;
 };
 
 }  // namespace
 
-bool simplify(Graph& graph) { return Simplifier(graph).run(); }
+bool simplify(Graph& graph, const PassContext& context) { return Simplifier(graph, context).run(); }
 
 }  // namespace diptych::passes

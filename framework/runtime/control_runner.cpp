@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "framework/capture/control_apply.h"
 #include "framework/core/tensor_body.h"
-#include "framework/graph/control_apply.h"
 
 namespace diptych::runtime {
 namespace {
@@ -12,7 +12,7 @@ namespace {
 using graph::ScanAttributes;
 using graph::WhileAttributes;
 
-/// A tensor whose elements somebody else keeps.
+/// A tensor that doesn't own its elements.
 Tensor borrowed(const TensorType& type, const Strides& strides) {
   TensorBody* body = new_body();
   body->type = type;
@@ -47,8 +47,7 @@ ControlRunner::ControlRunner(const LoweredNode& node, const ExecutableOptions& o
     inputs_.push_back(borrowed(input.type, input.strides));
     strides.push_back(input.strides);
   }
-  output_bytes_.push_back(bytes_of(node.output.type));
-  for (const Place& output : node.more_outputs) {
+  for (const Place& output : node.outputs) {
     output_bytes_.push_back(bytes_of(output.type));
   }
   std::span<const Strides> region_strides = strides;
@@ -95,7 +94,7 @@ void ControlRunner::run_cond(std::span<void* const> outputs) const {
 void ControlRunner::run_while(std::span<void* const> outputs) const {
   const auto& loop = attributes_.as<WhileAttributes>();
   const auto carries = static_cast<std::size_t>(loop.carries);
-  Tensors arguments = inputs_;  // carries, then what is closed over
+  Tensors arguments = inputs_;  // carries, then the closed-over values
   Tensors results;
   std::int64_t count = 0;
   for (;; ++count) {

@@ -4,13 +4,14 @@
 
 namespace diptych::runtime {
 
-/// Runs a control-flow node: an executable per region, called as often as elements say. Between iterations carries stay
-/// the regions' own result tensors; the node's output buffers are written when nothing can fail any more.
+/// Runs a control-flow node with one executable per region, called as often as the elements require. Between iterations
+/// carries stay in the regions' result tensors; the node's output buffers are only written once nothing can fail any
+/// more.
 class ControlRunner {
  public:
   ControlRunner(const LoweredNode& node, const ExecutableOptions& options);
 
-  /// Pointers to the elements of the node's inputs, which have the strides of `node`, and of its outputs, dense.
+  /// Takes pointers to the elements of the node's inputs, which have the strides of `node`, and of its dense outputs.
   void run(std::span<void* const> inputs, std::span<void* const> outputs) const;
 
   std::span<const std::unique_ptr<Executable>> regions() const { return regions_; }
@@ -26,8 +27,8 @@ class ControlRunner {
   AttributeValue attributes_;
   Location where_;
   std::vector<std::unique_ptr<Executable>> regions_;
-  Tensors inputs_;  ///< own no elements: they point to where the node's inputs are
-  Tensors rows_;    ///< of what a scan reads, the same way
+  Tensors inputs_;  ///< own no elements: they point to the node's inputs
+  Tensors rows_;    ///< the inputs that a scan reads row by row, likewise
   std::vector<std::size_t> output_bytes_;
 };
 

@@ -3,43 +3,29 @@
 #include <cstring>
 
 #include "framework/core/tensor_body.h"
-#include "framework/kernels/elementwise.h"
+#include "framework/dispatch/op.h"
+#include "framework/kernels/bound_call.h"
 #include "framework/runtime/control_runner.h"
 #include "framework/runtime/memory_plan.h"
 #include "framework/runtime/pipeline.h"
 
 namespace diptych::runtime {
 
-struct Executable::LinearTask {
-  LoopFn loop;
-  std::int64_t count;
-  void* data[kMaxElementwiseInputs + 1];
-  std::int64_t strides[kMaxElementwiseInputs + 1];
+template <class Call>
+struct Executable::LoopTask {
+  Call call;
   AttributeValue attributes;
 
   static void run(const void* task) {
-    const auto& self = *static_cast<const LinearTask*>(task);
-    self.loop(self.count, self.data, self.strides, self.attributes.get());
-  }
-};
-
-struct Executable::StridedTask {
-  LoopFn loop;
-  kernels::ElementwisePlan plan;
-  int operands;
-  void* data[kMaxElementwiseInputs + 1];
-  AttributeValue attributes;
-
-  static void run(const void* task) {
-    const auto& self = *static_cast<const StridedTask*>(task);
-    kernels::run_elementwise(self.plan, self.loop, self.data, self.operands, self.attributes.get());
+    const auto& self = *static_cast<const LoopTask*>(task);
+    self.call.run(self.attributes.get());
   }
 };
 
 struct Executable::KernelTask {
   KernelCall call;
   Operand inputs[kMaxInputs];
-  Place places[kMaxInputs + 1];  ///< what the operands' types and strides point to
+  Place places[kMaxInputs + 1];  ///< targets of the operands' pointers to types and strides
   AttributeValue attributes;
 
   static void run(const void* task) {
@@ -133,9 +119,9 @@ void Executable::build_control(const LoweredNode& node) {
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     buffers_[node.inputs[i].buffer].slots.push_back({&task->inputs[i], node.inputs[i].offset});
   }
-  task->outputs.resize(1 + node.more_outputs.size());
+  task->outputs.resize(node.outputs.size());
   for (std::size_t i = 0; i < task->outputs.size(); ++i) {
-    const Place& output = i == 0 ? node.output : node.more_outputs[i - 1];
+    const Place& output = node.outputs[i];
     buffers_[output.buffer].slots.push_back({&task->outputs[i], output.offset});
   }
   for (const auto& region : task->runner.regions()) {
@@ -164,7 +150,7 @@ void Executable::build(const LoweredNode& node) {
     task->places[i] = node.inputs[i];
     task->inputs[i] = {nullptr, &task->places[i].type, &task->places[i].strides, node.inputs[i].contiguous};
   }
-  task->places[count] = node.output;
+  task->places[count] = node.output();
   task->call = {node.op,
                 task->inputs,
                 static_cast<int>(count),
@@ -173,46 +159,32 @@ void Executable::build(const LoweredNode& node) {
 
   labels_.push_back(&node.op->label);
   source_ops_.push_back(node.source_op);
-  std::int64_t strides[kMaxElementwiseInputs + 1];
-  const bool linear_loop = node.op->elementwise() && kernels::linear_strides(task->call, strides);
-  // Of the elementwise ops only those with the common kernel are walked by its plan.
-  if (linear_loop || (node.op->elementwise() && node.op->kernel == kernels::elementwise)) {
-    const TensorType* types[kMaxInputs];
+  const auto add_loop = [&](auto& tasks, auto&& bound) {
     for (std::size_t i = 0; i < count; ++i) {
-      types[i] = &node.inputs[i].type;
+      slot(node.inputs[i], bound->call.data[i]);
     }
-    const LoopFn loop = node.op->loop({types, count}, node.output.type);
-    const auto bind_operands = [&](auto& elementwise_task) {
-      for (std::size_t i = 0; i < count; ++i) {
-        slot(node.inputs[i], elementwise_task.data[i]);
-      }
-      slot(node.output, elementwise_task.data[count]);
-    };
-    if (linear_loop) {
-      auto linear = std::make_unique<LinearTask>();
-      linear->loop = loop;
-      linear->count = node.output.type.shape.product();
-      std::memcpy(linear->strides, strides, sizeof(std::int64_t) * (count + 1));
-      linear->attributes = node.attributes;
-      bind_operands(*linear);
-      instructions_.push_back({LinearTask::run, linear.get()});
-      linear_tasks_.push_back(std::move(linear));
-    } else {
-      auto strided = std::make_unique<StridedTask>();
-      strided->loop = loop;
-      strided->plan = kernels::plan_elementwise(task->call);
-      strided->operands = static_cast<int>(count) + 1;
-      strided->attributes = node.attributes;
-      bind_operands(*strided);
-      instructions_.push_back({StridedTask::run, strided.get()});
-      strided_tasks_.push_back(std::move(strided));
+    slot(node.output(), bound->call.data[count]);
+    bound->attributes = node.attributes;
+    instructions_.push_back({std::remove_cvref_t<decltype(*bound)>::run, bound.get()});
+    tasks.push_back(std::forward<decltype(bound)>(bound));
+  };
+  if (node.op->elementwise()) {
+    auto linear = std::make_unique<LinearTask>();
+    if (kernels::bind(task->call, linear->call)) {
+      add_loop(linear_tasks_, std::move(linear));
+      return;
     }
+  }
+  if (node.op->elementwise() && !node.op->own_walk) {
+    auto strided = std::make_unique<StridedTask>();
+    kernels::bind(task->call, strided->call);
+    add_loop(strided_tasks_, std::move(strided));
     return;
   }
   for (std::size_t i = 0; i < count; ++i) {
     slot(node.inputs[i], task->inputs[i].data);
   }
-  slot(node.output, task->call.output.data);
+  slot(node.output(), task->call.output.data);
   instructions_.push_back({KernelTask::run, task.get()});
   kernel_tasks_.push_back(std::move(task));
 }
@@ -231,7 +203,7 @@ void Executable::bind_inputs(std::span<const Tensor> arguments) {
   std::size_t next_argument = 0;
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     const graph::Input& input = inputs_[i];
-    BoundBuffer& buffer = buffers_[i];  // lowering places the inputs first, in order
+    BoundBuffer& buffer = buffers_[i];  // lowering creates the inputs first, in order
     if (input.kind == graph::InputKind::argument) {
       const TensorBody& argument = *arguments[next_argument++].body();
       make_ready(argument);
@@ -246,7 +218,7 @@ void Executable::bind_inputs(std::span<const Tensor> arguments) {
     Tensor& value = input.variable.state()->value;
     TensorBody* body = value.body();
     make_ready(*body);
-    // Somebody else who holds this tensor, or a view of it, must not see it change.
+    // Other holders of this tensor, or of a view of it, must not see it change.
     if (state_is_written_[i] && !(body->references.unique() && body->storage->references.unique())) {
       Tensor own = Tensor::empty(body->type.dtype, body->type.shape);
       std::memcpy(own.body()->data, body->data, buffer.buffer.bytes);
@@ -290,7 +262,7 @@ void Executable::run(std::span<const Tensor> arguments, std::vector<Tensor>& out
     ~Release() { flag.clear(std::memory_order_release); }
   } release{busy_};
 
-  synchronize();  // so that launches hold no state: it is written in place only where nobody else does
+  synchronize();  // so that no launch holds a state: states are written in place only if nothing else holds them
   bind_inputs(arguments);
   const std::size_t first = outputs.size();
   for (std::size_t i = 0; i < output_types_.size(); ++i) {

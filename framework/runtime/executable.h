@@ -4,7 +4,13 @@
 #include <memory>
 
 #include "framework/core/storage.h"
+#include "framework/core/trace_points.h"
 #include "framework/runtime/lowering.h"
+
+namespace diptych::kernels {
+struct LinearCall;
+struct StridedCall;
+}  // namespace diptych::kernels
 
 namespace diptych::runtime {
 
@@ -13,14 +19,14 @@ struct ExecutableOptions {
   bool in_place = true;
 };
 
-/// What a compiled graph costs, exactly.
+/// The exact cost of a compiled graph.
 struct ExecutableStats {
-  std::uint32_t instructions = 0;      ///< kernel launches a call; control flow is one, and its regions' aren't counted
-  std::uint32_t allocations = 0;       ///< blocks a call: outputs, and temporaries where memory isn't planned
-  std::size_t planned_peak_bytes = 0;  ///< of the arena and those of regions; 0 where memory isn't planned
-  std::size_t lower_bound_bytes = 0;   ///< the most bytes of temporaries that live at one time
+  std::uint32_t instructions = 0;      ///< kernel launches per call; control flow is one, without those of its regions
+  std::uint32_t allocations = 0;       ///< blocks per call: outputs, and temporaries if memory isn't planned
+  std::size_t planned_peak_bytes = 0;  ///< of the arena and those of regions; 0 if memory isn't planned
+  std::size_t lower_bound_bytes = 0;   ///< the most bytes of temporaries alive at any time
   std::size_t temporary_bytes = 0;     ///< the sum over all temporaries
-  const char* heuristic = "";          ///< that placed them
+  const char* heuristic = "";          ///< the one that placed them
 };
 
 /// A graph as a flat array of kernel calls with bound pointers. A call allocates nothing but its outputs.
@@ -31,8 +37,9 @@ class Executable {
   Executable(const Executable&) = delete;
   Executable& operator=(const Executable&) = delete;
 
-  /// `arguments` have the types and strides that this was made for. Reads and writes the graph's variables. Appends the
-  /// results to `outputs`. Throws Error if it is running already (on another thread, or from within itself).
+  /// `arguments` must have the types and strides for which this was made. Reads and writes the graph's variables.
+  /// Appends the results to `outputs`. Throws Error if it is already running (on another thread, or from within
+  /// itself).
   void run(std::span<const Tensor> arguments, std::vector<Tensor>& outputs);
 
   const ExecutableStats& stats() const { return stats_; }
@@ -42,12 +49,14 @@ class Executable {
     void (*run)(const void* task);
     const void* task;
   };
-  struct LinearTask;   ///< an elementwise op in one loop
-  struct StridedTask;  ///< an elementwise op over broadcast or strided operands
+  template <class Call>
+  struct LoopTask;  ///< an elementwise op
+  using LinearTask = LoopTask<kernels::LinearCall>;
+  using StridedTask = LoopTask<kernels::StridedCall>;
   struct KernelTask;   ///< any other kernel
   struct ControlTask;  ///< control flow, whose regions have executables of their own
 
-  /// A pointer inside a task that has to follow its buffer.
+  /// A pointer inside a task that must follow its buffer.
   struct Slot {
     void** location;
     std::int64_t offset;
@@ -56,7 +65,7 @@ class Executable {
     Buffer buffer;
     void* pointer = nullptr;
     std::vector<Slot> slots;
-    StorageRef storage;  ///< outputs, during a call; temporaries where memory isn't planned
+    StorageRef storage;  ///< outputs, during a call; temporaries if memory isn't planned
   };
 
   void build(const LoweredNode& node);

@@ -26,7 +26,7 @@ void pause() noexcept {
 #endif
 }
 
-/// About 20 microseconds, a few times what a wake-up costs; none where the other thread can't run meanwhile.
+/// About 20 microseconds, a few times the cost of a wake-up; none if the other thread can't run at the same time.
 int most_spins() noexcept {
   static const int count = [] {
     cpu_set_t set;
@@ -139,25 +139,16 @@ void LaunchQueue::submit(const KernelCall& call, std::span<const Tensor* const> 
   if (launch.has_attributes) {
     std::construct_at(&launch.attributes, call.op->attributes, call.attributes);
   }
-  launch.linear = call.op->kernel == kernels::elementwise && kernels::linear_strides(call, launch.elementwise.strides);
-  if (launch.linear) {
-    const TensorType* types[kMaxElementwiseInputs];
-    for (std::size_t i = 0; i < count; ++i) {
-      types[i] = call.inputs[i].type;
-      launch.elementwise.data[i] = call.inputs[i].data;
-    }
-    launch.elementwise.data[count] = call.output.data;
-    launch.elementwise.loop = call.op->loop({types, count}, *call.output.type);
-    launch.elementwise.count = output.body()->numel;
-  } else {
+  launch.linear = call.op->elementwise() && !call.op->own_walk && kernels::bind(call, launch.elementwise);
+  if (!launch.linear) {
     for (std::size_t i = 0; i < count; ++i) {
       launch.kernel.inputs[i] = inputs[i]->body();
     }
     launch.kernel.output = output.body();
   }
   submitted_.store(next_, std::memory_order_release);
-  // Without a barrier between the two, which would cost more than all the rest, this may miss that the worker has just
-  // gone to sleep. Then the next launch wakes it, or whoever waits.
+  // There is no barrier between the two, because it would cost more than everything else. This may therefore miss that
+  // the worker has just gone to sleep; then the next launch, or a thread that waits, wakes it.
   if (worker_asleep_.load(std::memory_order_relaxed)) [[unlikely]] {
     wake_worker();
   }
@@ -169,7 +160,7 @@ void LaunchQueue::wake_worker() noexcept {
 }
 
 void LaunchQueue::make_room(std::int64_t bytes) {
-  // Some more than needed, so that host and worker don't meet at every launch.
+  // Releases some more than needed, so that host and worker don't meet at every launch.
   const bool full = next_ - released_ == kCapacity;
   std::uint64_t until = full ? released_ + kReleaseBatch : released_;
   std::int64_t left = in_flight_bytes_;
@@ -206,7 +197,7 @@ void LaunchQueue::await(std::uint64_t number) noexcept {
   }
   const trace::Zone zone(&kWait);
   ++waits_;
-  submitted_.fetch_add(0);  // the barrier that submit() does without
+  submitted_.fetch_add(0);  // the barrier that submit() omits
   if (worker_asleep_.load()) {
     wake_worker();
   }
@@ -234,7 +225,7 @@ void LaunchQueue::report(std::uint64_t number) {
     }
     first = failed_.front().failure;
   }
-  // What came after it would never have been called: its failures aren't news.
+  // Later launches would never have been called, so their failures aren't reported.
   drain();
   {
     const std::lock_guard lock(mutex_);

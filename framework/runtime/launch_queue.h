@@ -9,11 +9,12 @@
 #include <vector>
 
 #include "framework/core/tensor_body.h"
-#include "framework/ops/op.h"
+#include "framework/kernels/bound_call.h"
 
 namespace diptych::runtime {
 
-/// Why a launch has no result. Kept for the life of the program, equal ones once: tensors point to it.
+/// The reason why a launch has no result. Kept until the program ends, with equal ones stored once, because tensors
+/// point to it.
 struct Failure {
   std::string what;
   Location where;
@@ -22,33 +23,27 @@ struct Failure {
 
 [[noreturn]] void throw_failure(const Failure& failure, bool at_call);
 
-/// A kernel call as the launch thread reads it. Whatever a call needs is here if it is a loop over dense operands, in
-/// two cache lines: tensors' own lines stay with the host, which reuses them for the next tensors.
+/// A kernel call as the launch thread reads it. For a loop over dense operands, everything that the call needs is here,
+/// in two cache lines: the tensors' own lines stay with the host, which reuses them for the next tensors.
 struct alignas(64) Launch {
   const OpDef* op;
   Location where;
   std::uint32_t input_count;
   bool linear;
   bool has_attributes;
-  struct Elementwise {
-    LoopFn loop;
-    std::int64_t count;
-    void* data[kMaxElementwiseInputs + 1];
-    std::int64_t strides[kMaxElementwiseInputs + 1];
-  };
   struct Kernel {
     const TensorBody* inputs[kMaxInputs];
     const TensorBody* output;
   };
   union {
-    Elementwise elementwise;
+    kernels::LinearCall elementwise;
     Kernel kernel;
   };
   AttributeValue attributes;
 };
 static_assert(offsetof(Launch, attributes) == 128);
 
-/// What the host holds on to until the launch is done.
+/// The tensors that the host holds until the launch is done.
 struct Held {
   Tensor output;
   Tensor inputs[kMaxInputs];
@@ -56,11 +51,11 @@ struct Held {
   std::int64_t bytes = 0;  ///< of the output
 };
 
-/// Spins before it sleeps, as long as that pays: the more often it was in vain (both threads on one busy CPU, say), the
-/// more rarely it is tried.
+/// Spins before sleeping, as long as that pays off: the more often spinning was in vain (both threads on one busy CPU,
+/// say), the more rarely it is tried.
 class Patience {
  public:
-  /// False: sleep.
+  /// False: the caller should sleep.
   template <class Condition>
   bool spin_until(const Condition& condition) noexcept;
 
@@ -72,13 +67,13 @@ class Patience {
 
 /// A bounded ring of launches from one host thread to one launch thread, which runs them in order.
 ///
-/// Operands are released by the host, because blocks belong to the cache of the thread that frees them; and at fixed
-/// distances instead of whenever a launch is found done, so that what memory is in use, and which block an op gets,
-/// depends on the program alone and not on the threads' timing.
+/// The host releases the operands, because blocks belong to the cache of the thread that frees them. It does so at
+/// fixed distances rather than whenever it finds a launch done, so that the memory in use, and the block that an op
+/// gets, depend on the program alone and not on the threads' timing.
 class LaunchQueue {
  public:
   static constexpr std::uint64_t kCapacity = 256;  ///< launches
-  /// Of the outputs of unreleased launches, if there are kFewest or more: what is ahead stays in the cache.
+  /// The limit for the outputs of unreleased launches, if there are kFewest or more, so that they stay in the cache.
   static constexpr std::int64_t kMostBytes = 256 << 10;
   static constexpr std::uint64_t kFewest = 2;
   static constexpr std::uint64_t kReleaseBatch = 32;  ///< launches released at a time
@@ -94,14 +89,14 @@ class LaunchQueue {
 
   // The host thread only:
 
-  /// Waits for room for a launch with an output of `bytes`.
+  /// Waits for room for a launch whose output has `bytes` bytes.
   void reserve(std::int64_t bytes) {
     const std::uint64_t count = next_ - released_;
     if (count == kCapacity || (in_flight_bytes_ + bytes > kMostBytes && count >= kFewest)) [[unlikely]] {
       make_room(bytes);
     }
   }
-  /// Hands a kernel call to the launch thread, in the room reserved. `call.output` is the dense storage of `output`.
+  /// Passes a kernel call to the launch thread, in the reserved room. `call.output` is the dense storage of `output`.
   void submit(const KernelCall& call, std::span<const Tensor* const> inputs, const Tensor& output, std::int64_t bytes,
               Location where);
   /// Waits for launch `number` and throws if it, or one before it, failed since the last report.
@@ -115,14 +110,14 @@ class LaunchQueue {
   }
   /// Waits for all launches and releases their operands.
   void drain() noexcept;
-  /// Throws the failure of the first of the launches up to `number`, if there is one, with the queue empty then.
+  /// Throws the failure of the first failed launch up to `number`, if there is one; the queue is then empty.
   void report(std::uint64_t number);
-  /// The first failure that nobody has been told of, or null.
+  /// The first failure that hasn't been reported, or null.
   const Failure* unreported();
 
   // Any thread:
 
-  /// Waits for launch `number` without a report.
+  /// Waits for launch `number` without reporting failures.
   void wait_from_outside(std::uint64_t number);
 
   std::uint64_t waits() const { return waits_; }
@@ -140,36 +135,36 @@ class LaunchQueue {
   void release_until(std::uint64_t number) noexcept;
 
   void work() noexcept;
-  /// How many launches are submitted, once it is more than `done`; `done` itself at the end.
+  /// The number of submitted launches, once it exceeds `done`; `done` itself at the end.
   std::uint64_t next_work(std::uint64_t done) noexcept;
   void run(const Launch& launch, std::uint64_t number) noexcept;
   void fail(std::uint64_t number, const Failure* failure);
-  /// Why an input of a launch was never written, or null.
+  /// The reason why an input of a launch was never written, or null.
   const Failure* failure_of_inputs(std::uint64_t number) const;
   Held& held(std::uint64_t number) { return held_[(number - 1) % kCapacity]; }
   const Held& held(std::uint64_t number) const { return held_[(number - 1) % kCapacity]; }
 
-  // The host's own.
+  // Used by the host only.
   std::uint64_t next_ = 0;        ///< launches submitted
-  std::uint64_t released_ = 0;    ///< of these, launches whose operands are released
-  std::uint64_t known_done_ = 0;  ///< done_ as the host last saw it
+  std::uint64_t released_ = 0;    ///< of these, the number whose operands are released
+  std::uint64_t known_done_ = 0;  ///< the last value of done_ that the host has seen
   std::int64_t in_flight_bytes_ = 0;
   std::uint64_t waits_ = 0;
   Patience host_patience_;
   std::uint32_t id_;
 
   alignas(64) std::atomic<std::uint64_t> submitted_{0};
-  std::atomic<bool> worker_asleep_{false};  ///< rarely written: its line is the host's
+  std::atomic<bool> worker_asleep_{false};  ///< rarely written, so that its line stays with the host
   std::atomic<bool> stop_{false};
 
   alignas(64) std::atomic<std::uint64_t> done_{0};
   std::atomic<std::uint64_t> wake_host_at_{UINT64_MAX};
   std::atomic<bool> has_failed_{false};
   std::atomic<std::int64_t> worker_allocations_{0};
-  bool any_failure_ = false;  ///< the worker's own: ever
-  Patience worker_patience_;  ///< the worker's own
+  bool any_failure_ = false;  ///< worker only: whether any launch has ever failed
+  Patience worker_patience_;  ///< worker only
 
-  alignas(64) std::mutex mutex_;  ///< of sleeping and of `failed_`
+  alignas(64) std::mutex mutex_;  ///< guards sleeping and `failed_`
   std::condition_variable work_;
   std::condition_variable progress_;
   std::vector<FailedLaunch> failed_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "framework/graph/control_ops.h"
+#include "framework/ops/elementwise_ops.h"
 
 namespace diptych::runtime {
 namespace {
@@ -24,7 +25,7 @@ class Lowering {
     lower_outputs();
     lower_updates();
     find_lifetimes();
-    write_states_in_place();  // always: eager doesn't copy a new state either
+    write_states_in_place();  // always, because eager doesn't copy a new state either
     if (options_.in_place) {
       reuse_dying_inputs();
       find_lifetimes();
@@ -71,14 +72,14 @@ class Lowering {
       lower_control(node);
       return;
     }
-    const TensorType& type = graph_.types[node.output];
+    const TensorType& type = graph_.types[node.output()];
     if (node.op->view != nullptr) {
       const Place& input = places_[node.inputs[0]];
       Layout layout;
       if (node.op->view(input.type, input.strides, type, node.attributes.get(), layout)) {
-        places_[node.output] = {input.buffer,
-                                input.offset + layout.offset * static_cast<std::int64_t>(size_of(type.dtype)), type,
-                                layout.strides, is_contiguous(type.shape, layout.strides)};
+        places_[node.output()] = {input.buffer,
+                                  input.offset + layout.offset * static_cast<std::int64_t>(size_of(type.dtype)), type,
+                                  layout.strides, is_contiguous(type.shape, layout.strides)};
         return;
       }
     }
@@ -90,7 +91,10 @@ class Lowering {
   }
 
   LoweredNode start(const graph::Node& node) {
-    LoweredNode lowered{node.op, node.attributes, {}, place_output(node.output)};
+    LoweredNode lowered{node.op, node.attributes, {}, {}};
+    for (const ValueId output : node.outputs) {
+      lowered.outputs.push_back(place_output(output));
+    }
     if (!node.provenance.source_ops.empty()) {
       lowered.source_op = node.provenance.source_ops.front() + std::uint64_t{1};
     }
@@ -106,9 +110,6 @@ class Lowering {
   void lower_control(const graph::Node& node) {
     LoweredNode lowered = start(node);
     lowered.regions = node.regions;
-    for (ValueId output : node.more_outputs) {
-      lowered.more_outputs.push_back(place_output(output));
-    }
     const auto [first_dense, end_dense] = graph::dense_inputs(node);
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       Place place = places_[node.inputs[i]];
@@ -126,10 +127,7 @@ class Lowering {
     result_.nodes.push_back(std::move(lowered));
   }
 
-  void copy(const Place& from, const Place& to) {
-    static const OpDef* const copy_op = find_op("copy");
-    result_.nodes.push_back({copy_op, {}, {from}, to, 0});
-  }
+  void copy(const Place& from, const Place& to) { result_.nodes.push_back({&op::copy, {}, {from}, {to}}); }
 
   bool is_whole_temporary(const Place& place) {
     return buffer_of(place).kind == BufferClass::temporary && place.contiguous && place.offset == 0 &&
@@ -148,15 +146,15 @@ class Lowering {
     }
   }
 
-  /// Every new state is copied to its place at the end, after all reads; write_states_in_place() then takes away the
-  /// copies that it can.
+  /// Copies every new state to its place at the end, after all reads; write_states_in_place() then removes the copies
+  /// that it can.
   void lower_updates() {
     std::vector<std::pair<Place, Place>> writes;
     for (const graph::Update& update : graph_.updates) {
       Place source = places_[update.value];
       const Place target = places_[graph_.inputs[update.input].value];
       if (buffer_of(source).kind == BufferClass::state) {
-        // Another state's old value, which may be overwritten first.
+        // The old value of another state, which may be overwritten first.
         const Place staged = dense_place(new_buffer(BufferClass::temporary, 0, bytes_of(source.type)), source.type);
         copy(source, staged);
         source = staged;
@@ -176,9 +174,7 @@ class Lowering {
     }
     for (std::uint32_t i = 0; i < result_.nodes.size(); ++i) {
       LoweredNode& node = result_.nodes[i];
-      buffer_of(node.output).first = std::min(buffer_of(node.output).first, i);
-      buffer_of(node.output).last = i;
-      for (const Place& output : node.more_outputs) {
+      for (const Place& output : node.outputs) {
         buffer_of(output).first = std::min(buffer_of(output).first, i);
         buffer_of(output).last = i;
       }
@@ -188,18 +184,18 @@ class Lowering {
     }
   }
 
-  /// Whether `node` may write over `buffer`, which it reads: each element must be read by the very step that writes it,
-  /// through every operand that lies in the buffer (x + transpose(x) may not).
+  /// Whether `node` may overwrite `buffer`, which it reads: each element must be read in the very step that writes it,
+  /// through every operand in the buffer (x + transpose(x) may not).
   static bool can_overwrite(const LoweredNode& node, std::uint32_t buffer) {
     return node.op->elementwise() && std::all_of(node.inputs.begin(), node.inputs.end(), [&](const Place& input) {
-             return input.buffer != buffer || (input.contiguous && input.offset == 0 && input.type == node.output.type);
+             return input.buffer != buffer ||
+                    (input.contiguous && input.offset == 0 && input.type == node.output().type);
            });
   }
 
   void redirect(std::uint32_t from, std::uint32_t to) {
     for (LoweredNode& node : result_.nodes) {
-      node.output.buffer = node.output.buffer == from ? to : node.output.buffer;
-      for (Place& output : node.more_outputs) {
+      for (Place& output : node.outputs) {
         output.buffer = output.buffer == from ? to : output.buffer;
       }
       for (Place& input : node.inputs) {
@@ -212,14 +208,14 @@ class Lowering {
     std::vector<bool> dropped(result_.nodes.size(), false);
     for (std::size_t w = first_write_; w < result_.nodes.size(); ++w) {
       const Place source = result_.nodes[w].inputs[0];
-      const Place target = result_.nodes[w].output;
+      const Place target = result_.nodes[w].output();
       if (!is_whole_temporary(source)) {
         continue;
       }
       const std::uint32_t writer = buffer_of(source).first;
       bool safe = true;
       for (std::size_t i = writer; safe && i < result_.nodes.size(); ++i) {
-        // A state isn't written before something that may throw: it would have changed although the call failed.
+        // A state isn't written before a node that may throw: it would change although the call fails.
         safe = !result_.nodes[i].can_fail;
         for (const Place& input : result_.nodes[i].inputs) {
           const bool reads_old = input.buffer == target.buffer;
@@ -245,7 +241,7 @@ class Lowering {
   }
 
   void reuse_dying_inputs() {
-    // The class of buffers that share bytes, by its first member; `last` is kept for the class.
+    // The class of buffers that share bytes, identified by its first member; `last` is maintained for the class.
     std::vector<std::uint32_t> owner(result_.buffers.size());
     for (std::uint32_t i = 0; i < owner.size(); ++i) {
       owner[i] = i;
@@ -255,17 +251,17 @@ class Lowering {
       for (Place& input : node.inputs) {
         input.buffer = owner[input.buffer];
       }
-      const bool fresh = buffer_of(node.output).kind == BufferClass::temporary && buffer_of(node.output).first == i;
+      const bool fresh = buffer_of(node.output()).kind == BufferClass::temporary && buffer_of(node.output()).first == i;
       for (const Place& input : node.inputs) {
         Buffer& dying = buffer_of(input);
         if (fresh && dying.kind == BufferClass::temporary && dying.last == i &&
-            dying.bytes == buffer_of(node.output).bytes && can_overwrite(node, input.buffer)) {
-          dying.last = buffer_of(node.output).last;
-          owner[node.output.buffer] = input.buffer;
+            dying.bytes == buffer_of(node.output()).bytes && can_overwrite(node, input.buffer)) {
+          dying.last = buffer_of(node.output()).last;
+          owner[node.output().buffer] = input.buffer;
           break;
         }
       }
-      node.output.buffer = owner[node.output.buffer];
+      node.output().buffer = owner[node.output().buffer];
     }
   }
 

@@ -4,7 +4,7 @@
 
 #include "framework/graph/ir.h"
 
-/// From a graph to a list of kernel calls on buffers: views disappear, layouts are fixed, buffers get their class.
+/// Lowers a graph to a list of kernel calls on buffers: views disappear, layouts are fixed, buffers get a class.
 namespace diptych::runtime {
 
 enum class BufferClass : std::uint8_t { argument, state, captured, constant, output, temporary };
@@ -17,10 +17,10 @@ struct Buffer {
   std::uint32_t last = 0;   ///< the last instruction that touches it
 };
 
-/// Where the elements of a value are.
+/// The location of a value's elements.
 struct Place {
   std::uint32_t buffer = 0;
-  std::int64_t offset = 0;  ///< bytes
+  std::int64_t offset = 0;  ///< in bytes
   TensorType type;
   Strides strides;
   bool contiguous = true;
@@ -30,13 +30,15 @@ struct LoweredNode {
   const OpDef* op;
   AttributeValue attributes;
   std::vector<Place> inputs;
-  Place output;
+  std::vector<Place> outputs;   ///< one, except for control flow
   std::uint64_t source_op = 0;  ///< for traces: the first source op, counted from 1
   bool can_fail = false;        ///< may throw, depending on elements
-  // Of control flow only.
-  std::vector<Place> more_outputs = {};
+  // Only for control flow.
   std::vector<std::shared_ptr<const graph::Graph>> regions = {};
   Location where = {};
+
+  Place& output() { return outputs.front(); }
+  const Place& output() const { return outputs.front(); }
 };
 
 struct Lowered {
@@ -45,12 +47,12 @@ struct Lowered {
 };
 
 struct LoweringOptions {
-  bool in_place = true;  ///< let elementwise ops write over an input that dies
+  bool in_place = true;  ///< let elementwise ops overwrite an input that dies
 };
 
-/// The strides of a control-flow node's inputs are those of its regions' inputs, except that what a loop carries or
-/// reads by rows is dense. `argument_strides`: one for each argument. States are dense; captured tensors have their own
-/// strides.
+/// The strides of a control-flow node's inputs are those of its regions' inputs, except that values that a loop carries
+/// or reads row by row are dense. `argument_strides`: one for each argument. States are dense; captured tensors keep
+/// their own strides.
 Lowered lower(const graph::Graph& graph, std::span<const Strides> argument_strides, const LoweringOptions& options);
 
 }  // namespace diptych::runtime

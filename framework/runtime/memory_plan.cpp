@@ -36,11 +36,11 @@ std::size_t most_live_bytes(std::span<const Lifetime> lifetimes) {
   return static_cast<std::size_t>(most);
 }
 
-/// Places buffers in the given order, each into the smallest gap that fits between those it meets.
+/// Places buffers in the given order, each in the smallest gap that fits among those whose lifetimes it overlaps.
 MemoryPlan place(std::span<const Lifetime> lifetimes, std::span<const std::uint32_t> order) {
   MemoryPlan plan;
   plan.offsets.assign(lifetimes.size(), 0);
-  std::vector<std::uint32_t> placed;  // by offset
+  std::vector<std::uint32_t> placed;  // sorted by offset
   for (std::uint32_t id : order) {
     const std::size_t size = aligned(lifetimes[id].bytes);
     std::size_t best = 0;

@@ -5,17 +5,17 @@
 #include <span>
 #include <vector>
 
-/// Static memory planning: offsets in one arena for buffers whose lifetimes are known.
+/// Static memory planning: offsets in one arena for buffers with known lifetimes.
 ///
 ///   buffer classes            who owns the bytes
 ///   argument, captured        the caller's tensors; never written
 ///   state                     the Variable; written in place when every read of the old value comes first
 ///   constant                  the executable, filled at compile time
-///   output                    fresh storage, one allocation a call
-///   temporary                 the arena, planned here; two temporaries share bytes when their lifetimes don't meet
+///   output                    fresh storage, one allocation per call
+///   temporary                 the arena, planned here; temporaries with disjoint lifetimes may share bytes
 ///
-/// Switched off ("memory-plan" disabled), temporaries are allocated before the instruction that writes them and freed
-/// after the last that reads them, as eager does.
+/// With planning off ("memory-plan" disabled), temporaries are allocated before the instruction that writes them and
+/// freed after the last that reads them, as in eager.
 namespace diptych::runtime {
 
 struct Lifetime {
@@ -27,8 +27,8 @@ struct Lifetime {
 struct MemoryPlan {
   std::vector<std::size_t> offsets;
   std::size_t peak = 0;         ///< bytes of the arena
-  std::size_t lower_bound = 0;  ///< the most bytes that live at one time: no plan can do with less
-  const char* heuristic = "";   ///< the one of several that gave the smallest peak
+  std::size_t lower_bound = 0;  ///< the most bytes alive at any time: no plan can need less
+  const char* heuristic = "";   ///< of several, the one with the smallest peak
 };
 
 MemoryPlan plan_memory(std::span<const Lifetime> lifetimes);

@@ -1,10 +1,10 @@
-"""The protocol of docs/arms.md, for arms in Python: serve() answers, the caller says how to load a model.
+"""The protocol of docs/arms.md, for arms in Python: serve() answers requests; the caller says how to load a model.
 
     import diptych_arm
 
     def load(model, inputs):        # a path, and a list of numpy arrays
         network = my_framework.open(model)
-        return lambda: [network(*inputs)]   # called again and again; gives a list of arrays
+        return lambda: [network(*inputs)]   # called again and again; returns a list of arrays
 
     diptych_arm.serve("my framework 1.0", load)
 """
@@ -18,7 +18,7 @@ import time
 try:
     import numpy
 except ImportError:
-    numpy = None  # its callers refuse, and say how to get it
+    numpy = None  # the callers refuse, and say how to get it
 
 PROTOCOL = 1
 TYPES = {"f32": "float32", "f64": "float64", "i32": "int32", "i64": "int64", "u8": "uint8", "bool": "bool"}
@@ -31,7 +31,7 @@ def read_array(described):
 
 
 def write_arrays(arrays, folder):
-    """The outputs, in the same way."""
+    """Writes the outputs in the same format."""
     outputs = []
     for i, array in enumerate(arrays):
         array = numpy.asarray(array)
@@ -44,7 +44,7 @@ def write_arrays(arrays, folder):
 
 
 def time_calls(run, count):
-    """Nanoseconds of so many calls. Results die inside, as they do in a program."""
+    """Nanoseconds of `count` calls. Results are freed inside, as they are in a program."""
     start = time.perf_counter_ns()
     for _ in range(count):
         run()
@@ -57,9 +57,9 @@ def overhead():
 
 
 def serve(framework, load, threads=1, compile_seconds=lambda: 0.0):
-    """Answers requests until the other side is done. `load(model, inputs)` gives a function that runs the model once and
-    returns its outputs as arrays; `compile_seconds()`, asked after it, how much of it was compiling."""
-    # Whatever else writes to standard output goes to standard error: an answer is one line.
+    """Answers requests until the other side is done. `load(model, inputs)` returns a function that runs the model once
+    and returns its outputs as arrays; `compile_seconds()`, called after it, returns how much of it was compiling."""
+    # Anything else written to standard output goes to standard error, because an answer is one line.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     run = None
@@ -90,12 +90,12 @@ def serve(framework, load, threads=1, compile_seconds=lambda: 0.0):
             if request["do"] == "exit":
                 return
             reply = answer(request)
-        except Exception as error:  # told to the other side, which ends this arm alone
+        except Exception as error:  # reported to the other side, which ends only this arm
             reply = {"error": f"{type(error).__name__}: {error}"}
         print(json.dumps(reply), file=answers, flush=True)
 
 
 def refuse(why):
-    """For an arm that can't run here: says so to whatever is asked."""
+    """For an arm that can't run here: answers every request with the reason."""
     for _ in sys.stdin:
         print(json.dumps({"error": why}), flush=True)

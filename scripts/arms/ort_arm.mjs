@@ -21,7 +21,7 @@ for (const root of [process.env.DIPTYCH_NODE_MODULES, import.meta.url, process.c
     ort = createRequire(root.startsWith('file:') ? root : root.replace(/\/?$/, '/'))('onnxruntime-node');
     break;
   } catch (error) {
-    // One that is there and can't be loaded says more than the places where there is none.
+    // An installation that can't be loaded says more than places where there is none.
     if (!String(error.message).includes("Cannot find module 'onnxruntime-node'")) {
       broken ||= `onnxruntime-node can't be loaded from ${root}: ${error.message}`;
     }
@@ -30,7 +30,7 @@ for (const root of [process.env.DIPTYCH_NODE_MODULES, import.meta.url, process.c
 
 let session = null;
 let feeds = {};
-let results;  // of the first run: the next ones write into them instead of allocating, as with I/O binding
+let results;  // of the first run; later runs write into them instead of allocating, as with I/O binding
 
 const now = () => process.hrtime.bigint();
 
@@ -64,7 +64,7 @@ async function answer(request) {
       const start = now();
       session = await ort.InferenceSession.create(request.model,
         { intraOpNumThreads: request.threads, interOpNumThreads: 1, graphOptimizationLevel: 'all' });
-      const seconds = Number(now() - start) * 1e-9;  // its optimiser works in here: there is no compiling beside it
+      const seconds = Number(now() - start) * 1e-9;  // includes the optimiser; there is no separate compilation
       results = undefined;
       feeds = Object.fromEntries(inputs.map((tensor, i) => [session.inputNames[i], tensor]));
       return { load_seconds: seconds };

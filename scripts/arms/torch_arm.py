@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """PyTorch as an arm (docs/arms.md): torch_arm.py eager|script|compile
 
-The model's nodes become the lines of a forward() in Python, as one would write it by hand: PyTorch then runs what it runs
+The model's nodes become the lines of a forward() in Python, as if written by hand, so that PyTorch runs what it runs
 for its own users. `script` traces and freezes it, `compile` is torch.compile (from PyTorch 2.0 on).
 
 Needs Debian's python3-torch and python3-onnx, or the same from elsewhere: DIPTYCH_PYTHON names the interpreter.
@@ -24,7 +24,7 @@ except ImportError as missing:
                        "or name another interpreter in DIPTYCH_PYTHON")
     sys.exit()
 
-# Of torch functions that take the node's inputs as they are.
+# The operators of torch functions that take the node's inputs unchanged.
 PLAIN = {
     "Abs": "torch.abs", "Add": "torch.add", "And": "torch.logical_and", "Ceil": "torch.ceil", "Cos": "torch.cos",
     "Div": "divide", "Equal": "torch.eq", "Erf": "torch.erf", "Exp": "torch.exp", "Floor": "torch.floor", "Greater": "torch.gt",
@@ -82,7 +82,7 @@ class Writer:
             attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
             expression = self.expression(node, attributes)
             self.lines.append(f"{', '.join(self.variable(name) for name in node.output)} = {expression}")
-            # As locals of handwritten code, which are bound anew: what nobody reads any more is freed.
+            # Values that are no longer read are freed, like locals of handwritten code that are rebound.
             dead = {name for name in node.input if name in self.names and last[name] == i and name not in outputs}
             if dead:
                 self.lines.append(f"del {', '.join(sorted(self.variable(name) for name in dead))}")
@@ -91,7 +91,7 @@ class Writer:
         return f"def forward(self, {arguments}):\n{body}\n    return ({outputs},)\n"
 
     def join_linear(self, nodes):
-        """ONNX has no linear layer for more than two axes: MatMul by a constant, then Add of one, is written as it."""
+        """Writes MatMul by a constant, then Add of one, as a linear layer: ONNX has none for more than two axes."""
         readers = {}
         for node in nodes:
             for name in node.input:
@@ -171,7 +171,7 @@ class Writer:
         return f"torch.broadcast_to({x[0]}, torch.broadcast_shapes({x[0]}.shape, {self.list_of(node.input[1])}))"
 
     def axes_from_the_front(self, node, axes):
-        """Applied one after another while the number of axes changes: several can't be counted from the end."""
+        """Axes are applied one by one while their number changes, so several can't be counted from the end."""
         if len(axes) > 1 and min(axes) < 0:
             raise NotImplementedError(f"{node.op_type} of several axes, some counted from the end")
         return sorted(axes)
@@ -310,12 +310,12 @@ class Writer:
 def module_of(path):
     model = onnx.load(path)
     opset = next((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), 1)
-    if opset < 13:  # Softmax, Squeeze, Clip and others are said otherwise there
+    if opset < 13:  # Softmax, Squeeze, Clip and others are defined differently there
         raise NotImplementedError(f"opset {opset}; this arm reads 13 and newer (onnx.version_converter converts)")
     writer = Writer(model.graph)
     source = writer.source()
     scope = {"torch": torch, "F": F, "math": math, "divide": divide}
-    exec(compile(source, path, "exec"), scope)  # of our own making: names are numbered, constants are attributes
+    exec(compile(source, path, "exec"), scope)  # generated here: names are numbered, constants are attributes
     module = type("Model", (torch.nn.Module,), {"forward": scope["forward"]})()
     for i, (name, array) in enumerate(writer.constants.items()):
         if name in writer.used:

@@ -22,7 +22,7 @@ from neighbour import Neighbour
 
 
 def measure(program, workload, size, seed):
-    """One run: its speed-up of graph, interval and verdict."""
+    """One run: the speed-up of graph, its interval and its verdict."""
     with tempfile.TemporaryDirectory() as folder:
         command = [program, "run", workload, "--arms", "eager,graph", f"--{size}", "--seed", str(seed), "--out", folder]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -96,5 +96,5 @@ def summarise(study):
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the neighbour ends too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # ends the neighbour too
     main()

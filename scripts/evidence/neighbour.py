@@ -1,4 +1,4 @@
-"""A process that computes beside what is measured."""
+"""A process that computes during a measurement."""
 
 import os
 import signal
@@ -8,7 +8,7 @@ import time
 
 
 def burn(duty):
-    """Computes for `duty` of every 20 ms until it is killed, or nobody is left to kill it."""
+    """Computes for `duty` of every 20 ms until it is killed, or its parent has ended."""
     parent = os.getppid()
     while os.getppid() == parent:
         start = time.perf_counter()

@@ -63,7 +63,7 @@ def rows_of(study, metric):
 
 
 def false_alarms(name):
-    """Gates of a program with itself: how many were REGRESSED."""
+    """Gates of a program against itself: how many were REGRESSED."""
     study = read(name)
     codes = [run["exit_code"] for run in study["runs"]]
     told = len(codes) - codes.count(3)
@@ -113,7 +113,7 @@ def false_alarms(name):
 
 
 def power(name):
-    """Gates with a change put into one side: how many of the rows that claim to see so much did."""
+    """Gates with a change injected into one side: how many of the rows that claim to detect its size did."""
     study = read(name)
     injection = study["design"]["injection"]
     metric = "time" if "time" in injection else "instructions"
@@ -140,7 +140,7 @@ def power(name):
 
 
 def loaded(name):
-    """Runs beside a busy process: how many cover the quiet speed-up, or say CONTAMINATED."""
+    """Runs next to a busy process: how many cover the quiet speed-up, or are CONTAMINATED."""
     study = read(name)
     quiet = math.exp(statistics.mean(math.log(run["speedup"]) for run in study["quiet"]))
     runs = study["loaded"]
@@ -163,7 +163,41 @@ def loaded(name):
     )
 
 
-KINDS = {"false_alarms": false_alarms, "power": power, "loaded": loaded}
+def measuring(name):
+    """Tests that measure, run many times next to a busy process (scripts/evidence/measuring_tests)."""
+    study = read(name)
+    rows = []
+    for busy, tests in study.items():
+        said = {what: [why for test in tests.values() for why in test.get(what, [])] for what in ("passed", "skipped", "failed")}
+        absent = sum("install" in why for why in said["skipped"])
+        runs = max(sum(len(whys) for whys in test.values()) for test in tests.values())
+        rows.append([f"{busy} % of one CPU", runs, len(tests), len(said["passed"]), len(said["skipped"]) - absent, absent,
+                     len(said["failed"])])
+    return table(["beside a process that computes for", "runs", "tests", "passed", "skipped: could not tell",
+                  "skipped: a peer is not installed", "failed"], rows)
+
+
+def split(name):
+    """Splits of eager's time next to a busy process (scripts/evidence/split_of_eager): does the sum hold the rung?"""
+    study = read(name)
+    held = withheld = wrong = 0
+    for run in study["runs"]:
+        residual = run.get("residual_seconds") or {}
+        holds = residual.get("low") is not None and residual["low"] <= 0 <= residual["high"]
+        held += holds
+        withheld += not holds and run["reason"] is not None
+        wrong += not holds and run["reason"] is None
+    agree(f"{name}: held", held, study["summary"]["held"])
+    agree(f"{name}: withheld", withheld, study["summary"]["withheld"])
+    return table(["what", "runs"], [
+        ["the interval of the sum holds what replay saves", held],
+        ["withheld, with the reason", withheld],
+        ["neither", wrong],
+        ["all", len(study["runs"])],
+    ])
+
+
+KINDS = {"false_alarms": false_alarms, "power": power, "loaded": loaded, "measuring": measuring, "split": split}
 
 
 def render(match):

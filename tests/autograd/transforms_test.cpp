@@ -1,14 +1,14 @@
 // grad, value_and_grad, no_grad: from the user's side.
 
-#include "framework/autograd/transforms.h"
-
 #include <cmath>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "framework/autograd/backward.h"
 #include "framework/core/allocator.h"
 #include "framework/diptych.h"
+#include "framework/transforms/value_and_grad.h"
 
 namespace diptych {
 namespace {

@@ -1,6 +1,6 @@
 // Accuracy of the scalar math in ULP, against the C library in extended precision.
 
-#include "framework/kernels/scalar_math.h"
+#include "framework/math/scalar_math.h"
 
 #include <cmath>
 #include <cstring>
@@ -9,9 +9,9 @@
 
 #include <gtest/gtest.h>
 
-#include "framework/kernels/normal_quantile.h"
-#include "framework/kernels/power.h"
-#include "framework/kernels/trigonometry.h"
+#include "framework/math/normal_quantile.h"
+#include "framework/math/power.h"
+#include "framework/math/trigonometry.h"
 
 namespace diptych::math {
 namespace {

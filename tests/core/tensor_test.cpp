@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "framework/diptych.h"
-#include "framework/ops/op.h"
+#include "framework/dispatch/op.h"
 
 namespace diptych {
 namespace {

@@ -12,8 +12,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "reports/onnx_ops_page.h"
-#include "reports/ops_page.h"
+#include "cli/onnx_ops_page.h"
+#include "cli/ops_page.h"
 
 namespace diptych {
 namespace {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "reports/schema.h"
+#include "reports/run/schema.h"
 #include "tests/e2e/program.h"
 #include "tests/e2e/small_disk.h"
 

@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "reports/schema.h"
+#include "reports/run/schema.h"
 #include "tests/e2e/program.h"
 #include "tests/e2e/small_disk.h"
 
@@ -31,6 +31,34 @@ std::string script(const std::string& special, char digit = 'b') {
          "\"" +
          std::string(64, digit) + "\"/'; exit 0; fi\nexec \"$real\" \"$@\"\n";
 }
+
+/// For `script`: a program that says the first protocol, and whose measuring processes know nothing but its flags.
+constexpr const char* kOfTheFirstProtocol = R"(
+if [ "$1" = list ]; then "$real" "$@" | sed 's/"worker_protocol": [0-9]*/"worker_protocol": 1/'; exit; fi
+if [ "$1" = worker ]; then
+  plan=$(python3 - "$@" <<'END'
+import json, sys
+plan = {}
+for flag, value in zip(sys.argv[2::2], sys.argv[3::2]):
+    key = flag.removeprefix("--").replace("-", "_")
+    if key in ("workloads", "first_call_check", "without"):
+        plan.setdefault(key, []).append(value)
+    elif key == "arms":
+        plan[key] = value.split(",")
+    elif key == "pin":
+        plan["pinned"] = [int(cpu) for cpu in value.split(",")]
+    elif key in ("seed", "process_seed", "rounds"):
+        plan[key] = int(value)
+    elif key == "block_seconds":
+        plan[key] = float(value)
+    else:
+        sys.exit(f"no option '{flag}'")
+print(json.dumps(plan))
+END
+  ) || exit 1
+  exec "$real" worker --plan "$plan"
+fi
+)";
 
 class GateRuns : public ::testing::Test {
  protected:
@@ -89,7 +117,7 @@ TEST_F(GateRuns, AreRunFilesLikeAnyOther) {
 TEST_F(GateRuns, AProcessThatDiesCostsNothingThatWasMeasured) {
   // The second workload of head ends the process as the kernel does when memory is short.
   const std::string broken =
-      put_program("broken", script("case \"$*\" in worker*--workloads\\ micro/fusion*) kill -9 $$;; esac"));
+      put_program("broken", script("case \"$*\" in worker*'workloads\":[\"micro/fusion'*) kill -9 $$;; esac"));
   const Outcome outcome = run({"gate", "--base", DIPTYCH_PROGRAM, "--head", broken, "--workloads",
                                "micro/dispatch,micro/fusion", "--metrics", "exact"});
   EXPECT_EQ(outcome.exit_code, 1);
@@ -148,11 +176,7 @@ TEST_F(GateRuns, ProcessesTakeTurnsWhereBothProgramsCan) {
   // A round of micro/dispatch takes 10 ms, to make it anew 1 ms; beside others it may have waited for a CPU, and be too
   // long.
   EXPECT_GE(made_anew, machine.is_quiet() ? 12 : 7) << machine.text();
-  const auto [older, newer, later] = gated(put_program(
-      "older",
-      script(
-          "if [ \"$1\" = list ]; then \"$real\" \"$@\" | sed 's/\"worker_protocol\": [0-9]*/\"worker_protocol\": 1/'; "
-          "exit; fi")));
+  const auto [older, newer, later] = gated(put_program("older", script(kOfTheFirstProtocol)));
   EXPECT_FALSE(older["cells"][0]["processes"][0].contains("turns"));
   EXPECT_FALSE(newer["cells"][0]["processes"][0].contains("turns"));
   if (!machine.is_quiet()) {

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "reports/json_access.h"
+#include "reports/run/json_access.h"
 #include "tests/e2e/program.h"
 
 namespace diptych::testing {

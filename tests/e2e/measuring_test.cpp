@@ -5,8 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "reports/json_access.h"
-#include "reports/schema.h"
+#include "reports/run/json_access.h"
+#include "reports/run/schema.h"
 #include "tests/e2e/program.h"
 #include "tests/support/speed_bound.h"
 

@@ -9,7 +9,7 @@
 #include "framework/io/npy.h"
 #include "framework/io/onnx/export.h"
 #include "framework/ops/creation.h"
-#include "reports/schema.h"
+#include "reports/run/schema.h"
 #include "tests/e2e/program.h"
 #include "tests/onnx/builder.h"
 
@@ -100,6 +100,36 @@ TEST_F(Onnx, AModelIsAWorkload) {
   EXPECT_THAT(laddered.output, HasSubstr("eager -> replay"));
 }
 
+TEST_F(Onnx, NamesOfTheFileStandInGraphsTracesAndTables) {
+  const Outcome drawn = run({"graph", "small.onnx:batch=8", "--out", "g", "--stage", "final"});
+  ASSERT_EQ(drawn.exit_code, 0) << drawn.error;
+  EXPECT_THAT(drawn.output, ::testing::ContainsRegex("\nw +captured +f32\\[3,2\\] +24 B +matmul"));
+  EXPECT_THAT(drawn.output, ::testing::ContainsRegex("\nx +argument +f32\\[8,3\\] +96 B +matmul"));
+  for (const std::string& name : tree(folder_.path() / "g")) {
+    const std::string text = name.ends_with('/') ? "" : read_text(folder_.path() / "g" / name);
+    if (name.ends_with(".txt")) {
+      EXPECT_THAT(text, AllOf(HasSubstr("captured \"w\""), HasSubstr("argument \"x\"")));
+    } else if (name.ends_with(".svg")) {
+      EXPECT_THAT(text, AllOf(HasSubstr(">w</text>"), HasSubstr(">x</text>")));
+    }
+  }
+  const Outcome profiled = run({"profile", "small.onnx:batch=8", "--arm", "graph", "--out", "p"});
+  ASSERT_EQ(profiled.exit_code, 0) << profiled.error;
+  EXPECT_THAT(profiled.output, ::testing::ContainsRegex("\nw +captured +f32\\[3,2\\] +24 B +matmul +[0-9.]+ [nu]s"));
+  const fs::path written = folder_.path() / "p" / tree(folder_.path() / "p").front();
+  const Json ops = read_json(written / "ops.json");
+  ASSERT_THAT(ops["inputs"], SizeIs(2));
+  EXPECT_EQ(ops["inputs"][1]["name"], "w");
+  std::size_t reads = 0;
+  const Json trace = read_json(written / "trace.json");
+  for (const Json& event : trace["traceEvents"]) {
+    if (event["name"] == "matmul") {
+      reads += event["args"]["Reads"] == Json({"x", "w"}) ? 1U : 0U;
+    }
+  }
+  EXPECT_EQ(reads, 10U) << "of each steady call";
+}
+
 TEST_F(Onnx, ExportedModelsCheckAndOneBadCaseEndsNothing) {
   const Outcome exported = run({"onnx", "export", "mlp/digits", "--out", "digits"});
   ASSERT_EQ(exported.exit_code, 0) << exported.error;
@@ -109,7 +139,7 @@ TEST_F(Onnx, ExportedModelsCheckAndOneBadCaseEndsNothing) {
   fs::copy(folder_.path() / "foreign.onnx", folder_.path() / "foreign" / "model.onnx");
   write_text(folder_.path() / "list", "broken\n# a comment\n\nforeign\ndigits\n");
   const Outcome checked = run({"onnx", "check", "@list", "--json", "results.json"});
-  EXPECT_EQ(checked.exit_code, 2);
+  EXPECT_EQ(checked.exit_code, 1);
   EXPECT_THAT(checked.output, AllOf(HasSubstr("ERROR broken eager"), HasSubstr("UNSUPPORTED foreign graph"),
                                     HasSubstr("PASS digits eager"), HasSubstr("PASS digits graph"),
                                     HasSubstr("2 passed, 0 failed, 2 unsupported, 2 error")));
@@ -123,7 +153,7 @@ TEST_F(Onnx, ExportedModelsCheckAndOneBadCaseEndsNothing) {
   io::save_npy(folder_.path() / "unused.npy", full({1}, 1));
   onnx::write_tensor({"output_0", full({64, 10}, 3)}, folder_.path() / "digits" / "test_data_set_0" / "output_0.pb");
   const Outcome failed = run({"onnx", "check", "digits"});
-  EXPECT_EQ(failed.exit_code, 2);
+  EXPECT_EQ(failed.exit_code, 1);
   EXPECT_THAT(failed.output, AllOf(HasSubstr("FAIL digits eager"), HasSubstr("3 is recorded")));
 }
 
@@ -178,6 +208,9 @@ TEST_F(Onnx, ArmsOfOnesOwnTakePartAndFailAlone) {
   EXPECT_THAT(cell["arms"][3]["failed"].get<std::string>(), HasSubstr("ended"));
   EXPECT_EQ(cell["comparisons"][2]["verdict"]["verdict"], "INVALID");
   EXPECT_THAT(outcome.output, HasSubstr("absent"));
+  EXPECT_THAT(outcome.output,
+              ::testing::ContainsRegex("mine against eager: [0-9.]+x \\[[0-9.]+, [0-9.]+\\], [A-Z]+: [a-z]+"));
+  EXPECT_THAT(outcome.output, HasSubstr("absent against eager: -, INVALID"));
   EXPECT_THAT(cell["reproduce"].get<std::string>(), HasSubstr("--arm 'mine=bash arm.sh'"));
 
   // A command that stands in a file isn't run because the file is read.

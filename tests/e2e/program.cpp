@@ -8,7 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "reports/schema.h"
+#include "reports/run/schema.h"
 
 namespace diptych::testing {
 
@@ -68,7 +68,9 @@ std::vector<fs::path> run_folders(const fs::path& folder) {
   std::vector<fs::path> found;
   if (fs::exists(folder / "diptych-out")) {
     for (const auto& entry : fs::directory_iterator(folder / "diptych-out")) {
-      found.push_back(entry.path());
+      if (!entry.is_symlink()) {  // latest
+        found.push_back(entry.path());
+      }
     }
   }
   std::sort(found.begin(), found.end());

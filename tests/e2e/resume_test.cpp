@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "reports/schema.h"
+#include "reports/run/schema.h"
 #include "tests/e2e/program.h"
 
 namespace diptych::testing {

@@ -6,9 +6,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "reports/format.h"
-#include "reports/json_access.h"
-#include "reports/schema.h"
+#include "reports/run/json_access.h"
+#include "reports/run/schema.h"
+#include "reports/text/format.h"
 #include "tests/e2e/program.h"
 #include "tests/reports/well_formed.h"
 

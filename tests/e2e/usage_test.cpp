@@ -1,6 +1,7 @@
 // Wrong usage: exit code 1, what is wrong and the nearest right name on standard error, and nothing written.
 
 #include <algorithm>
+#include <unistd.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,6 +11,7 @@
 namespace diptych::testing {
 namespace {
 
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -65,6 +67,65 @@ TEST(Usage, NearestNames) {
            {{"graph", "micro/dispatch", "--formt", "txt"}, {"'--format'"}},
        }) {
     expect_refused(mistake);
+  }
+}
+
+// What is suggested is near, is shown in --help, and isn't what was typed.
+TEST(Usage, SuggestionsAreNearOrNamedWhereTheyAre) {
+  for (const Mistake& mistake : std::vector<Mistake>{
+           {{"profile", "micro/dispatch", "--arm", "ladder"}, {"profile takes one arm", "eager, replay", "graph"}},
+           {{"profile", "micro/dispatch", "--arm", "eager,graph"}, {"profile takes one arm"}},
+           {{"graph", "micro/dispatch", "--json"},
+            {"no option '--json' of `diptych graph`", "`ladder`", "`onnx check`"}},
+           {{"run", "--batch", "8"}, {"no option '--batch' of `diptych run`", "diptych run --help"}},
+           {{"run", "--inject-tim", "1"}, {"no option '--inject-tim' of `diptych run`"}},
+           {{"ladder", "micro/dispatch", "--inject-time", "0.1"}, {"`calibrate` has it"}},
+           {{"ladder", "micro/dispatch", "--inject-arm", "graph"}, {"diptych ladder --help"}},
+           {{"--quick", "run"}, {"no option '--quick' of `diptych`", "`run`"}},
+           {{"onnx", "export", "mlp/digits", "--steps", "-3"}, {"--steps", "-3"}},
+       }) {
+    expect_refused(mistake);
+    TemporaryFolder folder;
+    const std::string said = diptych(mistake.arguments, folder.path()).error;
+    EXPECT_THAT(said, Not(HasSubstr("did you mean"))) << printed(mistake);
+    EXPECT_THAT(said, Not(HasSubstr("--inject-instructions"))) << printed(mistake);
+    EXPECT_THAT(tree(folder.path()), IsEmpty()) << printed(mistake);
+  }
+}
+
+TEST(Usage, WordsBeforeAVerbAreRefused) {
+  for (const Mistake& mistake : std::vector<Mistake>{
+           {{"foo", "bar", "doctor"}, {"no verb 'foo'", "`diptych doctor`"}},
+           {{"hepl", "doctor"}, {"no verb 'hepl'", "'help'"}},
+           {{"foo", "run", "micro/dispatch"}, {"no verb 'foo'", "`diptych run`"}},
+           {{"onnx", "foo", "ops"}, {"no verb 'foo'", "`diptych onnx ops`"}},
+           {{"help", "rnu"}, {"no verb 'rnu'", "'run'"}},
+           {{"help", "onnx", "chek"}, {"no verb 'chek'", "'check'"}},
+           {{"help", "doctor", "more"}, {"`diptych doctor` has no verbs"}},
+       }) {
+    expect_refused(mistake);
+  }
+}
+
+TEST(Usage, FilesWithoutAnEndAreRefused) {
+  TemporaryFolder folder;
+  write_text(folder.path() / "run.json", "{}");
+  ASSERT_EQ(truncate((folder.path() / "run.json").c_str(), off_t{1} << 40U), 0);  // a hole: takes no space
+  for (const char* file : {"/dev/zero", "run.json"}) {
+    for (const std::vector<std::string>& verb :
+         std::vector<std::vector<std::string>>{{"compare", file, file},
+                                               {"report", file},
+                                               {"reproduce", file, "x"},
+                                               {"run", "--resume", file},
+                                               {"gate", "--base", "run.json", "--config", file},
+                                               {"calibrate", "--append", file},
+                                               {"onnx", "check", std::string("@") + file}}) {
+      Command command = diptych_command(verb, folder.path());
+      command.timeout = 60;
+      const Outcome outcome = run_command(command);
+      EXPECT_EQ(outcome.exit_code, 1) << verb[0] << " " << file;
+      EXPECT_THAT(outcome.error, AnyOf(HasSubstr("it is a device"), HasSubstr("more than 256 MiB"))) << verb[0];
+    }
   }
 }
 

@@ -6,15 +6,15 @@
 #include <gtest/gtest.h>
 
 #include "framework/core/error.h"
-#include "reports/analyse.h"
-#include "reports/calibration.h"
-#include "reports/compare.h"
-#include "reports/compare_views.h"
-#include "reports/gate.h"
-#include "reports/gate_views.h"
-#include "reports/google_benchmark.h"
-#include "reports/json_access.h"
-#include "reports/run_file.h"
+#include "reports/analysis/analyse.h"
+#include "reports/gate/calibration.h"
+#include "reports/gate/compare.h"
+#include "reports/gate/gate.h"
+#include "reports/run/google_benchmark.h"
+#include "reports/run/json_access.h"
+#include "reports/run/run_file.h"
+#include "reports/views/compare_views.h"
+#include "reports/views/gate_views.h"
 #include "tests/fuzz/json_mutator.h"
 
 namespace diptych::reports {

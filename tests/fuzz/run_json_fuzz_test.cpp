@@ -9,12 +9,12 @@
 #include <gtest/gtest.h>
 
 #include "framework/core/error.h"
-#include "reports/analyse.h"
-#include "reports/html.h"
-#include "reports/markdown.h"
-#include "reports/run_file.h"
-#include "reports/schema.h"
-#include "reports/table.h"
+#include "reports/analysis/analyse.h"
+#include "reports/html/html.h"
+#include "reports/run/run_file.h"
+#include "reports/run/schema.h"
+#include "reports/views/markdown.h"
+#include "reports/views/table.h"
 #include "tests/fuzz/json_mutator.h"
 
 namespace diptych::reports {

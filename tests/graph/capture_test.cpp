@@ -60,7 +60,7 @@ TEST(Capture, WorksAgainAfterAFailedCapture) {
     return total.value() * 2;
   });
   EXPECT_THROW(function(Tensor::scalar(1.0F)), CaptureError);
-  EXPECT_EQ(thread_context.capture, nullptr);
+  EXPECT_EQ(thread_context.tracer(), nullptr);
   EXPECT_EQ(total.value().item(), 0) << "a failed capture assigns nothing";
   EXPECT_EQ((Tensor::scalar(2.0F) + 1).item(), 3) << "ops are eager again";
   EXPECT_TRUE(function.compiled()->ledger().empty());

@@ -108,6 +108,24 @@ TEST(Jit, TheLeastRecentlyUsedGraphGoesFirst) {
   EXPECT_EQ(calls, 8U);
 }
 
+TEST(Jit, FindsItsGraphAmongManyWithoutComparingThem) {
+  auto function = jit([](const Tensor& x) { return x + 1.0; });
+  constexpr std::int64_t kShapes = 40;
+  for (int round = 0; round < 3; ++round) {
+    for (std::int64_t length = 1; length <= kShapes; ++length) {
+      EXPECT_EQ(function(full({length}, 1.0)).shape(), Shape{length});
+    }
+  }
+  const auto& ledger = function.compiled()->ledger();
+  ASSERT_EQ(ledger.size(), static_cast<std::size_t>(kShapes));
+  std::uint64_t comparisons = 0;
+  for (const Compilation& line : ledger) {
+    EXPECT_EQ(line.calls, 3U);
+    comparisons += line.comparisons;
+  }
+  EXPECT_LE(comparisons, 2U * 3U * kShapes);  // the last one used, and the one of its hash
+}
+
 TEST(Jit, ResultsSurviveTheEvictionOfTheirGraph) {
   auto function = jit([](const Tensor& x) { return x + 1; }, {.capacity = 1});
   const Tensor first = function(ramp({3}));

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "framework/dispatch/op.h"
 #include "tests/graph/variants.h"
 
 namespace diptych::graph {
@@ -44,8 +45,8 @@ void expect_same_graph(const Graph& a, const Graph& b) {
     EXPECT_EQ(x.op, y.op);
     EXPECT_TRUE(x.attributes == y.attributes) << x.op->name;
     EXPECT_EQ(x.inputs, y.inputs);
-    EXPECT_EQ(x.output, y.output);
-    EXPECT_EQ(a.types[x.output], b.types[y.output]);
+    EXPECT_EQ(x.outputs, y.outputs);
+    EXPECT_EQ(a.types[x.output()], b.types[y.output()]);
     EXPECT_EQ(x.provenance.source_ops, y.provenance.source_ops);
     EXPECT_STREQ(x.provenance.scope, y.provenance.scope);
     EXPECT_STREQ(x.provenance.where.file, y.provenance.where.file);
@@ -96,7 +97,7 @@ TEST(GraphText, EveryOpOfTheRegistryComesBackFromItsSamples) {
       Node node{op,
                 sample.attributes.type() == nullptr ? AttributeValue(op->attributes, nullptr) : sample.attributes,
                 {},
-                0,
+                {},
                 {{0, 7}, "net.0", {"model.cpp", 12}}};
       for (const SampleInput& input : sample.inputs) {
         node.inputs.push_back(graph.new_value(input.type));
@@ -105,8 +106,8 @@ TEST(GraphText, EveryOpOfTheRegistryComesBackFromItsSamples) {
       const auto types = graph.input_types(node);
       TensorType type;
       op->infer({*op, types, node.attributes.get(), {}}, type);
-      node.output = graph.new_value(type);
-      graph.outputs = {node.output};
+      node.outputs = {graph.new_value(type)};
+      graph.outputs = node.outputs;
       graph.nodes.push_back(node);
       expect_round_trip(graph);
       ++graphs;
@@ -237,6 +238,8 @@ TEST(GraphText, HostileNamesComeBack) {
 
 TEST(GraphText, QuotesAreReadBackByTheParser) {
   EXPECT_EQ(quote("a\"b\\c\n"), "\"a\\\"b\\\\c\\x0a\"");
+  EXPECT_EQ(quote("\u202e\xc2\x9b\xff"), "\"\\xe2\\x80\\xae\\xc2\\x9b\\xff\"") << "nothing that acts on a terminal";
+  EXPECT_EQ(quote("é日\ufffd"), "\"é日\ufffd\"");
   EXPECT_EQ(parse("graph \"a\\x41\\\"\"() {\n  return\n}\n").name, "aA\"");
 }
 

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "framework/dispatch/op.h"
 #include "tests/graph/variants.h"
 
 namespace diptych::graph {
@@ -42,7 +43,7 @@ TEST_F(Verify, FindsAUseBeforeTheDefinition) {
   expect_malformed("before sum uses it");
 }
 TEST_F(Verify, FindsANodeThatReadsItself) {
-  graph_.nodes[0].inputs[1] = graph_.nodes[0].output;
+  graph_.nodes[0].inputs[1] = graph_.nodes[0].output();
   expect_malformed("before add uses it");
 }
 TEST_F(Verify, FindsAValueWithoutDefinition) {
@@ -54,7 +55,7 @@ TEST_F(Verify, FindsAValueOutOfRange) {
   expect_malformed("before add uses it");
 }
 TEST_F(Verify, FindsASecondDefinitionByANode) {
-  graph_.nodes[0].output = 0;
+  graph_.nodes[0].outputs = {0};
   expect_malformed("defined once (%0)");
 }
 TEST_F(Verify, FindsASecondDefinitionByAConstant) {
@@ -67,7 +68,7 @@ TEST_F(Verify, FindsTwoInputsOfOneValue) {
   expect_malformed("defined once (%0)");
 }
 TEST_F(Verify, FindsAnOutputWithoutType) {
-  graph_.nodes[1].output = 77;
+  graph_.nodes[1].outputs = {77};
   expect_malformed("has a type");
 }
 TEST_F(Verify, FindsAWrongShape) {

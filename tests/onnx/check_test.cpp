@@ -136,5 +136,21 @@ TEST(Difference, CountsTypesNanAndInfinity) {
   EXPECT_NE(compare(Tensor::from({1.0}, {1}), Tensor::from({1.0}, {})).reason, "");
 }
 
+// Its last places are those of the terms it was summed from: 1e-6 beside 2 is as good where the sum comes out at zero.
+TEST(Difference, OfNumbersNearZeroIsJudgedByTheLargestOfTheirTensor) {
+  const auto reason = [](const Tensor& a, const Tensor& b) { return difference(a, b, 1e-3, 1e-7).reason; };
+  const double inf = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(reason(Tensor::from({2.0, 1e-6}, {2}), Tensor::from({2.0, 0.0}, {2})), "");
+  EXPECT_EQ(reason(Tensor::from({2.0, 0.0021}, {2}), Tensor::from({2.0, 0.0}, {2})),
+            "element 1 is 0.0021, 0 is recorded");
+  EXPECT_NE(reason(Tensor::from({1e-4, 1e-6}, {2}), Tensor::from({1e-4, 0.0}, {2})), "")
+      << "a small tensor's are large";
+  EXPECT_NE(reason(Tensor::from({inf, 1e-6}, {2}), Tensor::from({inf, 0.0}, {2})), "") << "infinity is no scale";
+  const auto integers = [](std::int64_t first, std::int64_t second) {
+    return Tensor::from(std::vector<std::int64_t>{first, second}, {2});
+  };
+  EXPECT_NE(reason(integers(100'000, 4), integers(100'000, 3)), "") << "of integers each by itself";
+}
+
 }  // namespace
 }  // namespace diptych::workloads

@@ -14,7 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "framework/io/onnx/operators.h"
-#include "reports/text.h"
+#include "reports/text/text.h"
 #include "workloads/onnx/check.h"
 
 namespace diptych::workloads {

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "framework/core/allocator.h"
+#include "framework/core/isa.h"
 #include "framework/diptych.h"
 #include "tests/support/message_of.h"
 

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "framework/diptych.h"
-#include "framework/ops/apply.h"
+#include "framework/dispatch/apply.h"
 
 namespace diptych {
 namespace {

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "framework/autograd/backward.h"
 #include "tests/support/op_samples.h"
 
 namespace diptych::testing {

@@ -192,7 +192,7 @@ TEST(Matmul, TheGradientOfAWeightIsOneProduct) {
   expect_near(result[0], product(cotangent, contiguous(transpose(weight)), {4, 5, 7}));
   expect_near(result[1], product(contiguous(transpose(reshape(x, {20, 7}))), reshape(cotangent, {20, 3}), {7, 3}));
   for (const graph::Node& node : gradients.compiled()->graph()->nodes) {
-    EXPECT_NE(gradients.compiled()->graph()->types[node.output].shape, (Shape{4, 7, 3}))
+    EXPECT_NE(gradients.compiled()->graph()->types[node.output()].shape, (Shape{4, 7, 3}))
         << "a product per matrix, then a sum";
   }
 }

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "framework/kernels/isa.h"
+#include "framework/core/isa.h"
 #include "tests/support/op_samples.h"
 
 namespace diptych::testing {

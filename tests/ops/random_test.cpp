@@ -11,9 +11,9 @@
 
 #include <gtest/gtest.h>
 
+#include "framework/core/isa.h"
 #include "framework/diptych.h"
-#include "framework/kernels/isa.h"
-#include "framework/ops/apply.h"
+#include "framework/dispatch/apply.h"
 
 namespace diptych {
 namespace {

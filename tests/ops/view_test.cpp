@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "framework/core/tensor_body.h"
+#include "framework/dispatch/apply.h"
 #include "framework/graph/ir.h"
-#include "framework/ops/apply.h"
 #include "tests/ops/reference_array.h"
 
 namespace diptych::testing {

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "framework/dispatch/op.h"
 #include "tests/graph/variants.h"
 
 namespace diptych::passes {
@@ -36,11 +37,11 @@ TEST(Cse, ComputesEqualExpressionsOnceAndKeepsTheirSources) {
         return std::vector<Tensor>{exp(x) + exp(x), neg(exp(x))};
       },
       ramp({3}));
-  EXPECT_TRUE(eliminate_common_subexpressions(graph));
+  EXPECT_TRUE(eliminate_common_subexpressions(graph, PassContext(graph)));
   graph::verify(graph);
   EXPECT_THAT(ops_of(graph), ElementsAre("exp", "add", "neg"));
   EXPECT_THAT(graph.nodes[0].provenance.source_ops, ElementsAre(0, 1, 3));
-  EXPECT_FALSE(eliminate_common_subexpressions(graph));
+  EXPECT_FALSE(eliminate_common_subexpressions(graph, PassContext(graph)));
 }
 
 TEST(Cse, FollowsChains) {
@@ -49,7 +50,7 @@ TEST(Cse, FollowsChains) {
         return std::vector<Tensor>{neg(exp(x + 1)), neg(exp(x + 1))};
       },
       ramp({3}));
-  EXPECT_TRUE(eliminate_common_subexpressions(graph));
+  EXPECT_TRUE(eliminate_common_subexpressions(graph, PassContext(graph)));
   EXPECT_EQ(graph.nodes.size(), 4U);
   EXPECT_EQ(graph.outputs[0], graph.outputs[1]);
 }
@@ -62,7 +63,7 @@ TEST(Cse, KeepsApartWhatDiffersInOneAttributeBit) {
             reshape(x, {3, 1})};
       },
       ramp({3}));
-  EXPECT_FALSE(eliminate_common_subexpressions(graph));
+  EXPECT_FALSE(eliminate_common_subexpressions(graph, PassContext(graph)));
 }
 
 TEST(Cse, DoesNotConfuseTheOrderOfInputs) {
@@ -79,10 +80,10 @@ TEST(Dce, DropsWhatNobodyReads) {
         return std::vector<Tensor>{x + 1};
       },
       ramp({3}));
-  EXPECT_TRUE(eliminate_dead_code(graph));
+  EXPECT_TRUE(eliminate_dead_code(graph, PassContext(graph)));
   graph::verify(graph);
   EXPECT_THAT(ops_of(graph), ElementsAre("full", "add"));
-  EXPECT_FALSE(eliminate_dead_code(graph));
+  EXPECT_FALSE(eliminate_dead_code(graph, PassContext(graph)));
 }
 
 TEST(Dce, KeepsTheSignatureAndTheUpdates) {
@@ -108,11 +109,11 @@ TEST(ConstantFolding, ComputesWhatDependsOnConstantsAlone) {
         return std::vector<Tensor>{x * exp(full({3}, 0.5) + 1), sum(full({3}, 2.0))};
       },
       ramp({3}));
-  EXPECT_TRUE(fold_constants(graph));
+  EXPECT_TRUE(fold_constants(graph, PassContext(graph)));
   graph::verify(graph);
   EXPECT_THAT(ops_of(graph), ElementsAre("mul"));
-  EXPECT_FALSE(fold_constants(graph));
-  eliminate_dead_code(graph);
+  EXPECT_FALSE(fold_constants(graph, PassContext(graph)));
+  eliminate_dead_code(graph, PassContext(graph));
   ASSERT_EQ(graph.constants.size(), 2U);
   expect_same_bits(graph.constants[0].second, exp(full({3}, 1.5)), "the same kernel, the same bits");
 }
@@ -123,7 +124,7 @@ TEST(ConstantFolding, LeavesViewsAlone) {
         return std::vector<Tensor>{x * transpose(full({3, 2}, 0.5)), x * expand(full({1, 1}, 2.0), {2, 3})};
       },
       ramp({2, 3}));
-  fold_constants(graph);
+  fold_constants(graph, PassContext(graph));
   EXPECT_THAT(ops_of(graph), ElementsAre("permute", "mul", "expand", "mul"));
 }
 
@@ -133,7 +134,7 @@ TEST(ConstantFolding, LeavesLargeResultsAlone) {
         return std::vector<Tensor>{x * sum(full({1024, 257}, 0.5)) + full({256, 1024}, 1.0)};
       },
       Tensor::scalar(1.0F));
-  fold_constants(graph);
+  fold_constants(graph, PassContext(graph));
   EXPECT_THAT(ops_of(graph), ElementsAre("full", "sum", "mul", "add")) << "1 MiB is folded, more is not";
 }
 

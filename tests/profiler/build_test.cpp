@@ -5,11 +5,11 @@
 
 #include <gmock/gmock.h>
 
-#include "profiler/binary_identity.h"
-#include "profiler/build_record.h"
-#include "profiler/elf_file.h"
-#include "profiler/fingerprint.h"
-#include "profiler/packages.h"
+#include "profiler/machine/binary_identity.h"
+#include "profiler/machine/build_record.h"
+#include "profiler/machine/elf_file.h"
+#include "profiler/machine/fingerprint.h"
+#include "profiler/machine/packages.h"
 #include "tests/profiler/fake_machine.h"
 
 namespace diptych::profiler {

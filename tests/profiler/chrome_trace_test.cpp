@@ -1,4 +1,4 @@
-#include "profiler/chrome_trace.h"
+#include "profiler/trace/chrome_trace.h"
 
 #include <limits>
 #include <ostream>

@@ -1,4 +1,4 @@
-#include "profiler/clock.h"
+#include "profiler/trace/clock.h"
 
 #include <chrono>
 #include <thread>

@@ -1,4 +1,4 @@
-#include "profiler/counters.h"
+#include "profiler/counters/counters.h"
 
 #include <cerrno>
 #include <cstdlib>
@@ -12,7 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/core/error.h"
-#include "profiler/event_encoding.h"
+#include "profiler/counters/event_encoding.h"
 #include "tests/profiler/fake_kernel.h"
 
 namespace diptych::profiler {

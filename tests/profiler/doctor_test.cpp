@@ -1,4 +1,4 @@
-#include "profiler/doctor.h"
+#include "profiler/machine/doctor.h"
 
 #include <algorithm>
 #include <ctime>
@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "profiler/noise_probe.h"
+#include "profiler/machine/noise_probe.h"
 
 namespace diptych::profiler {
 namespace {

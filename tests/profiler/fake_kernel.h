@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "profiler/system_calls.h"
+#include "profiler/counters/system_calls.h"
 
 namespace diptych::profiler {
 

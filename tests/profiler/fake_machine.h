@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "framework/core/temporary_folder.h"
-#include "profiler/system_files.h"
+#include "profiler/machine/system_files.h"
 
 namespace diptych::profiler {
 

@@ -1,4 +1,4 @@
-#include "profiler/fingerprint.h"
+#include "profiler/machine/fingerprint.h"
 
 #include <cmath>
 #include <cstdlib>
@@ -10,7 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "profiler/binary_identity.h"
+#include "profiler/machine/binary_identity.h"
 #include "tests/profiler/fake_machine.h"
 
 namespace diptych::profiler {

@@ -1,4 +1,4 @@
-#include "profiler/op_table.h"
+#include "profiler/trace/op_table.h"
 
 #include <sstream>
 

@@ -1,4 +1,4 @@
-#include "profiler/tracer.h"
+#include "profiler/trace/tracer.h"
 
 #include <atomic>
 #include <chrono>

@@ -2,9 +2,9 @@
 
 #include <cmath>
 
-#include "reports/distributions.h"
-#include "reports/statistics.h"
-#include "reports/welch.h"
+#include "reports/statistics/distributions.h"
+#include "reports/statistics/statistics.h"
+#include "reports/statistics/welch.h"
 
 namespace diptych::reports::testing {
 namespace {

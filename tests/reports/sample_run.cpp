@@ -4,7 +4,7 @@
 #include <cmath>
 #include <random>
 
-#include "reports/analyse.h"
+#include "reports/analysis/analyse.h"
 
 namespace diptych::reports::testing {
 namespace {

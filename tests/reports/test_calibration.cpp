@@ -6,9 +6,9 @@
 #include <gtest/gtest.h>
 
 #include "framework/core/error.h"
-#include "reports/calibration.h"
-#include "reports/gate.h"
-#include "reports/json_access.h"
+#include "reports/gate/calibration.h"
+#include "reports/gate/gate.h"
+#include "reports/run/json_access.h"
 #include "tests/reports/sample_run.h"
 
 namespace diptych::reports {

@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "reports/false_positive.h"
-#include "reports/statistics.h"
+#include "reports/gate/false_positive.h"
+#include "reports/statistics/statistics.h"
 #include "tests/reports/coverage.h"
 
 namespace diptych::reports::testing {

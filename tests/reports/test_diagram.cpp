@@ -1,12 +1,13 @@
 #include <chrono>
 #include <cmath>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "reports/diagram.h"
-#include "reports/graph_diagram.h"
-#include "reports/layout.h"
+#include "reports/diagrams/diagram.h"
+#include "reports/diagrams/graph_diagram.h"
+#include "reports/diagrams/layout.h"
 #include "tests/reports/well_formed.h"
 
 namespace diptych::reports {
@@ -183,6 +184,63 @@ TEST(Dot, QuotesAndNests) {
   EXPECT_THAT(to_dot(d), HasSubstr("label=\"say \\\"hi\\\" \\\\\""));
 }
 
+// Advances of DejaVu Sans Bold, the widest that a viewer is likely to have, in em: from the font's own table.
+TEST(Diagram, LabelsFitTheirBoxesInTheWidestFont) {
+  const std::vector<std::pair<char, double>> advances = {{'W', 1.103}, {'m', 1.042}, {'%', 1.002}, {'M', 0.995},
+                                                         {'=', 0.838}, {'w', 0.924}, {'0', 0.696}, {'e', 0.678},
+                                                         {'i', 0.343}, {'.', 0.380}, {'_', 0.500}, {'[', 0.457}};
+  Diagram d;
+  for (const auto& [character, advance] : advances) {
+    d.nodes.push_back({{character},
+                       {std::string(30, character), std::string(36, character)},
+                       NodeClass::other,
+                       {},
+                       "",
+                       Emphasis::added});
+  }
+  const Prepared prepared = prepare(d);
+  for (std::size_t i = 0; i < advances.size(); ++i) {
+    const double sign = 20;  // the plus has a corner of its own
+    EXPECT_LE(30 * advances[i].second * 12 + sign, prepared.layout.nodes[i].width) << advances[i].first;
+    EXPECT_LE(36 * advances[i].second * 11 + sign, prepared.layout.nodes[i].width) << advances[i].first;
+  }
+}
+
+TEST(Diagram, NamesOfScopesFitTheirClusters) {
+  Diagram d;
+  d.nodes = {{"a", {"a"}, NodeClass::other, {"WWWWWWWWWWWWWWWWWWWWWWWWWWWWWW"}}};
+  const auto layout = graphviz_layout(prepare(d), 5);
+  ASSERT_TRUE(layout);
+  EXPECT_GE(layout->clusters.at(0).box.width, 10 + 30 * 0.989 * 11) << "in DejaVu Sans, from the cluster's left edge";
+}
+
+TEST(Diagram, TooltipsHaveLines) {
+  Diagram d;
+  d.nodes = {{"a", {"a"}, NodeClass::other, {}, "first\nsecond <b>\x1b"}};
+  const std::string svg = render_svg(d);
+  EXPECT_THAT(svg, HasSubstr("<title>first\nsecond &lt;b&gt;\\x1b</title>"));
+  EXPECT_THAT(svg, Not(HasSubstr("\\x0a")));
+  EXPECT_THAT(to_dot(d), HasSubstr("tooltip=\"first\\nsecond <b>\\\\x1b\""));
+}
+
+TEST(Diagram, TheLegendNamesEverySign) {
+  Diagram plain;
+  plain.nodes = {{"a", {"a"}, NodeClass::matmul}};
+  EXPECT_THAT(render_svg(plain),
+              AllOf(HasSubstr(">matmul<"), Not(HasSubstr("since the stage before")), Not(HasSubstr("%9"))));
+  Diagram d = sample();
+  d.nodes[3].emphasis = Emphasis::fused;
+  d.numbers = true;
+  const std::string svg = render_svg(d);
+  EXPECT_EQ(markup_problem(svg), "");
+  EXPECT_THAT(
+      svg, AllOf(HasSubstr(">+</text>"), HasSubstr(">new or changed since the stage before<"), HasSubstr(">−</text>"),
+                 HasSubstr(">gone since the stage before<"), HasSubstr(">stands for other source ops than before<"),
+                 HasSubstr(">%9 =</text>"), HasSubstr(">the value that nodes further away read as %9<")));
+  d.legend = false;
+  EXPECT_THAT(render_svg(d), AllOf(Not(HasSubstr("%9 =")), Not(HasSubstr("since the stage"))));
+}
+
 TEST(NodeClass, IsFoundByName) {
   EXPECT_EQ(node_class_from("matmul"), NodeClass::matmul);
   EXPECT_EQ(node_class_from("other"), NodeClass::other);
@@ -223,6 +281,32 @@ TEST(GraphDiagram, RegionsAreClusters) {
   EXPECT_EQ(markup_problem(svg), "");
   EXPECT_THAT(svg, AllOf(HasSubstr("then"), HasSubstr("else")));
   EXPECT_EQ(graph_diagram(graph, &graph).nodes.size(), diagram.nodes.size());
+}
+
+TEST(GraphDiagram, TooltipsCountSourceOpsAndNameInputsInFull) {
+  const std::string name = "encoder.layers.0.self_attention.projection.weight";
+  std::string text = "graph \"g\"(%0: f32[2] captured \"" + name + "\") {\n";
+  for (int i = 1; i <= 4; ++i) {  // more readers than get an edge
+    text += fmt::format("  %{}: f32[2] = add(%{}, %0) @ [{}] \"\" \"model.cpp\" 7\n", i, i - 1,
+                        i == 2 ? "1,2" : std::to_string(i));
+  }
+  const Diagram diagram = graph_diagram(graph::parse(text + "  return %4\n}"));
+  ASSERT_EQ(diagram.nodes.size(), 5U);
+  EXPECT_THAT(diagram.nodes[0].tooltip,
+              AllOf(HasSubstr("\n1 source op, at model.cpp:7"), HasSubstr("captured \"" + name + "\"")));
+  EXPECT_THAT(diagram.nodes[1].tooltip, HasSubstr("\n2 source ops, first at model.cpp:7"));
+  EXPECT_THAT(diagram.nodes[1].label[0], AllOf(HasSubstr("encod"), HasSubstr("weight"), Not(HasSubstr(name))));
+}
+
+TEST(GraphDiagram, SaysWhereItNumbersValues) {
+  std::string text = "graph \"g\"(%0: f32[2] argument \"x\") {\n";
+  for (int i = 1; i <= 20; ++i) {
+    text += fmt::format("  %{}: f32[2] = neg(%{})\n", i, i - 1);
+  }
+  const std::string far = text + "  %21: f32[2] = add(%20, %1)\n  return %21\n}";
+  EXPECT_TRUE(graph_diagram(graph::parse(far)).numbers);
+  EXPECT_THAT(render_svg(graph_diagram(graph::parse(far))), AllOf(HasSubstr("%1 = neg"), HasSubstr(">%9 =</text>")));
+  EXPECT_FALSE(graph_diagram(graph::parse(text + "  return %20\n}")).numbers);
 }
 
 }  // namespace

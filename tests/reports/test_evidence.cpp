@@ -7,10 +7,10 @@
 #include <gtest/gtest.h>
 
 #include "framework/core/error.h"
-#include "reports/distributions.h"
-#include "reports/statistics.h"
-#include "reports/verdict.h"
-#include "reports/welch.h"
+#include "reports/analysis/verdict.h"
+#include "reports/statistics/distributions.h"
+#include "reports/statistics/statistics.h"
+#include "reports/statistics/welch.h"
 
 namespace diptych::reports {
 namespace {

@@ -1,16 +1,19 @@
 // Arms of other frameworks in the views: their figures beside the engine's, and why one is out in every view.
 
+#include <sstream>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "reports/analyse.h"
-#include "reports/compare.h"
-#include "reports/html.h"
-#include "reports/json_access.h"
-#include "reports/markdown.h"
-#include "reports/peers.h"
-#include "reports/schema.h"
-#include "reports/summary.h"
+#include "reports/analysis/analyse.h"
+#include "reports/gate/compare.h"
+#include "reports/html/html.h"
+#include "reports/run/json_access.h"
+#include "reports/run/schema.h"
+#include "reports/views/markdown.h"
+#include "reports/views/peers.h"
+#include "reports/views/summary.h"
+#include "reports/views/table.h"
 #include "tests/reports/sample_run.h"
 #include "tests/reports/well_formed.h"
 
@@ -72,6 +75,40 @@ TEST(ExternalArmViews, PeersShowTimesStartsAndVersions) {
   EXPECT_THAT(page, Not(HasSubstr("<1>")));
   EXPECT_THAT(page, HasSubstr("Set in the environment: OMP\\_PLACES=&lt;2&gt;&#124;"));
   EXPECT_THAT(page, Not(HasSubstr("Missing")));
+}
+
+TEST(ExternalArmViews, PeersInATerminalAreAlignedAndWhole) {
+  const std::string hint = "start: it ended (" + std::string(400, 'x').insert(200, " ") + " apt-get install ort)";
+  for (const bool is_out : {false, true}) {
+    const Json run = with_external_arm(is_out ? hint : "");
+    const std::string table = render_peers_table(run, {false, 100});
+    EXPECT_THAT(table, AllOf(Not(HasSubstr("|--")), Not(HasSubstr("# ")), Not(HasSubstr("&#"))));
+    std::istringstream lines(table);
+    std::string header;
+    std::getline(lines, header);
+    EXPECT_THAT(header, ::testing::StartsWith("workload"));
+    std::string line;
+    std::getline(lines, line);
+    EXPECT_EQ(line.find_first_not_of('-'), std::string::npos) << line;
+    std::getline(lines, line);
+    const std::size_t time = header.find("time");
+    EXPECT_EQ(line[time - 1], ' ') << line;
+    EXPECT_NE(line[time], ' ') << line;  // columns stand below their headings
+    EXPECT_EQ(table.find("apt-get install ort)") != std::string::npos, is_out) << table;
+    EXPECT_EQ(render_peers(run).find("apt-get install ort") != std::string::npos, is_out);
+  }
+}
+
+TEST(ExternalArmViews, TheTerminalHasTheirSpeedUpsAndVerdicts) {
+  Json run = with_external_arm();
+  for (Json& comparison : run["cells"][0]["comparisons"]) {  // the one of the columns
+    comparison["arm"] = comparison["arm"] == "replay" ? Json("graph") : comparison["arm"];
+  }
+  for (const int width : {80, 200}) {
+    const std::string table = render_table(run, {false, width});
+    EXPECT_THAT(table, ::testing::ContainsRegex("ort against eager: [0-9.]+x \\[[0-9.]+, [0-9.]+\\], [A-Z]+"));
+  }
+  EXPECT_THAT(render_table(sample_run()), Not(HasSubstr(" against eager:")));
 }
 
 TEST(ExternalArmViews, TheyHaveNoBreakEven) {

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "framework/core/error.h"
-#include "reports/false_positive.h"
+#include "reports/gate/false_positive.h"
 
 namespace diptych::reports {
 namespace {

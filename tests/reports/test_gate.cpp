@@ -7,10 +7,10 @@
 #include <gtest/gtest.h>
 
 #include "framework/core/error.h"
-#include "reports/analyse.h"
-#include "reports/gate.h"
-#include "reports/gate_views.h"
-#include "reports/json_access.h"
+#include "reports/analysis/analyse.h"
+#include "reports/gate/gate.h"
+#include "reports/run/json_access.h"
+#include "reports/views/gate_views.h"
 #include "tests/reports/sample_run.h"
 #include "tests/reports/well_formed.h"
 

@@ -13,14 +13,14 @@
 #include <gtest/gtest.h>
 
 #include "framework/core/error.h"
-#include "reports/analyse.h"
+#include "reports/analysis/analyse.h"
 #include "reports/assets.h"
-#include "reports/html.h"
-#include "reports/markdown.h"
-#include "reports/run_file.h"
-#include "reports/schema.h"
-#include "reports/skewness.h"
-#include "reports/table.h"
+#include "reports/html/html.h"
+#include "reports/run/run_file.h"
+#include "reports/run/schema.h"
+#include "reports/statistics/skewness.h"
+#include "reports/views/markdown.h"
+#include "reports/views/table.h"
 
 namespace diptych::reports {
 namespace {

@@ -6,14 +6,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "reports/analyse.h"
-#include "reports/diagram.h"
-#include "reports/html.h"
-#include "reports/markdown.h"
-#include "reports/run_file.h"
-#include "reports/schema.h"
-#include "reports/table.h"
-#include "reports/text.h"
+#include "reports/analysis/analyse.h"
+#include "reports/diagrams/diagram.h"
+#include "reports/html/html.h"
+#include "reports/run/run_file.h"
+#include "reports/run/schema.h"
+#include "reports/text/text.h"
+#include "reports/views/markdown.h"
+#include "reports/views/table.h"
 #include "tests/reports/sample_run.h"
 #include "tests/reports/well_formed.h"
 

@@ -1,17 +1,26 @@
 // The ladder from rounds whose savings are known.
 
+#include <cmath>
+#include <optional>
+
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "reports/analyse.h"
-#include "reports/html.h"
-#include "reports/json_access.h"
-#include "reports/ladder.h"
-#include "reports/ladder_table.h"
-#include "reports/markdown.h"
-#include "reports/schema.h"
-#include "reports/split_views.h"
-#include "reports/statistics.h"
+#include "reports/analysis/analyse.h"
+#include "reports/analysis/ladder.h"
+#include "reports/html/charts.h"
+#include "reports/html/html.h"
+#include "reports/run/json_access.h"
+#include "reports/run/schema.h"
+#include "reports/statistics/statistics.h"
+#include "reports/text/format.h"
+#include "reports/text/svg.h"
+#include "reports/views/ladder_table.h"
+#include "reports/views/markdown.h"
+#include "reports/views/split_views.h"
+#include "reports/views/summary.h"
+#include "reports/views/table.h"
 #include "tests/reports/sample_run.h"
 #include "tests/reports/well_formed.h"
 
@@ -119,7 +128,8 @@ TEST(LadderOf, TheMedianOfPairedRoundsIsTheSaving) {
 TEST(LadderOf, ASlowRoundOrProcessCancels) {
   const Json run = run_of_rounds({"eager", "graph"}, {{10, 100, 10}, {8, 98, 8}});
   EXPECT_NEAR(value(run["cells"][0]["ladder"]["gap_seconds"]), 2e-6, 1e-15);
-  // Processes 1 and 2 times as slow: half is saved in both, so that the interval is a point.
+  // Processes 1 and 2 times as slow: half is saved in both, so that the interval is a point, half of eager's own
+  // figure.
   SampleCell cell{"a", {"eager", "graph"}, {1e-4, 5e-5}, {0, 0}};
   Json slow = sample_run({cell}, {"standard", 2, 3, 0, 0, 1});
   for (Json& round : slow["cells"][0]["processes"][1]["rounds"]) {
@@ -127,7 +137,7 @@ TEST(LadderOf, ASlowRoundOrProcessCancels) {
   }
   analyse(slow);
   const Json& gap = slow["cells"][0]["ladder"]["gap_seconds"];
-  EXPECT_NEAR(value(gap), 0.75e-4, 1e-15);
+  EXPECT_NEAR(value(gap), std::sqrt(0.5) * 1e-4, 1e-15);
   EXPECT_NEAR(gap["low"].get<double>(), gap["high"].get<double>(), 1e-15);
 }
 
@@ -267,11 +277,11 @@ TEST(LadderSplit, WhatIsExplainedLiesInTheInterval) {
 }
 
 TEST(LadderSplit, APartThatMayBeZeroIsNeverANegativeCost) {
-  EXPECT_EQ(part_text(to_json(Estimate{2e-6, 1.5e-6, 2.5e-6}), Glyphs::ascii), "2.00 us [1.50, 2.50]");
-  EXPECT_EQ(part_text(to_json(Estimate{-2e-6, -5e-6, 1e-6}), Glyphs::ascii), "under 1.00 us");
-  EXPECT_EQ(part_text(to_json(Estimate{2e-6, -1e-6, 5e-6}), Glyphs::ascii), "under 5.00 us");
-  EXPECT_EQ(part_text(to_json(Estimate{-2e-6, -3e-6, -1e-6}), Glyphs::ascii), "none: 2.00 us less");
-  EXPECT_EQ(part_text(to_json(Estimate{-2e-6, {}, {}}), Glyphs::ascii), "not told from 0");
+  EXPECT_EQ(part_text(Estimate{2e-6, 1.5e-6, 2.5e-6}, Glyphs::ascii), "2.00 us [1.50, 2.50]");
+  EXPECT_EQ(part_text(Estimate{-2e-6, -5e-6, 1e-6}, Glyphs::ascii), "under 1.00 us");
+  EXPECT_EQ(part_text(Estimate{2e-6, -1e-6, 5e-6}, Glyphs::ascii), "under 5.00 us");
+  EXPECT_EQ(part_text(Estimate{-2e-6, -3e-6, -1e-6}, Glyphs::ascii), "none: 2.00 us less");
+  EXPECT_EQ(part_text(Estimate{-2e-6, {}, {}}, Glyphs::ascii), "not told from 0");
 }
 
 TEST(LadderSplit, RunsOfEarlierVersionsAreToBeMeasuredAgain) {
@@ -321,11 +331,74 @@ TEST(LadderOf, HasNoSharesWhenTheGapIsUnclear) {
 
 TEST(LadderViews, OldRunsShowTheirRungs) {
   Json run = with_groups(sample_run({four_arms()}, kSilent));
-  EXPECT_EQ(rungs_of(run["cells"][0]), run["cells"][0]["ladder"]["rungs"]);
+  EXPECT_EQ(Cell(run["cells"][0]).rungs().json(), run["cells"][0]["ladder"]["rungs"]);
   run["cells"][0].erase("ladder");
-  EXPECT_EQ(rungs_of(run["cells"][0]), run["cells"][0]["rungs"]);
+  EXPECT_EQ(Cell(run["cells"][0]).rungs().json(), run["cells"][0]["rungs"]);
   EXPECT_THAT(validate(run), IsEmpty());
   EXPECT_EQ(testing::markup_problem(render_html(run)), "");
+}
+
+/// What stands in the texts of an SVG picture, in order.
+std::vector<std::string> texts_of(const std::string& svg) {
+  std::vector<std::string> texts;
+  for (std::size_t at = svg.find("<text"); at != std::string::npos; at = svg.find("<text", at + 1)) {
+    const std::size_t begin = svg.find('>', at) + 1;
+    texts.push_back(svg.substr(begin, svg.find('<', begin) - begin));
+  }
+  return texts;
+}
+
+// On a machine whose speed changes from process to process.
+TEST(LadderViews, AnArmHasOneFigure) {
+  const Json run = with_groups(sample_run({four_arms()}, {"standard", 8, 12, 0.3, 0.2, 3}));
+  const Json& cell = run["cells"][0];
+  for (const auto& [arm, rung] : {std::pair{"eager", "eager"}, {"graph", "+simplify"}}) {
+    const auto seconds = estimate(member(Cell(cell).arm(arm).json(), "seconds"));
+    const std::string ascii = format_seconds(std::optional(seconds->value));
+    const std::string rich = format_seconds(std::optional(seconds->value), Glyphs::typographic);
+    EXPECT_THAT(texts_of(bars_chart(cell)), ::testing::Contains(rich)) << arm;
+    EXPECT_THAT(texts_of(ladder_chart(cell)), ::testing::Contains(rich)) << arm;
+    EXPECT_THAT(render_markdown(run),
+                ::testing::ContainsRegex(fmt::format("\\| {} \\|[^\n]*\\| {} ",
+                                                     rung == std::string("eager") ? "eager" : "\\+simplify", rich)))
+        << arm;
+    EXPECT_THAT(render_ladder(run, {false, 200}), HasSubstr(ascii)) << arm;
+    EXPECT_THAT(render_table(run, {false, 200}), HasSubstr(ascii)) << arm;
+  }
+  // run.json too: what the first version calls its rungs are those of the ladder.
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(cell["rungs"][i]["saved_seconds"], cell["ladder"]["rungs"][i]["saved_seconds"]);
+  }
+}
+
+// A machine that is half as fast in one process is so for every arm: the ladder ends at graph's own figure.
+TEST(LadderViews, TheGapLeadsFromTheFirstArmsFigureToTheLasts) {
+  Json run = sample_run({four_arms()}, kSilent);
+  for (Json& round : run["cells"][0]["processes"][2]["rounds"]) {
+    for (Json& seconds : round["seconds"]) {
+      seconds = 2 * seconds.get<double>();
+    }
+  }
+  run = with_groups(run);
+  const Json& cell = run["cells"][0];
+  EXPECT_NEAR(value(Cell(cell).arm("eager").json()["seconds"]) - value(cell["ladder"]["gap_seconds"]),
+              value(Cell(cell).arm("graph").json()["seconds"]), 1e-12);
+}
+
+// replay takes 30 us more than eager.
+TEST(LadderViews, ARungThatCostsIsDrawnAndSignedAsACost) {
+  const Json run =
+      with_groups(sample_run({{"a", {"eager", "replay", "graph"}, {1e-4, 1.3e-4, 6e-5}, {0, 0, 0}}}, kSilent));
+  const std::string chart = ladder_chart(run["cells"][0]);
+  EXPECT_THAT(texts_of(chart),
+              AllOf(::testing::Contains("costs 30.0 µs, -75 %"), ::testing::Contains("saves 70.0 µs, 175 %")));
+  EXPECT_EQ(chart.find("added"), chart.rfind("added")) << "one cost";
+  EXPECT_NE(chart.find("added"), std::string::npos);
+  for (const std::string& table : {render_ladder(run, {false, 200}), render_markdown(run), render_html(run)}) {
+    EXPECT_THAT(table, ::testing::ContainsRegex("costs 30\\.0 (us|µs)"));
+    EXPECT_THAT(table, Not(::testing::ContainsRegex("-30\\.0 (us|µs)")));
+  }
+  EXPECT_THAT(render_ladder(run, {false, 200}), ::testing::ContainsRegex("replay +\\| +\\+\\+\\+\\+\\+\\|"));
 }
 
 TEST(LadderViews, TableStatesOrderResidualAndResult) {
@@ -358,6 +431,23 @@ TEST(LadderViews, HostileNamesAreShownHarmless) {
   strange["cells"][0]["ladder"]["rungs"][0] = "no object";
   EXPECT_THAT(render_ladder(strange), HasSubstr("residual"));
   EXPECT_EQ(testing::markup_problem(render_html(strange)), "");
+}
+
+TEST(LadderChart, ValuesEndWithinThePicture) {
+  const Json run =
+      with_groups(sample_run({{"a", {"eager", "replay", "graph"}, {1e-4, 9.12e-5, 1.2345e-4}, {0, 0, 0}}}, kSilent));
+  const std::string svg = ladder_chart(run["cells"][0]);
+  std::size_t values = 0;
+  for (std::size_t at = svg.find("<text x=\""); at != std::string::npos; at = svg.find("<text x=\"", at + 1)) {
+    const std::string element = svg.substr(at, svg.find("</text>", at) - at);
+    if (element.find("class=\"num\"") != std::string::npos) {
+      constexpr double kBold = 14;
+      const std::string value = element.substr(element.find('>') + 1);
+      EXPECT_LE(std::stod(element.substr(9)) + text_width(value, kBold), kChartWidth) << value;
+      ++values;
+    }
+  }
+  EXPECT_GE(values, 3U);
 }
 
 }  // namespace

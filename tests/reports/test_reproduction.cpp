@@ -4,13 +4,13 @@
 #include <gtest/gtest.h>
 
 #include "framework/core/error.h"
-#include "reports/analyse.h"
-#include "reports/counts.h"
-#include "reports/html.h"
-#include "reports/markdown.h"
-#include "reports/reproduction.h"
-#include "reports/schema.h"
-#include "reports/table.h"
+#include "reports/analysis/analyse.h"
+#include "reports/html/html.h"
+#include "reports/run/schema.h"
+#include "reports/views/counts.h"
+#include "reports/views/markdown.h"
+#include "reports/views/reproduction.h"
+#include "reports/views/table.h"
 #include "tests/reports/sample_run.h"
 
 namespace diptych::reports {
@@ -86,7 +86,7 @@ TEST(Counts, ASlowdownOnPurposeIsSaidInEveryView) {
 
 TEST(Reproduction, CellsByNameWithTheNearest) {
   const json run = sample_run();
-  EXPECT_EQ(cell_of(run, "mlp/digits")["workload"], "mlp/digits");
+  EXPECT_EQ(cell_of(run, "mlp/digits").workload(), "mlp/digits");
   try {
     cell_of(run, "mlp/digts");
     FAIL() << "no exception";

@@ -1,13 +1,16 @@
 // How near to the machine's limits, from limits that are known.
 
+#include <regex>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "reports/analyse.h"
-#include "reports/html.h"
-#include "reports/ladder_table.h"
-#include "reports/roofline.h"
-#include "reports/schema.h"
+#include "reports/analysis/analyse.h"
+#include "reports/analysis/roofline.h"
+#include "reports/html/charts.h"
+#include "reports/html/html.h"
+#include "reports/run/schema.h"
+#include "reports/views/ladder_table.h"
 #include "tests/reports/sample_run.h"
 #include "tests/reports/well_formed.h"
 
@@ -112,11 +115,78 @@ TEST(Roofline, ShowsRoofsAndArms) {
   EXPECT_THAT(render_ladder(run), HasSubstr("of limit"));
 }
 
+struct TextBounds {
+  std::string text;
+  double left, right, top, bottom;
+};
+
+/// Of all texts of a chart, at 0.58 em a character: DejaVu Sans' average, in small letters.
+std::vector<TextBounds> placed_texts(const std::string& svg) {
+  const std::regex text(R"re(<text x="([-0-9.]+)" y="([-0-9.]+)" class="(\w+)" text-anchor="(\w+)">([^<]*)</text>)re");
+  std::vector<TextBounds> found;
+  for (std::sregex_iterator match(svg.begin(), svg.end(), text), end; match != end; ++match) {
+    const double size = (*match)[3] == "num" ? 13 : 12;
+    const double width = 0.58 * size * static_cast<double>((*match)[5].length());
+    const double x = std::stod((*match)[1]) - ((*match)[4] == "end" ? width : (*match)[4] == "middle" ? width / 2 : 0);
+    const double y = std::stod((*match)[2]);
+    found.push_back({(*match)[5], x, x + width, y - 0.76 * size, y + 0.24 * size});
+  }
+  return found;
+}
+
+void expect_apart(const std::string& svg) {
+  const std::vector<TextBounds> all = placed_texts(svg);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    EXPECT_GE(all[i].left, 0) << all[i].text;
+    EXPECT_LE(all[i].right, 560) << all[i].text;
+    EXPECT_GE(all[i].top, 0) << all[i].text;
+    EXPECT_LE(all[i].bottom, 280) << all[i].text;
+    for (std::size_t j = 0; j < i; ++j) {
+      const bool apart = all[i].right <= all[j].left || all[j].right <= all[i].left || all[i].bottom <= all[j].top ||
+                         all[j].bottom <= all[i].top;
+      EXPECT_TRUE(apart) << all[i].text << " covers " << all[j].text;
+    }
+  }
+}
+
+TEST(Roofline, NoLabelCoversAnother) {
+  SampleCell cell{"a",
+                  {"eager", "replay", "+plan", "+simplify", "+fuse", "+epilogue", "graph", "eager-pipelined"},
+                  {1e-4, 9.9e-5, 9.8e-5, 9.7e-5, 6e-5, 5.9e-5, 5.8e-5, 1.01e-4},
+                  std::vector<double>(8, 1e-3)};
+  // Caches as fast as each other, and roofs that meet; programs far to the left, in the middle and far to the right.
+  for (const double intensity : {0.001, 0.05, 0.6, 2.0, 12.0, 900.0, 1e5}) {
+    for (const double spread : {1.0, 1.1, 2.0}) {
+      Json run = sample_run({cell}, {"standard", 3, 4, 0, 0, 1});
+      const double flops = 1e6;
+      run["cells"][0]["work"] = {{"flops", flops}, {"op_bytes", 3e6}, {"compulsory_bytes", flops / intensity}};
+      Json levels = Json::array();
+      double rate = 200e9;
+      for (const char* level : {"L1", "L2", "L3", "memory"}) {
+        levels.push_back({{"level", level}, {"size_bytes", nullptr}, {"bytes_per_second", rate}});
+        rate /= spread;
+      }
+      for (Json& process : run["cells"][0]["processes"]) {
+        const Json probe_of_all = {{"fma_flops_per_second", 100e9}, {"bandwidth", levels}};
+        process["limits"] = {{"before", probe_of_all}, {"after", probe_of_all}};
+      }
+      analyse(run);
+      const std::string svg = roofline_chart(run["cells"][0]);
+      SCOPED_TRACE(::testing::Message() << "intensity " << intensity << ", spread " << spread);
+      expect_apart(svg);
+      for (const std::string& arm : cell.arms) {
+        EXPECT_THAT(svg, HasSubstr(">" + arm + "</text>")) << "moved, not left out";
+      }
+    }
+  }
+}
+
 TEST(Roofline, SurvivesExtremes) {
   for (const double flops : {1.0, 1e30}) {
     for (const double bytes : {1.0, 1e18}) {
       const Json run = run_with(flops, bytes);
       EXPECT_EQ(testing::markup_problem(render_html(run)), "") << flops << " " << bytes;
+      expect_apart(roofline_chart(run["cells"][0]));
     }
   }
 }

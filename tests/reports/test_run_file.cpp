@@ -12,9 +12,9 @@
 
 #include "framework/core/error.h"
 #include "framework/core/temporary_folder.h"
-#include "reports/analyse.h"
-#include "reports/run_file.h"
-#include "reports/schema.h"
+#include "reports/analysis/analyse.h"
+#include "reports/run/run_file.h"
+#include "reports/run/schema.h"
 #include "tests/reports/sample_run.h"
 
 namespace diptych::reports {

@@ -7,10 +7,10 @@
 #include <gtest/gtest.h>
 
 #include "framework/core/error.h"
-#include "reports/distributions.h"
-#include "reports/skewness.h"
-#include "reports/statistics.h"
-#include "reports/welch.h"
+#include "reports/statistics/distributions.h"
+#include "reports/statistics/skewness.h"
+#include "reports/statistics/statistics.h"
+#include "reports/statistics/welch.h"
 
 namespace diptych::reports {
 namespace {
@@ -267,11 +267,14 @@ TEST(BreakEven, IsNotReachedWithoutAClearSaving) {
     std::swap(p.base_seconds, p.arm_seconds);
   }
   EXPECT_FALSE(break_even(slower, 1).reached);
+  EXPECT_FALSE(break_even(slower, 1).uncertain) << "the interval isn't the reason";
   std::vector<ProcessCost> unclear = costs(0.02);
   for (std::size_t i = 0; i < unclear.size(); ++i) {
     unclear[i].arm_seconds = unclear[i].base_seconds * (i % 2 == 0 ? 0.9 : 1.09);
   }
   EXPECT_FALSE(break_even(unclear, 1).reached);
+  EXPECT_TRUE(break_even(unclear, 1).uncertain) << "0.9 x 1.09 is below 1: faster, but for the interval";
+  EXPECT_FALSE(break_even(costs(0), 1).uncertain);
 }
 
 TEST(BreakEven, OfOneProcessHasNoInterval) {

@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
-#include "reports/format.h"
-#include "reports/sha256.h"
-#include "reports/text.h"
+#include "reports/html/sha256.h"
+#include "reports/text/format.h"
+#include "reports/text/text.h"
 
 namespace diptych::reports {
 namespace {
@@ -95,6 +95,20 @@ TEST(DisplayWidth, CountsColumnsAndNotBytes) {
   EXPECT_EQ(shorten("日本語日本語", 7), "日本...");
   EXPECT_EQ(shorten("abc", 3), "abc");
   EXPECT_EQ(shorten("abcdef", 2), "..");
+}
+
+TEST(ShortenMiddle, KeepsBothEndsBetweenCodePoints) {
+  EXPECT_EQ(shorten_middle("model.layer1.weight", 19), "model.layer1.weight");
+  EXPECT_EQ(shorten_middle("model.layer1.weight", 13), "model...eight");
+  EXPECT_EQ(shorten_middle("日本語日本語", 8), "日...語");
+  EXPECT_EQ(shorten_middle("abcdef", 2), "..");
+  EXPECT_EQ(shorten_middle("", 4), "");
+  std::string marks = "e";
+  for (int i = 0; i < 10'000; ++i) {
+    marks += "\xCC\x81";  // no columns of their own
+  }
+  EXPECT_LE(shorten_middle(marks, 20).size(), 80U);
+  EXPECT_LE(shorten_middle(std::string(10'000, '\x80'), 20).size(), 80U);
 }
 
 // FIPS 180-4 examples, in base64.

@@ -9,8 +9,8 @@
 #include <gtest/gtest.h>
 
 #include "framework/core/error.h"
-#include "reports/statistics.h"
-#include "reports/verdict.h"
+#include "reports/analysis/verdict.h"
+#include "reports/statistics/statistics.h"
 
 namespace diptych::reports {
 namespace {

@@ -6,16 +6,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "reports/analyse.h"
+#include "reports/analysis/analyse.h"
+#include "reports/analysis/evidence.h"
 #include "reports/assets.h"
-#include "reports/charts.h"
-#include "reports/evidence.h"
-#include "reports/html.h"
-#include "reports/markdown.h"
-#include "reports/sha256.h"
-#include "reports/summary.h"
-#include "reports/table.h"
-#include "reports/text.h"
+#include "reports/html/charts.h"
+#include "reports/html/html.h"
+#include "reports/html/sha256.h"
+#include "reports/text/text.h"
+#include "reports/views/markdown.h"
+#include "reports/views/summary.h"
+#include "reports/views/table.h"
 #include "tests/reports/sample_run.h"
 #include "tests/reports/well_formed.h"
 
@@ -61,6 +61,55 @@ TEST(Headline, SaysWhatHappened) {
   EXPECT_THAT(headline(testing::analysed_run({pair("a", 1e-3, 5e-4), pair("b", 1e-3, 2e-3)})),
               AllOf(HasSubstr("Of 2 workloads: 1 faster"), HasSubstr("1 slower")));
   EXPECT_THAT(headline(Json{{"cells", Json::array()}}), HasSubstr("Nothing was measured"));
+}
+
+/// Graph takes half of the time, on a machine that wasn't quiet.
+Json contaminated(Json run) {
+  for (Json& cell : run["cells"]) {
+    cell["processes"][0]["control_drift"] = 0.2;
+  }
+  analyse(run);
+  return run;
+}
+
+TEST(Headline, SaysWhatIsKnownOfAContaminatedRunAndWhatIsNot) {
+  EXPECT_THAT(
+      headline(contaminated(sample_run({pair("a", 1e-3, 5e-4)}))),
+      ::testing::MatchesRegex("a: graph is [12]\\...x \\[1\\...,.*2\\...\\] faster than eager, but the machine was "
+                              "not quiet: how much of it is the machine's doing is not known"));
+  EXPECT_THAT(headline(contaminated(sample_run({pair("a", 5e-4, 1e-3)}))),
+              ::testing::MatchesRegex("a: graph is [12]\\...x \\[1\\...,.*2\\...\\] slower than eager, but .*"));
+  EXPECT_THAT(
+      headline(contaminated(sample_run({pair("a", 1e-3, 1e-3)}))),
+      ::testing::MatchesRegex("a: graph against eager is undecided, .*x \\[.*\\], and the machine was not quiet"));
+  const std::vector<SampleCell> cells = {pair("a", 1e-3, 5e-4), pair("b", 1e-3, 2e-4), pair("c", 1e-3, 2e-3)};
+  EXPECT_THAT(
+      headline(contaminated(sample_run(cells))),
+      ::testing::MatchesRegex("Of 3 workloads: 2 faster than eager \\(.*x to .*x\\), 1 slower on a machine that was "
+                              "not quiet, and how much of it is the machine's doing is not known"));
+  Json mixed = sample_run(cells);
+  mixed["cells"][1]["processes"][0]["control_drift"] = 0.2;
+  mixed["cells"][2]["validity"]["agree"] = false;
+  analyse(mixed);
+  EXPECT_THAT(headline(mixed), ::testing::MatchesRegex(
+                                   "Of 3 workloads: 1 faster than eager \\(.*\\), 1 without a valid comparison, and 1 "
+                                   "faster \\(.*x \\[.*\\]\\) on a machine that was not quiet, and how much .*"));
+}
+
+TEST(BreakEvenText, IsNotCertainWhereTheIntervalIsTheReason) {
+  const auto text = [](double graph, double noise) {
+    const Json run = testing::analysed_run({pair("a", 1e-3, graph)}, {"standard", 6, 6, noise, 0.001, 5});
+    const Json& cell = run["cells"][0];
+    const std::string said = break_even_text(Comparison(cell["comparisons"][0]).break_even());
+    EXPECT_THAT(break_even_chart(cell), HasSubstr(said.substr(0, said.find(' ', 4))));
+    for (const std::string& view : {render_table(run, {false, 200}), render_markdown(run), render_html(run)}) {
+      EXPECT_THAT(view, HasSubstr(said.substr(0, said.find(" ["))));
+    }
+    return said;
+  };
+  EXPECT_EQ(text(0.85e-3, 0.2), "not certain");
+  EXPECT_EQ(text(1.5e-3, 0.01), "not reached");
+  EXPECT_THAT(text(5e-4, 0.01), HasSubstr("calls ["));
 }
 
 TEST(Why, NamesCausesSharesAndCounts) {

@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "framework/core/error.h"
-#include "reports/warmup.h"
+#include "reports/analysis/warmup.h"
 
 namespace diptych::reports {
 namespace {

@@ -4,7 +4,7 @@
 #include <cctype>
 #include <vector>
 
-#include "reports/text.h"
+#include "reports/text/text.h"
 
 namespace diptych::reports::testing {
 namespace {

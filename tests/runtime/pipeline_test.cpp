@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "framework/core/allocator.h"
-#include "profiler/tracer.h"
+#include "profiler/trace/tracer.h"
 #include "tests/graph/variants.h"
 
 namespace diptych::runtime {

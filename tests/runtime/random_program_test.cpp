@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "framework/ops/apply.h"
+#include "framework/dispatch/apply.h"
 #include "tests/graph/variants.h"
 
 namespace diptych::runtime {

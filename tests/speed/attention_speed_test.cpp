@@ -5,8 +5,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "framework/autograd/tape.h"
+#include "framework/autograd/backward.h"
 #include "framework/diptych.h"
+#include "framework/dispatch/tape.h"
 #include "tests/speed/torch_attention.h"
 #include "tests/support/speed_bound.h"
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "framework/autograd/backward.h"
 #include "framework/diptych.h"
 #include "tests/speed/torch_layers.h"
 #include "tests/support/speed_bound.h"

@@ -10,16 +10,16 @@
 #include "framework/core/temporary_folder.h"
 #include "framework/diptych.h"
 #include "framework/io/onnx/export.h"
-#include "reports/statistics.h"
+#include "reports/statistics/statistics.h"
 #include "tests/onnx/builder.h"
 #include "tests/support/speed_bound.h"
 #include "workloads/arms/arm.h"
 #include "workloads/arms/external_process.h"
-#include "workloads/harness/child.h"
-#include "workloads/harness/load.h"
+#include "workloads/harness/cell/load.h"
 #include "workloads/harness/pinning.h"
 #include "workloads/onnx/export.h"
 #include "workloads/onnx/workload.h"
+#include "workloads/processes/child.h"
 
 namespace diptych::workloads {
 namespace {

@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "framework/diptych.h"
-#include "framework/ops/op.h"
-#include "reports/statistics.h"
+#include "framework/dispatch/op.h"
+#include "reports/statistics/statistics.h"
 #include "tests/support/speed_bound.h"
 
 namespace diptych {

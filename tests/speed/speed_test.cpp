@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "framework/autograd/tape.h"
 #include "framework/diptych.h"
-#include "profiler/tracer.h"
-#include "reports/statistics.h"
+#include "framework/dispatch/tape.h"
+#include "profiler/trace/tracer.h"
+#include "reports/statistics/statistics.h"
 #include "tests/support/speed_bound.h"
 
 #ifdef DIPTYCH_WITH_TORCH

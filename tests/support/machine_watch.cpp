@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
-#include "profiler/system_files.h"
-#include "workloads/harness/load.h"
+#include "profiler/machine/system_files.h"
+#include "workloads/harness/cell/load.h"
 
 namespace diptych::testing {
 
@@ -42,7 +42,7 @@ MachineState MachineWatch::state() const {
   const auto known = [&](const char* name) { return load[name].is_number() ? load[name].get<double>() : 0; };
   const double passed = workloads::steady_seconds() - start_->time;
   const double steal = (profiler::steal_seconds() - start_->steal) / passed;
-  // A span may begin and end within a tick of each CPU: that much isn't known to be others'.
+  // A span may begin and end within a tick of each CPU, so that much can't be attributed to others.
   const double unknown = known("cpus") / static_cast<double>(sysconf(_SC_CLK_TCK)) / passed;
   return {std::isfinite(steal) ? steal : 0, std::max(0.0, known("others_cpu") - unknown), known("after")};
 }

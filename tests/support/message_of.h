@@ -7,7 +7,7 @@
 
 namespace diptych::testing {
 
-/// What a failing call says, if it fails with an E.
+/// The message of a failing call, if it fails with an E.
 template <class E = Error, class Fn>
 std::string message_of(const Fn& fn) {
   try {

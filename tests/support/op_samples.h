@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "framework/diptych.h"
-#include "framework/ops/apply.h"
+#include "framework/dispatch/apply.h"
 
 /// The test matrix over ops, generated from the registry: every op with every one of its sample inputs.
 namespace diptych::testing {

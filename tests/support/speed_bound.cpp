@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "framework/core/rng.h"
-#include "reports/statistics.h"
+#include "reports/statistics/statistics.h"
 
 namespace diptych::testing {
 namespace {
@@ -20,8 +20,8 @@ constexpr double kFamilyLevel = 0.99;  ///< over all looks
 constexpr double kMostAutocorrelation = 0.3;
 constexpr int kAttempts = 2;
 constexpr std::chrono::seconds kBetweenAttempts(3);
-/// What looks behind the first, and second attempts, may take in one process: a test of fifty bounds isn't to take an
-/// hour beside a neighbour.
+/// What looks after the first, and second attempts, may take in one process, so that a test of fifty bounds doesn't
+/// take an hour next to a neighbour.
 constexpr double kMostSecondsInAll = 150;
 
 double now_seconds() {
@@ -63,7 +63,7 @@ std::string reason(Decision decision, const Judgement& j, const MachineState& ma
                      j.answer == Answer::cannot_tell ? " it from its bound" : "", machine.text());
 }
 
-/// Skips and failures end the function that they stand in: this one.
+/// Skips and failures end the function that they are in, which is this one.
 void report(Decision decision, const std::string& text) {
   if (decision == Decision::fail) {
     ADD_FAILURE() << text;
@@ -114,10 +114,10 @@ Decision decide(Answer answer, const MachineState& machine, bool is_last_attempt
   if (answer == Answer::cannot_tell) {
     return Decision::skip;
   }
-  if (machine.is_quiet()) {
-    return Decision::fail;
+  if (!is_last_attempt) {
+    return Decision::again;
   }
-  return is_last_attempt ? Decision::skip : Decision::again;
+  return machine.is_quiet() ? Decision::fail : Decision::skip;
 }
 
 InterleavedRounds::InterleavedRounds(std::vector<Block> contenders, std::vector<SpeedBound> broken,
@@ -154,7 +154,8 @@ double InterleavedRounds::time_block(std::size_t contender) {
     if (slowdown_ <= 0 || bound.measured != contender) {
       continue;
     }
-    // Figures are linear in the time of the contender that they are about: the time at which this one is so far beyond.
+    // Figures are linear in the time of the contender that they are about; this is the time at which the figure exceeds
+    // its bound by this much.
     std::vector<double> round = latest_;
     round[contender] = 0;
     const double none = figure_of(bound, round);
@@ -186,7 +187,7 @@ std::vector<double> InterleavedRounds::operator()() {
 std::vector<SpeedVerdict> measure(const std::function<std::vector<double>()>& round,
                                   const std::vector<SpeedBound>& bounds, const MeasuringOptions& options) {
   static double seconds_left = kMostSecondsInAll;
-  std::vector<SpeedVerdict> verdicts(bounds.size());  // of an earlier attempt only those that said `again` change
+  std::vector<SpeedVerdict> verdicts(bounds.size());  // of an earlier attempt, only those that said `again` change
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     if (attempt > 0) {
       std::this_thread::sleep_for(kBetweenAttempts);
@@ -195,7 +196,7 @@ std::vector<SpeedVerdict> measure(const std::function<std::vector<double>()>& ro
     const MachineWatch watch(options.own_seconds);
     std::vector<std::vector<double>> figures(bounds.size());
     std::vector<Judgement> judgements(bounds.size());
-    double longer = 0;  // seconds of looks behind the first
+    double longer = 0;  // seconds of looks after the first
     double a_round = 0;
     std::size_t rounds = 0;
     for (const std::size_t look : kLooks) {
@@ -217,7 +218,7 @@ std::vector<SpeedVerdict> measure(const std::function<std::vector<double>()>& ro
       seconds_left -= before > 0 || attempt > 0 ? passed : 0;
       bool told = true;
       for (std::size_t i = 0; i < bounds.size(); ++i) {
-        // What was told stays told: another bound's further looks are none at this one.
+        // A verdict stays: further looks for another bound don't count for this one.
         if (judgements[i].answer == Answer::cannot_tell) {
           judgements[i] = judge(figures[i], bounds[i].limit, bounds[i].side);
         }

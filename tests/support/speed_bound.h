@@ -10,22 +10,22 @@
 
 #include "tests/support/machine_watch.h"
 
-/// Tests of speed as docs/measurement.md wants them: contenders in interleaved rounds, an interval for a figure of the
-/// rounds, and a verdict from the whole interval. It fails where the interval lies beyond its bound and the machine was
-/// quiet, passes where it lies within, and is measured longer, then skipped with the interval and the machine's state,
-/// where it can't tell.
+/// Tests of speed as docs/measurement.md requires them: contenders in interleaved rounds, an interval for a figure of
+/// the rounds, and a verdict from the whole interval. A test passes if the interval lies within its bound. If it lies
+/// beyond, the test is repeated, and fails if it then lies beyond once more and the machine was quiet. If it can't tell,
+/// it is measured for longer, and then skipped with the interval and the machine's state.
 ///
-/// The interval is the sign interval of the rounds (reports/statistics.h): it covers the median, whatever the
-/// distribution, and what happens to a tenth of the rounds doesn't move it. It asks for independent rounds. Where their
-/// lag-1 autocorrelation is above 0.3, medians of ever longer batches of rounds stand for them until it isn't [Law &
-/// Carson, A sequential procedure for determining the length of a steady-state simulation, Operations Research 27,
-/// 1979]; where that leaves fewer than twelve, the interval is their whole range with as much again on either side,
-/// which tells what lies far from its bound. There are four looks, fixed in advance, each at a level of 99.75 %: over
-/// all of them, of rounds that are independent, either side is missed with a probability of 0.5 % at most [Bonferroni].
-/// speed_bound_test.cpp has the rates for data of other kinds.
+/// The interval is the sign interval of the rounds (reports/statistics/statistics.h): it covers the median, whatever
+/// the distribution, and what happens to a tenth of the rounds doesn't move it. It requires independent rounds. If
+/// their lag-1 autocorrelation is above 0.3, they are replaced by medians of ever longer batches of rounds until it
+/// isn't [Law & Carson, A sequential procedure for determining the length of a steady-state simulation, Operations
+/// Research 27, 1979]; if that leaves fewer than twelve, the interval is their whole range, extended by its width on
+/// either side, which decides figures far from their bound. There are four looks, fixed in advance, each at a level of
+/// 99.75 %: over all of them, for independent rounds, either side is missed with a probability of at most 0.5 %
+/// [Bonferroni]. speed_bound_test.cpp has the rates for other kinds of data.
 namespace diptych::testing {
 
-/// Rounds at which the verdict is looked for.
+/// The numbers of rounds after which a verdict is attempted.
 inline constexpr std::array<std::size_t, 4> kLooks = {12, 24, 48, 96};
 
 enum class Answer { within, beyond, cannot_tell };
@@ -34,25 +34,25 @@ enum class Side { at_most, at_least };
 struct Judgement {
   Answer answer = Answer::cannot_tell;
   double estimate = 0;       ///< the median
-  double low = 0, high = 0;  ///< the whole line where there is no interval
+  double low = 0, high = 0;  ///< the whole line if there is no interval
 };
 
 /// An interval against a bound.
 Answer answer_of(double low, double high, double bound, Side side = Side::at_most);
-/// A figure of each round, in their order, against a bound: one of the looks at a series.
+/// Judges a figure of each round, in order, against a bound: one of the looks at a series.
 Judgement judge(std::span<const double> figures, double bound, Side side = Side::at_most);
 
-/// What becomes of the test. `again`: once more, later.
+/// The outcome of the test. `again`: once more, later.
 enum class Decision { pass, fail, again, skip };
 Decision decide(Answer answer, const MachineState& machine, bool is_last_attempt);
 
 struct SpeedBound {
   std::string what;
   double limit = 1;
-  /// Of what one round gave: seconds a call of each contender. Without: of the first by the second.
+  /// Computed from one round: seconds per call of each contender. Default: the first divided by the second.
   std::function<double(std::span<const double>)> figure = {};
   std::string unit = "of the other's time";
-  double scale = 1;  ///< of the figure, where it is printed
+  double scale = 1;  ///< of the figure when it is printed
   Side side = Side::at_most;
   std::size_t measured = 0;  ///< the contender that DIPTYCH_TEST_SLOWDOWN slows down
 };
@@ -60,7 +60,7 @@ struct SpeedBound {
 struct SpeedVerdict {
   Decision decision = Decision::skip;
   Judgement judgement;
-  std::string text;  ///< the figure, its interval, its bound, and why it couldn't be told
+  std::string text;  ///< the figure, its interval, its bound, and why it couldn't be decided
 };
 
 /// Seconds of `count` calls, one after the other.
@@ -81,20 +81,21 @@ Block block_of(Call call) {
 }
 
 struct MeasuringOptions {
-  double block_seconds = 0.01;  ///< of the fastest contender, at least; the others make as many calls
-  int calls = 0;                ///< of a block, where it isn't to be found out
-  double most_seconds = 20;     ///< for looks behind the first
+  double block_seconds = 0.01;  ///< minimum, of the fastest contender; the others make the same number of calls
+  int calls = 0;                ///< per block, if it isn't to be determined
+  double most_seconds = 20;     ///< for looks after the first
   std::uint64_t seed = 1;       ///< of the orders
   std::function<double()> own_seconds = cpu_seconds_with_children;
 };
 
 /// Each call is a round: a block of every contender, in a random order that every second round reverses (ABBA).
-/// DIPTYCH_TEST_SLOWDOWN=1.1 breaks a bound on purpose: the measured contender spins until its figure is 10 % beyond.
+/// DIPTYCH_TEST_SLOWDOWN=1.1 breaks a bound on purpose: the measured contender spins until its figure is 10 % beyond
+/// it.
 class InterleavedRounds {
  public:
   explicit InterleavedRounds(std::vector<Block> contenders, std::vector<SpeedBound> broken = {},
                              const MeasuringOptions& options = {});
-  /// Seconds a call of each contender.
+  /// Seconds per call of each contender.
   std::vector<double> operator()();
   int calls() const { return calls_; }
 
@@ -111,22 +112,22 @@ class InterleavedRounds {
   double slowdown_ = 0;
 };
 
-/// Rounds until each bound is told or the looks are over. All bounds share the rounds.
+/// Runs rounds until each bound is decided or the looks are over. All bounds share the rounds.
 std::vector<SpeedVerdict> measure(const std::function<std::vector<double>()>& round,
                                   const std::vector<SpeedBound>& bounds, const MeasuringOptions& options = {});
 
-// As tests of GoogleTest: a failure, or a skip with the reason. Neither ends the function that calls.
+// These report to GoogleTest: a failure, or a skip with the reason. Neither ends the calling function.
 
 void expect_bounds(const std::function<std::vector<double>()>& round, const std::vector<SpeedBound>& bounds,
                    const MeasuringOptions& options = {});
 void expect_bounds(const std::vector<Block>& contenders, const std::vector<SpeedBound>& bounds,
                    const MeasuringOptions& options = {});
-/// Time of the first by that of the second, at most `limit`.
+/// The time of the first divided by that of the second, at most `limit`.
 void expect_ratio(const std::string& what, double limit, const Block& measured, const Block& other,
                   const std::string& unit, const MeasuringOptions& options = {});
-/// What a program said with an interval of its own, or `judge` of its rounds.
+/// For a judgement that a program made with its own interval, or that `judge` made of its rounds.
 void expect_told(const std::string& what, const Judgement& judgement, const MachineState& machine);
-/// `seconds` that passed lie below `most`; beyond it, a machine that wasn't quiet is a reason to skip.
+/// The elapsed `seconds` must be below `most`; beyond that, a machine that wasn't quiet is a reason to skip.
 void expect_passed(double seconds, double most, const MachineState& machine);
 
 }  // namespace diptych::testing

@@ -25,11 +25,11 @@ bool one_in(Random& random, int n) { return std::uniform_int_distribution<int>(1
 struct KindOfRounds {
   const char* name;
   double autocorrelation, noise;
-  int disturbed;      ///< one round in so many is off by 40 %, to either side; 0: none
-  double most_wrong;  ///< verdicts on either side, where the truth is the bound itself
+  int disturbed;      ///< one round in this many is off by 40 %, to either side; 0: none
+  double most_wrong;  ///< share of verdicts on either side when the truth is the bound itself
 };
 
-// Lag-1 autocorrelations above 0.5 don't show in twelve rounds for certain: the price is stated, not hidden.
+// Lag-1 autocorrelations above 0.5 aren't reliably visible in twelve rounds: the price is stated, not hidden.
 constexpr KindOfRounds kKinds[] = {{"quiet", 0, 0.005, 0, 0.01},
                                    {"ordinary", 0, 0.02, 0, 0.01},
                                    {"a neighbour", 0, 0.02, 5, 0.01},
@@ -52,7 +52,7 @@ std::vector<double> draw(const KindOfRounds& kind, double truth, Random& random)
   return rounds;
 }
 
-/// As `measure` goes through them.
+/// Goes through the looks like `measure`.
 Answer told(std::span<const double> rounds, double bound) {
   for (const std::size_t look : kLooks) {
     if (const Answer answer = judge(rounds.first(look), bound).answer; answer != Answer::cannot_tell) {
@@ -123,14 +123,14 @@ TEST(SpeedBound, EqualityIsWithinOnBothSides) {
   EXPECT_EQ(judge(equal, 1.4).answer, Answer::beyond);
 }
 
-TEST(SpeedBound, OnlyAQuietMachineFailsATest) {
+TEST(SpeedBound, OnlyAQuietMachineFailsATestAndOnlyTwice) {
   const MachineState quiet{0.01, 0.1, 0.4};
   const MachineState stolen{0.09, 0.0, 0.4};
   const MachineState shared{0.0, 0.4, 1.6};
   for (const bool last : {false, true}) {
     EXPECT_EQ(decide(Answer::within, shared, last), Decision::pass);
     EXPECT_EQ(decide(Answer::cannot_tell, quiet, last), Decision::skip);
-    EXPECT_EQ(decide(Answer::beyond, quiet, last), Decision::fail);
+    EXPECT_EQ(decide(Answer::beyond, quiet, last), last ? Decision::fail : Decision::again);
     EXPECT_EQ(decide(Answer::beyond, stolen, last), last ? Decision::skip : Decision::again);
     EXPECT_EQ(decide(Answer::beyond, shared, last), last ? Decision::skip : Decision::again);
   }
@@ -166,7 +166,7 @@ TEST(InterleavedRounds, AreReversedInEverySecondRoundAndShareTheirCount) {
   EXPECT_THAT(counts, ::testing::Each(20));
 }
 
-/// Contenders of 0.2 and 0.4 ms by their own word.
+/// Contenders that report 0.2 and 0.4 ms.
 std::vector<SpeedVerdict> measured_pair() {
   const auto says = [](double seconds) { return [seconds](int count) { return seconds * count; }; };
   const std::vector<SpeedBound> bounds = {{.what = "a pair", .limit = 0.6}};

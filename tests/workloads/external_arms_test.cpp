@@ -12,10 +12,10 @@
 #include "framework/core/temporary_folder.h"
 #include "framework/ops/creation.h"
 #include "framework/ops/elementwise.h"
-#include "reports/analyse.h"
-#include "reports/schema.h"
+#include "reports/analysis/analyse.h"
+#include "reports/run/schema.h"
 #include "workloads/arms/external_process.h"
-#include "workloads/harness/cell.h"
+#include "workloads/harness/cell/cell.h"
 
 namespace diptych::workloads {
 namespace {
@@ -192,7 +192,13 @@ Workload plus_one(bool slow) {
 /// A cell of eager and arms that play `scripts`, by name.
 json measured(const std::map<std::string, std::string>& scripts, bool slow = true) {
   const Workload workload = plus_one(slow);
-  CellPlan plan{&workload, {find_arm("eager")}, 1, 5, 9, 3, 0.0005, true};
+  CellPlan plan{.workload = &workload,
+                .arms = {find_arm("eager")},
+                .process_seed = 5,
+                .layout_seed = 9,
+                .rounds = 3,
+                .block_seconds = 0.0005,
+                .full_check = true};
   for (const auto& [name, extra] : scripts) {
     plan.arms.push_back(&add_external_arm(name, arm(extra)));
   }
@@ -306,7 +312,13 @@ TEST(ExternalArms, AnothersResultsDoNotPass) {
 
 TEST(ExternalArms, AloneTheyHaveNothingToBeCheckedAgainst) {
   const Workload workload = plus_one(false);
-  const CellPlan plan{&workload, {&add_external_arm("test-alone", arm())}, 1, 5, 9, 3, 0.0005, true};
+  const CellPlan plan{.workload = &workload,
+                      .arms = {&add_external_arm("test-alone", arm())},
+                      .process_seed = 5,
+                      .layout_seed = 9,
+                      .rounds = 3,
+                      .block_seconds = 0.0005,
+                      .full_check = true};
   EXPECT_THROW(measure_cell(plan, [](const std::string&) {}), Error);
 }
 

@@ -16,11 +16,11 @@
 #include "framework/core/error.h"
 #include "framework/core/temporary_folder.h"
 #include "tests/support/speed_bound.h"
+#include "workloads/harness/cell/load.h"
 #include "workloads/harness/instructions.h"
-#include "workloads/harness/load.h"
 #include "workloads/harness/pinning.h"
 #include "workloads/harness/plan.h"
-#include "workloads/harness/timing.h"
+#include "workloads/processes/timing.h"
 
 namespace diptych::workloads {
 namespace {
@@ -286,7 +286,7 @@ std::map<std::string, json> count_with(const std::string& script, double timeout
 constexpr const char* kGoodValgrind = R"(
 for argument; do case "$argument" in
   --callgrind-out-file=*) out=${argument#*=};;
-  graph=*) extra=$((3 * ${argument#*=}));;
+  *'"extra_instructions":{"graph":'*) extra=${argument#*'"graph":'}; extra=$((3 * ${extra%%[!0-9]*}));;
 esac; done
 printf 'creator: callgrind-9\nsummary: 3000\n' > "$out.1"
 printf 'creator: callgrind-9\nsummary: %d\n' $((900 + ${extra:-0})) > "$out.2"

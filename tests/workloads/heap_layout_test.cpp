@@ -1,6 +1,6 @@
 // Where the engine's next blocks lie after a change of layout, seen by their addresses.
 
-#include "workloads/harness/heap_layout.h"
+#include "workloads/harness/cell/heap_layout.h"
 
 #include <cstdint>
 #include <cstdlib>

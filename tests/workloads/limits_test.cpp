@@ -1,6 +1,6 @@
 // What the machine can do, against what its instruction set allows; what programs have to do, against counts by hand.
 
-#include "workloads/harness/limits.h"
+#include "workloads/harness/probes/limits.h"
 
 #include <algorithm>
 #include <filesystem>

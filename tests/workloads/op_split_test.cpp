@@ -1,16 +1,17 @@
 // What eager does for its ops, part by part, on programs whose parts are known.
 
-#include "workloads/harness/op_split.h"
+#include "workloads/harness/probes/op_split.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "framework/core/trace_points.h"
 #include "framework/diptych.h"
+#include "framework/dispatch/op.h"
 #include "tests/support/speed_bound.h"
-#include "workloads/harness/op_clock.h"
-#include "workloads/harness/op_list.h"
-#include "workloads/harness/timing.h"
+#include "workloads/harness/probes/op_clock.h"
+#include "workloads/harness/probes/op_list.h"
+#include "workloads/processes/timing.h"
 
 namespace diptych::workloads {
 namespace {

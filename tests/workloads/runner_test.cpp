@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <sys/wait.h>
 #include <thread>
@@ -16,6 +17,7 @@
 
 #include "framework/core/error.h"
 #include "framework/core/temporary_folder.h"
+#include "workloads/harness/time_left.h"
 
 namespace diptych::workloads {
 namespace {
@@ -34,7 +36,7 @@ constexpr const char* kCell =
     "echo '{\"event\":\"cell\",\"workload\":\"micro/fusion\",\"cell\":{\"validity\":{\"agree\":true},"
     "\"processes\":[{\"seed\":1}]}}'\n";
 
-/// `script` sees the worker's options as its arguments.
+/// `script` sees the worker's arguments: its plan is $2.
 RunResult run_script(const std::string& script, std::uint64_t seed = 1, const RunHooks& hooks = {}) {
   RunPlan plan;
   plan.size = {"quick", 3, 6, 0.015};
@@ -44,11 +46,18 @@ RunResult run_script(const std::string& script, std::uint64_t seed = 1, const Ru
   return run_processes(plan, {"/bin/sh", "-c", script, "worker"}, hooks);
 }
 
-/// What each process echoes with `{"event":"error",...}`.
+/// The document of the worker's plan, for echoing(): without its quotes.
+constexpr const char* kPlan = "$(echo \"$2\" | tr -d '\"')";
+
+/// A line that says the expression with `{"event":"error",...}`.
+std::string echoing(const std::string& expression) {
+  return "echo \"{\\\"event\\\":\\\"error\\\",\\\"workload\\\":\\\"w\\\",\\\"message\\\":\\\"" + expression +
+         "\\\"}\"\n";
+}
+
+/// What each process says so.
 std::vector<std::string> echoed(const std::string& expression, std::uint64_t seed = 1) {
-  const std::string script =
-      "echo \"{\\\"event\\\":\\\"error\\\",\\\"workload\\\":\\\"w\\\",\\\"message\\\":\\\"" + expression + "\\\"}\"\n";
-  return run_script(script + kDone, seed).problems;
+  return run_script(echoing(expression) + kDone, seed).problems;
 }
 
 TEST(Runner, GathersTheCellsOfAllProcesses) {
@@ -66,6 +75,39 @@ TEST(Runner, GathersTheCellsOfAllProcesses) {
   EXPECT_EQ(result.cells[0]["suite"], "micro");
   EXPECT_THAT(result.cells[0]["processes"], SizeIs(3));
   EXPECT_EQ(told, 3);
+}
+
+TEST(Runner, SaysHowLongItStillTakesAfterTheFirstProcess) {
+  constexpr const char* kSlowCell =
+      "echo '{\"event\":\"progress\",\"workload\":\"micro/fusion\",\"what\":\"round 1/6\"}'; sleep 0.3\n";
+  std::vector<std::optional<double>> left;
+  RunHooks hooks;
+  hooks.progress = [&](const RunProgress& progress) {
+    EXPECT_EQ(progress.what, "round 1/6");
+    left.push_back(progress.seconds_left);
+  };
+  run_script(std::string(kSlowCell) + kCell + kDone, 1, hooks);
+  ASSERT_THAT(left, SizeIs(3));
+  EXPECT_FALSE(left[0]);  // nothing is known yet
+  ASSERT_TRUE(left[1] && left[2]);
+  EXPECT_GT(*left[1], 0.3);  // two processes of at least 0.3 s, of which the second has just begun
+  EXPECT_GT(*left[2], 0.1);
+  EXPECT_LT(*left[2], *left[1]);
+}
+
+TEST(TimeLeftOfARun, FollowsWhatCellsTook) {
+  TimeLeft left;
+  left.add("a", 10);
+  EXPECT_FALSE(left.seconds({"a", "b"}, 0));
+  left.add("b", 20);
+  EXPECT_DOUBLE_EQ(left.seconds({"b", "a", "b"}, 5).value(), 15 + 10 + 20);
+  left.add("a", 5);  // without the full check, half: so will be b
+  EXPECT_DOUBLE_EQ(left.seconds({"b", "a", "b"}, 4).value(), 6 + 5 + 10);
+  EXPECT_DOUBLE_EQ(left.seconds({"b", "a"}, 100).value(), 5);  // longer than expected: it is nearly done
+  left.add("b", 12);
+  left.add("a", 7);
+  EXPECT_DOUBLE_EQ(left.seconds({"a", "b"}, 0).value(), 6 + 12);
+  EXPECT_DOUBLE_EQ(left.seconds({}, 3).value(), 0);
 }
 
 TEST(Runner, OtherLinesAreIgnored) {
@@ -103,22 +145,21 @@ TEST(Runner, ADisagreementInALaterProcessStays) {
       "echo '{\"event\":\"cell\",\"workload\":\"micro/fusion\",\"cell\":{\"validity\":{\"agree\":false,"
       "\"reason\":\"differ\"},\"processes\":[]}}'\n";
   const RunResult result =
-      run_script("case \"$*\" in *first-call-check*) " + disagreeing + ";; *) " + kCell + ";; esac\n" + kDone);
+      run_script("case \"$*\" in *'first_call_check\":[\"'*) " + disagreeing + ";; *) " + kCell + ";; esac\n" + kDone);
   ASSERT_THAT(result.cells, SizeIs(1));
   EXPECT_EQ(result.cells[0]["validity"]["agree"], false);
   EXPECT_EQ(result.cells[0]["validity"]["reason"], "differ");
 }
 
 TEST(Runner, PassesThePlanOn) {
-  const std::vector<std::string> options = echoed("$*");
-  ASSERT_THAT(options, SizeIs(3));
-  EXPECT_THAT(options,
-              Each(AllOf(HasSubstr("--workloads micro/fusion"), HasSubstr("--arms eager,graph"), HasSubstr("--seed 1 "),
-                         HasSubstr("--rounds 6"), HasSubstr("--block-seconds 0.015"))));
-  EXPECT_THAT(options, Each(::testing::Not(HasSubstr("--first-call-check"))));    // no process gave a cell
-  EXPECT_THAT(std::set<std::string>(options.begin(), options.end()), SizeIs(3));  // the process seeds differ
-  EXPECT_EQ(options, echoed("$*"));
-  EXPECT_NE(options, echoed("$*", 2));
+  const std::vector<std::string> plans = echoed(kPlan);
+  ASSERT_THAT(plans, SizeIs(3));
+  EXPECT_THAT(plans, Each(AllOf(HasSubstr("workloads:[micro/fusion]"), HasSubstr("arms:[eager,graph]"),
+                                HasSubstr(",seed:1,"), HasSubstr("rounds:6"), HasSubstr("block_seconds:0.015"),
+                                HasSubstr("first_call_check:[]"))));          // no process gave a cell
+  EXPECT_THAT(std::set<std::string>(plans.begin(), plans.end()), SizeIs(3));  // the process seeds differ
+  EXPECT_EQ(plans, echoed(kPlan));
+  EXPECT_NE(plans, echoed(kPlan, 2));
 }
 
 TEST(Runner, PadsTheEnvironmentByTheSeed) {
@@ -154,16 +195,19 @@ TEST(Runner, LayoutsComeFromTheSeedAndTheSide) {
   }
   EXPECT_THAT(seeds, SizeIs(60));
   EXPECT_GT(paddings.size(), 50U);
-  EXPECT_EQ(echoed("$DIPTYCH_LAYOUT_SEED", 7), (std::vector<std::string>{fmt::format("w: {}", base[0].layout_seed),
-                                                                         fmt::format("w: {}", base[1].layout_seed),
-                                                                         fmt::format("w: {}", base[2].layout_seed)}));
+  const std::vector<std::string> plans = echoed(kPlan, 7);
+  ASSERT_THAT(plans, SizeIs(3));
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    EXPECT_THAT(plans[i], HasSubstr(fmt::format("layout_seed:{},", base[i].layout_seed)));
+  }
 }
 
 /// A worker that measures what it is told to, with its process seed.
 constexpr const char* kObedient = R"(
-while [ $# -gt 0 ]; do case "$1" in
-  --workloads) workloads="$workloads $2";; --process-seed) seed=$2;; --first-call-check) checked="$checked,$2";;
-esac; shift; done
+list_of() { echo "$2" | sed "s/.*\"$1\":\[\([^]]*\)\].*/\1/" | tr -d '"'; }
+workloads=$(list_of workloads "$2")
+checked=$(list_of first_call_check "$2")
+seed=$(echo "$2" | sed 's/.*"process_seed":\([0-9]*\).*/\1/')
 for w in $(echo "$workloads" | tr , ' '); do
   full=1; case ",$checked," in *",$w,"*) full=0;; esac
   echo "{\"event\":\"cell\",\"workload\":\"$w\",\"cell\":{\"validity\":{\"agree\":true,\"full\":$full},\"arms\":[],\"processes\":[{\"seed\":$seed,\"full\":$full}]}}"
@@ -243,20 +287,79 @@ TEST(Runner, WithoutTimeOneProcessIsEnough) {
   plan.workloads = {"micro/fusion"};
   plan.arms = {"eager"};
   plan.metrics = {"exact"};
-  const std::string script = "echo \"{\\\"event\\\":\\\"error\\\",\\\"message\\\":\\\"$*\\\"}\"\n";
-  const RunResult result = run_processes(plan, {"/bin/sh", "-c", script + kDone, "worker"}, {});
+  const RunResult result = run_processes(plan, {"/bin/sh", "-c", echoing(kPlan) + kDone, "worker"}, {});
   ASSERT_THAT(result.problems, SizeIs(1));
-  EXPECT_THAT(result.problems[0], HasSubstr("--rounds 0"));
+  EXPECT_THAT(result.problems[0], HasSubstr("rounds:0"));
 }
 
 TEST(Runner, PassesPinsAndInjectionsOn) {
   RunPlan plan = two_workloads();
   plan.pinned = {1, 3};
   plan.injection = {0.05, 0.5, {"graph"}};
-  const std::string script = "echo \"{\\\"event\\\":\\\"error\\\",\\\"message\\\":\\\"$*\\\"}\"\n";
-  const RunResult result = run_processes(plan, {"/bin/sh", "-c", script + kDone, "worker"}, {});
+  const RunResult result = run_processes(plan, {"/bin/sh", "-c", echoing(kPlan) + kDone, "worker"}, {});
   EXPECT_THAT(result.problems,
-              Each(AllOf(HasSubstr("--pin 1,3"), HasSubstr("--inject-time 0.05"), HasSubstr("--inject-arm graph"))));
+              Each(AllOf(HasSubstr("pinned:[1,3]"), HasSubstr("time:0.05"), HasSubstr("arms:[graph]"))));
+}
+
+// A gate measures older programs too.
+TEST(Runner, TellsProgramsOfBeforeTheDocumentByFlags) {
+  RunPlan plan = two_workloads();
+  plan.pinned = {1, 3};
+  plan.injection = {0.05, 0.5, {"graph"}};
+  RunHooks hooks;
+  hooks.protocol = 4;
+  const RunResult result =
+      run_processes(plan, {"/bin/sh", "-c", echoing("$DIPTYCH_LAYOUT_SEED $*") + kDone, "worker"}, hooks);
+  ASSERT_THAT(result.problems, SizeIs(3));
+  for (std::size_t i = 0; i < result.problems.size(); ++i) {
+    const Launch launch = launches(plan)[i];
+    EXPECT_THAT(
+        result.problems[i],
+        HasSubstr(fmt::format("{} --workloads micro/dispatch --workloads micro/fusion --arms eager,graph --seed 1 "
+                              "--process-seed {} --rounds 6 --block-seconds 0.015 --pin 1,3 --inject-time 0.05 "
+                              "--inject-arm graph",
+                              launch.layout_seed, launch.seed)));
+  }
+}
+
+TEST(WorkerPlan, IsTheSameOnceItHasTravelled) {
+  const WorkerPlan plan{.workloads = {"a", "model.onnx:x=1,2"},
+                        .arms = {"eager", "mine"},
+                        .external_arms = {{"mine", "run 'it' \"now\" \xff"}},
+                        .without = {"a=mine"},
+                        .seed = 0xFFFFFFFFFFFFFFFF,
+                        .process_seed = 2,
+                        .layout_seed = 3,
+                        .rounds = 0,
+                        .block_seconds = 0.1,
+                        .first_call_check = {"a"},
+                        .pinned = {0, 7},
+                        .injection = {0.05, 0.5, {"graph"}},
+                        .takes_turns = true,
+                        .is_first = true,
+                        .benchmark_options = {"--benchmark_x"},
+                        .counts_instructions = true,
+                        .extra_instructions = {{"graph", 1200}}};
+  const std::vector<std::string> arguments = worker_arguments(plan, kWorkerProtocol);
+  ASSERT_THAT(arguments, SizeIs(2));
+  const WorkerPlan read = worker_plan_of(arguments[1]);
+  EXPECT_EQ(worker_arguments(read, kWorkerProtocol), arguments);
+  EXPECT_EQ(read.seed, plan.seed);
+  EXPECT_EQ(read.workloads, plan.workloads);
+  EXPECT_EQ(read.block_seconds, plan.block_seconds);
+  EXPECT_EQ(read.extra_instructions, plan.extra_instructions);
+}
+
+TEST(WorkerPlan, WhatItLacksHasItsDefault) {
+  const WorkerPlan plan = worker_plan_of(R"({"workloads": ["a"], "of a later age": 3})");
+  EXPECT_THAT(plan.workloads, ElementsAre("a"));
+  EXPECT_EQ(plan.rounds, 1);
+}
+
+TEST(WorkerPlan, WhatIsNoneIsAnError) {
+  for (const char* document : {"", "{", "[]", "3", R"({"workloads": 3})", R"({"rounds": "many"})"}) {
+    EXPECT_THROW(worker_plan_of(document), Error) << document;
+  }
 }
 
 TEST(Runner, AMissingProgramIsAnError) {

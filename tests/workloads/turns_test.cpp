@@ -1,7 +1,7 @@
 // Two processes that take turns, played by two threads: the order in which they work, what they agree on, and what
 // happens when one ends early.
 
-#include "workloads/harness/turns.h"
+#include "workloads/harness/cell/turns.h"
 
 #include <atomic>
 #include <mutex>

@@ -1,6 +1,6 @@
 // Memory and hardware counters of an arm's calls, on kernels and /proc folders that the tests make up.
 
-#include "workloads/harness/usage.h"
+#include "workloads/harness/probes/usage.h"
 
 #include <array>
 #include <cstdlib>
@@ -14,9 +14,9 @@
 
 #include "framework/core/temporary_folder.h"
 #include "framework/diptych.h"
-#include "profiler/memory_peak.h"
+#include "profiler/machine/memory_peak.h"
 #include "tests/profiler/fake_kernel.h"
-#include "workloads/harness/cell.h"
+#include "workloads/harness/cell/cell.h"
 
 namespace diptych::workloads {
 namespace {
@@ -153,7 +153,7 @@ TEST(UsageMeter, APeakThatIsNotToldIsNull) {
 }
 
 /// x + 1.
-class Adding final : public Program {
+class AddingOne final : public Program {
  public:
   std::span<const Tensor> inputs(std::int64_t) override {
     inputs_ = {full({2}, 1)};
@@ -172,10 +172,16 @@ TEST(Usage, EveryArmOfACellHasIt) {
                           .title = "adds",
                           .unit = "call",
                           .check_steps = 1,
-                          .make = [](std::uint64_t) { return std::make_unique<Adding>(); }};
+                          .make = [](std::uint64_t) { return std::make_unique<AddingOne>(); }};
   const FakeProc proc;
   FakeKernel kernel = counting_kernel();
-  CellPlan plan{&workload, {find_arm("eager"), find_arm("graph")}, 1, 1, 9, 2, 0.0005, true};
+  CellPlan plan{.workload = &workload,
+                .arms = {find_arm("eager"), find_arm("graph")},
+                .process_seed = 1,
+                .layout_seed = 9,
+                .rounds = 2,
+                .block_seconds = 0.0005,
+                .full_check = true};
   plan.files = proc.files();
   plan.system = kernel.calls();
   const json process = measure_cell(plan, [](const std::string&) {})["processes"][0];

@@ -17,7 +17,7 @@ ArmInstance::ArmInstance(const Workload& workload, const Arm& arm, std::uint64_t
 }
 
 namespace {
-/// PipelinedScope would wait at its end; calls run into each other here, as steps of a program do.
+/// Instead of PipelinedScope, which would wait at its end: calls overlap here, like the steps of a program.
 class UseDispatch {
  public:
   explicit UseDispatch(Dispatch wanted) : previous_(dispatch()) { set_dispatch(wanted); }
@@ -73,7 +73,7 @@ ExactMetrics ArmInstance::count(std::int64_t step) {
     metrics.lower_bound_bytes = static_cast<std::int64_t>(stats.lower_bound_bytes);
     if (stats.planned_peak_bytes > 0) {
       metrics.planned_peak_bytes = static_cast<std::int64_t>(stats.planned_peak_bytes);
-      metrics.peak_bytes += *metrics.planned_peak_bytes;  // the arena stands outside the call
+      *metrics.peak_bytes += *metrics.planned_peak_bytes;  // the arena is outside the call
     }
   }
   return metrics;

@@ -2,79 +2,72 @@
 
 #include <optional>
 
-#include "framework/graph/jit.h"
+#include "framework/runtime/exact_metrics.h"
 #include "framework/runtime/pipeline.h"
+#include "framework/transforms/jit.h"
 #include "workloads/workload.h"
 
 namespace diptych::workloads {
 
-/// A way to run a program. Those in the ladder stand in the order in which each adds one cause to the one before.
+/// A way to run a program. The arms in the ladder are ordered so that each adds one cause to the one before.
 struct Arm {
   std::string name;
   std::string description;
-  std::string cause;  ///< what makes it differ from the arm before
+  std::string cause;  ///< the difference from the arm before
   /// Null: eager.
   std::optional<passes::PipelineOptions> pipeline;
   Dispatch dispatch = Dispatch::direct;  ///< of eager ops
-  bool in_ladder = true;                 ///< false: no rung, and measured only where it is asked for
-  std::string rung = {};  ///< its name in the ladder where it isn't `name`: "graph" is the last exact rung
-  std::vector<std::string> groups = {};  ///< the pass rungs whose passes are on, in the ladder's order
-  bool exact = true;  ///< keeps every bit; false: its results are compared in units in the last place
+  bool in_ladder = true;                 ///< false: no rung, and measured only if asked for
+  std::string rung = {};  ///< its name in the ladder if that isn't `name`: "graph" is the last exact rung
+  std::vector<std::string> groups = {};  ///< the pass rungs whose passes are enabled, in the ladder's order
+  bool exact = true;                     ///< keeps every bit; false: results are compared in units in the last place
   /// Another framework's (docs/arms.md): the process to start, looked up in PATH. Empty: the engine's own.
   std::vector<std::string> command = {};
-  std::string needs = {};  ///< how to get it, where it isn't there
+  std::string needs = {};  ///< how to get it if it is missing
 
   bool is_external() const { return !command.empty(); }
 };
 
-/// One cause: passes, and steps of the lowering, that are switched on together. The table in arm.cpp is the ladder; an
-/// arm has the passes of its rung and of all before it.
+/// One cause: passes, and steps of the lowering, that are enabled together. The table in arm.cpp is the ladder; an arm
+/// has the passes of its rung and of all rungs before it.
 struct Rung {
   const char* name;                ///< "+plan"
-  const char* title;               ///< one line for people
-  const char* cause;               ///< what it costs not to have it
+  const char* title;               ///< one line for readers
+  const char* cause;               ///< what its absence costs
   std::vector<const char*> steps;  ///< names that PipelineOptions::disabled takes
   bool exact = true;               ///< keeps every bit
 };
 const std::vector<Rung>& pass_rungs();
 
-/// Eager, replay and one arm a rung; the last exact one is called "graph", which users know for "everything". And those
-/// beside the ladder.
+/// Eager, replay and one arm per rung, of which the last exact one is called "graph", known to users as "everything";
+/// then the arms outside the ladder.
 const std::vector<Arm>& all_arms();
 
-/// An arm by its name or its rung's, or by any set of pass rungs in the ladder's order: "replay+simplify" is the
-/// captured graph with the passes of +simplify alone. Null if there is none. The first passes of the ladder are the
-/// rung's own arm, so that nothing is measured twice.
+/// Finds an arm by its name, its rung's name, or a set of pass rungs in the ladder's order: "replay+simplify" is the
+/// captured graph with the passes of +simplify alone. Null if there is none. A set that is the first rungs of the
+/// ladder gives that rung's own arm, so that nothing is measured twice.
 const Arm* find_arm(std::string_view name);
 
-/// Another framework as an arm, by a name that no other has; `needs` says how to get it. Throws Error for a name that
-/// isn't [a-z0-9-]+ or is taken by another command.
+/// Adds another framework as an arm under a unique name; `needs` says how to get it. Throws Error for a name that isn't
+/// [a-z0-9-]+ or is taken by another command.
 const Arm& add_external_arm(const std::string& name, const std::vector<std::string>& command,
                             const std::string& description = "", const std::string& needs = "");
 
-/// Those that were added, in that order.
+/// The external arms, in the order in which they were added.
 std::vector<const Arm*> external_arms();
 
 /// The names of the arms in the ladder, from the first rung to the last.
 std::vector<std::string> ladder_arms();
 
-/// Sets of rungs, by rung, that lie on the way when `rungs` of them join in other orders than the ladder's, each once:
-/// all orders of up to three, else six random ones.
+/// The sets of rungs, by rung, that occur when `rungs` of them are added in orders other than the ladder's, each once:
+/// all orders of up to three rungs, otherwise six random ones.
 std::vector<std::vector<bool>> shuffled_groups(std::size_t rungs, std::uint64_t seed);
 
-/// What else to measure to see how far a cause's saving depends on its place: the arms on the way when the first
-/// `count` pass rungs join in the orders of `shuffled_groups`.
+/// The arms to measure in addition, to see how far a cause's saving depends on its place: those that occur when the
+/// first `count` pass rungs are added in the orders of `shuffled_groups`.
 std::vector<std::string> shuffled_arms(std::size_t count, std::uint64_t seed);
 
-/// Exact costs of one steady call.
-struct ExactMetrics {
-  std::optional<std::int64_t> nodes;  ///< of the compiled graph
-  std::int64_t dispatches = 0;        ///< ops in eager, kernel launches in a graph
-  std::int64_t allocations = 0;       ///< blocks from the engine's allocator
-  std::int64_t peak_bytes = 0;        ///< the most that the call had in use at one time, in size classes
-  std::optional<std::int64_t> planned_peak_bytes;
-  std::optional<std::int64_t> lower_bound_bytes;
-};
+using runtime::ExactMetrics;
 
 /// One program under one arm.
 class ArmInstance {
@@ -83,14 +76,14 @@ class ArmInstance {
 
   const Arm& arm() const { return arm_; }
   Program& program() { return *program_; }
-  /// One call on the inputs of step `step`. Under pipelined dispatch it may still run when this returns.
+  /// One call on the inputs of step `step`. Under pipelined dispatch it may still be running when this returns.
   std::vector<Tensor> call(std::int64_t step);
-  /// Waits for the end of all calls.
+  /// Waits for all calls to end.
   void finish() const;
   /// Null for eager, and before the first call.
   const graph::JitFunction* compiled() const { return jit_ ? &*jit_ : nullptr; }
   double compile_seconds() const;
-  /// Runs one call and counts; the first call, which compiles, has to be over.
+  /// Runs one call and counts; the first call, which compiles, must be over.
   ExactMetrics count(std::int64_t step);
 
  private:

@@ -10,7 +10,7 @@
 #include "framework/core/attributes.h"
 #include "framework/core/tensor_body.h"
 #include "framework/ops/elementwise.h"
-#include "workloads/harness/child.h"
+#include "workloads/processes/child.h"
 
 namespace diptych::workloads {
 namespace {
@@ -18,11 +18,11 @@ namespace {
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-// Seconds of patience. Frameworks take long to start and to load; a run is known from the runs before.
+// Timeouts in seconds. Frameworks take long to start and to load; the time of a run is known from earlier runs.
 constexpr double kStartSeconds = 120;
 constexpr double kLoadSeconds = 600;
 constexpr double kFirstCallSeconds = 600;
-constexpr double kRunSeconds = 60;  ///< beside `kRunFactor` times what it should take
+constexpr double kRunSeconds = 60;  ///< in addition to `kRunFactor` times the expected time
 constexpr double kRunFactor = 50;
 constexpr std::size_t kMostLine = 1 << 20;  ///< bytes of an answer
 
@@ -45,7 +45,7 @@ json shape_json(const Shape& shape) {
   return lengths;
 }
 
-/// One thread for libraries that ask the environment: other arms have one.
+/// One thread for libraries that read these variables, as in the other arms.
 std::vector<std::string> arm_environment() {
   std::vector<std::string> environment = own_environment();
   for (const char* name : {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"}) {
@@ -56,7 +56,7 @@ std::vector<std::string> arm_environment() {
   return environment;
 }
 
-/// Null if it is no JSON. What is nested too deep is left out: nothing here asks for it.
+/// Null if the line is not JSON. Values nested too deeply are dropped: nothing here reads them.
 json parsed(const std::string& line) {
   constexpr int kDeepest = 8;
   return json::parse(
@@ -79,7 +79,7 @@ ExternalProcess::~ExternalProcess() {
   if (child_ == nullptr || !child_->write_line(R"({"do":"exit"})", 0)) {
     return;
   }
-  std::string how;  // it may have something to write; it is killed if that takes long
+  std::string how;  // it may have something to write; it is killed if that takes too long
   for (int i = 0; i < 50 && !child_->has_ended(how); ++i) {
     usleep(10'000);
   }
@@ -108,7 +108,7 @@ json ExternalProcess::ask(const json& request, double usual_seconds) {
                      quote((line + child_->pending()).substr(0, 80))));
   }
   const double start = clock_();
-  // Whether it listens shows in what comes back: it may have told why it ended.
+  // The reply shows whether it was listening; it may also have said why it ended.
   child_->write_line(request.dump(), static_cast<int>(std::min(most_seconds, 60.0) * 1000));
   for (;;) {
     const double left = most_seconds - (clock_() - start);
@@ -228,6 +228,10 @@ double ExternalProcess::cpu_seconds() {
 }
 
 double ExternalProcess::waited_seconds() const { return child_ != nullptr ? child_->waited_seconds() : 0; }
+
+std::vector<profiler::ThreadTimes> ExternalProcess::threads() const {
+  return child_ != nullptr ? child_->threads() : std::vector<profiler::ThreadTimes>{};
+}
 
 json ExternalProcess::peak_bytes() {
   const json answer = ask({{"do", "memory"}}, kRunSeconds);

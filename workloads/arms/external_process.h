@@ -7,15 +7,16 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/core/tensor.h"
-#include "workloads/harness/timing.h"
+#include "profiler/machine/cpu_times.h"
+#include "workloads/processes/timing.h"
 
-/// The other end of docs/arms.md: a process that runs a model in its own framework and is told what to do, a line of
-/// JSON at a time.
+/// The host side of docs/arms.md: a process that runs a model in its own framework, on requests of one line of JSON
+/// each.
 namespace diptych::workloads {
 
 class Child;
 
-/// The arm is out of the race: it hangs, died, or says what can't be. Nobody else is harmed.
+/// The arm drops out: it hangs, has died, or returns something impossible. Other arms are not affected.
 class ArmFailure : public Error {
   using Error::Error;
 };
@@ -24,39 +25,42 @@ inline constexpr int kArmProtocol = 1;
 
 class ExternalProcess {
  public:
-  /// Starts it. Throws ArmFailure where it isn't there. `patience`: 1 waits minutes for answers that may take them.
+  /// Starts it. Throws ArmFailure if it isn't installed. `patience`: 1 allows minutes for answers that may take them.
   explicit ExternalProcess(const std::vector<std::string>& command, Clock clock = steady_seconds, double patience = 1);
   ~ExternalProcess();
   ExternalProcess(const ExternalProcess&) = delete;
   ExternalProcess& operator=(const ExternalProcess&) = delete;
 
-  // Each throws ArmFailure for whatever isn't an answer; the process is ended then.
+  // Each throws ArmFailure for anything that isn't an answer, after ending the process.
 
-  /// What it says of itself: "framework", "threads", "overhead_nanoseconds".
+  /// Its description of itself: "framework", "threads", "overhead_nanoseconds".
   nlohmann::json describe();
-  /// Loads a model and its inputs, which are put into `folder`. Gives its own "load_seconds" and "compile_seconds".
+  /// Loads a model and its inputs, which are written to `folder`. Returns its own "load_seconds" and "compile_seconds".
   nlohmann::json load(const std::string& model, const std::vector<Tensor>& inputs, const std::string& folder);
-  /// Runs it once; what it computed, which has to be of these types.
+  /// Runs the model once and returns its outputs, which must be of these types.
   std::vector<Tensor> check(const std::string& folder, const std::vector<TensorType>& types);
 
-  /// Seconds of some calls.
+  /// Seconds of a number of calls.
   struct Block {
     double said = 0;    ///< by its own clock
-    double passed = 0;  ///< by ours, with a line there and back
+    double passed = 0;  ///< by our clock, with a line sent and one received
   };
   Block warm_up(std::int64_t count) { return timed("warm_up", count); }
   Block run(std::int64_t count) { return timed("run", count); }
-  /// The most memory that it has had; null if it doesn't say.
+  /// Its peak memory; null if it doesn't report any.
   nlohmann::json peak_bytes();
-  /// Ends it: it must not go on in the background.
+  /// Ends the process: it must not continue in the background.
   void end();
-  /// That it has used until now, ended or not, with what it has started. 0 where that can't be read.
+  /// CPU seconds used so far by the process and those that it has started, whether it has ended or not. 0 if that can't
+  /// be read.
   double cpu_seconds();
   /// Child::waited_seconds().
   double waited_seconds() const;
+  /// Child::threads().
+  std::vector<profiler::ThreadTimes> threads() const;
 
  private:
-  /// One line there and one back.
+  /// Sends one line and receives one.
   nlohmann::json ask(const nlohmann::json& request, double usual_seconds);
   Block timed(const char* request, std::int64_t count);
   Tensor read_output(const nlohmann::json& described, const TensorType& type, const std::string& folder,
@@ -67,11 +71,11 @@ class ExternalProcess {
   double patience_;
   std::unique_ptr<Child> child_;
   std::string doing_ = "start";
-  double cpu_seconds_ = 0;   ///< when it was last asked
-  double longest_call_ = 0;  ///< seconds of one call so far, for patience
+  double cpu_seconds_ = 0;   ///< at the latest query
+  double longest_call_ = 0;  ///< seconds of one call so far, for the timeouts
 };
 
-/// Seconds that an answer tells, below `most`; 0 if it tells none. Throws ArmFailure for what can't be.
+/// Seconds that an answer reports, below `most`; 0 if it reports none. Throws ArmFailure for impossible values.
 double seconds_in(const nlohmann::json& answer, const char* name, double most);
 
 }  // namespace diptych::workloads

@@ -1,4 +1,4 @@
-// The ladder: which arms there are, in which order, and what each adds.
+// The ladder: which arms exist, in which order, and what each adds.
 
 #include <algorithm>
 #include <deque>
@@ -33,9 +33,9 @@ const std::vector<Rung>& pass_rungs() {
 
 namespace {
 
-using Group = std::vector<bool>;  ///< by pass rung: are its passes on
+using Group = std::vector<bool>;  ///< by pass rung: whether its passes are enabled
 
-/// Captured, with the passes of these rungs and no other.
+/// Captured, with the passes of these rungs and no others.
 passes::PipelineOptions pipeline_of(const Group& group) {
   passes::PipelineOptions options = passes::PipelineOptions::none();
   for (std::size_t i = 0; i < group.size(); ++i) {
@@ -67,7 +67,7 @@ bool is_exact(const Group& group) {
   return true;
 }
 
-/// How many rungs it has from the bottom, if these are all that it has.
+/// The number of rungs from the bottom, if the group consists of exactly these.
 std::optional<std::size_t> height_of(const Group& group) {
   const auto end = std::find(group.begin(), group.end(), false);
   const bool has_gap = std::find(end, group.end(), true) != group.end();
@@ -147,7 +147,7 @@ const Arm& arm_of(const Group& group) {
   return *arm;
 }
 
-/// Those that were added; they don't move.
+/// The arms that were added; they don't move.
 std::deque<Arm>& added_arms() {
   static std::deque<Arm> arms;
   return arms;

@@ -26,7 +26,7 @@ std::string folder_of_scripts() {
   return "scripts/arms";
 }
 
-/// Beside the program that was built, or installed with the scripts.
+/// Next to the program that was built, or installed with the scripts.
 std::string libtorch_program(const std::string& program, const std::string& folder) {
   const fs::path built = fs::path(program).parent_path() / "arms/diptych_libtorch_arm";
   std::error_code error;

@@ -2,11 +2,11 @@
 
 #include <string>
 
-/// Arms of other frameworks that come with the program (scripts/arms): found when they are asked for.
+/// Arms of other frameworks that come with the program (scripts/arms), found when they are asked for.
 namespace diptych::workloads {
 
-/// Adds torch-eager, torch-script, torch-compile, libtorch and ort. `program`: where this program lies; their scripts
-/// are looked for in $DIPTYCH_ARMS, beside an installed program and in the tree that it was built in.
+/// Adds torch-eager, torch-script, torch-compile, libtorch and ort. `program`: the path of this program. Their scripts
+/// are looked for in $DIPTYCH_ARMS, next to an installed program, and in the tree that it was built in.
 void add_shipped_arms(const std::string& program);
 
 }  // namespace diptych::workloads

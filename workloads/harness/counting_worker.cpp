@@ -1,4 +1,4 @@
-// The counted side of instructions.h: runs under valgrind.
+// The counted side of instructions.h, which runs under valgrind.
 
 #include <cstdio>
 #include <functional>
@@ -7,16 +7,16 @@
 #include <fmt/format.h>
 
 #include "framework/core/error.h"
-#include "framework/kernels/isa.h"
+#include "framework/core/isa.h"
 #include "workloads/arms/arm.h"
 #include "workloads/harness/instructions.h"
 #include "workloads/harness/worker.h"
 
-/// callgrind counts from the entry of this function to its end, and writes a file at its end. By name: it has to be in
-/// the symbol table, whatever the optimiser would like.
+/// callgrind counts from the entry of this function to its end, and then writes a file. It finds the function by name,
+/// so the symbol must stay in the symbol table, whatever the optimiser would prefer.
 extern "C" __attribute__((noinline, used)) void diptych_counted_calls(void (*call)(void*), void* context) {
   call(context);
-  asm volatile("" : : : "memory");  // no tail call: the end has to be here
+  asm volatile("" : : : "memory");  // no tail call: the function has to end here
 }
 
 namespace diptych::workloads {
@@ -63,8 +63,8 @@ void execute_instructions(std::int64_t count) {
 int run_counting_worker(const std::string& workload, const std::vector<std::string>& arms, std::uint64_t seed,
                         const std::map<std::string, std::int64_t>& extra) {
   int code = 0;
-  // On a thread of its own: the address of its stack and its heap doesn't depend on the sizes of the environment and of
-  // the program's path.
+  // On a separate thread, so that the addresses of its stack and heap don't depend on the sizes of the environment and
+  // of the program's path.
   std::thread counting([&] {
     try {
       for (const std::string& name : arms) {

@@ -15,7 +15,7 @@
 
 #include "framework/core/error.h"
 #include "framework/core/temporary_folder.h"
-#include "workloads/harness/child.h"
+#include "workloads/processes/child.h"
 
 namespace diptych::workloads {
 namespace {
@@ -37,7 +37,8 @@ std::string find_program(const std::string& name) {
   return "";
 }
 
-/// What the counts may depend on, always the same; and where data and libraries are, which doesn't move them.
+/// The variables that may affect the counts, at fixed values, and those that locate data and libraries, which don't
+/// affect them.
 std::vector<std::string> fixed_environment() {
   std::vector<std::string> environment = {"PATH=/usr/bin:/bin", "LC_ALL=C", "DIPTYCH_ISA=avx2",
                                           "OPENBLAS_CORETYPE=Haswell", "OPENBLAS_NUM_THREADS=1"};
@@ -67,8 +68,8 @@ std::optional<std::string> line_after(const std::string& text, std::string_view 
 
 struct Stopped {};
 
-/// Starts valgrind once. The counts of all arms, in `arms`' order. Throws Error with the reason if there are none, and
-/// Stopped.
+/// Starts valgrind once and returns the counts of all arms, in `arms`' order. Throws Stopped, or Error with the reason
+/// if there are no counts.
 std::map<std::string, json> count_once(const CountingPlan& plan, const std::string& valgrind,
                                        const std::vector<std::string>& worker_command,
                                        const std::map<std::string, std::int64_t>& extra) {
@@ -82,11 +83,13 @@ std::map<std::string, json> count_once(const CountingPlan& plan, const std::stri
                                       fmt::format("--callgrind-out-file={}", out),
                                       fmt::format("--log-file={}", (scratch.path() / "log").string())};
   command.insert(command.end(), worker_command.begin(), worker_command.end());
-  command.insert(command.end(), {"--count-instructions", "--workloads", plan.workload, "--arms",
-                                 fmt::format("{}", fmt::join(plan.arms, ",")), "--seed", std::to_string(plan.seed)});
-  for (const auto& [arm, instructions] : extra) {
-    command.insert(command.end(), {"--extra-instructions", fmt::format("{}={}", arm, instructions)});
-  }
+  const WorkerPlan counting{.workloads = {plan.workload},
+                            .arms = plan.arms,
+                            .seed = plan.seed,
+                            .counts_instructions = true,
+                            .extra_instructions = extra};
+  const std::vector<std::string> arguments = worker_arguments(counting, plan.protocol);
+  command.insert(command.end(), arguments.begin(), arguments.end());
 
   Child child(command, fixed_environment());
   const auto begin = std::chrono::steady_clock::now();

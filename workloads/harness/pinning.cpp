@@ -9,12 +9,12 @@
 #include <fmt/ranges.h>
 
 #include "framework/core/error.h"
-#include "profiler/system_files.h"
+#include "profiler/machine/system_files.h"
 
 namespace diptych::workloads {
 namespace {
 
-/// parse_cpu_list stops silently at what it doesn't know: right for files of the kernel, wrong for what people type.
+/// parse_cpu_list stops silently at what it doesn't know: right for the kernel's files, wrong for user input.
 bool is_cpu_list(std::string_view text) {
   bool digit_before = false;
   bool in_range = false;

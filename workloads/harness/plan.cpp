@@ -12,12 +12,6 @@ namespace diptych::workloads {
 
 using nlohmann::json;
 
-namespace {}  // namespace
-
-bool Injection::hits(const std::string& arm) const {
-  return arms.empty() ? arm != "eager" : std::find(arms.begin(), arms.end(), arm) != arms.end();
-}
-
 bool RunPlan::measures(std::string_view metric) const {
   return std::find(metrics.begin(), metrics.end(), metric) != metrics.end();
 }

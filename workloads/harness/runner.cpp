@@ -1,6 +1,7 @@
 #include "workloads/harness/runner.h"
 
 #include <algorithm>
+#include <chrono>
 #include <optional>
 #include <poll.h>
 
@@ -8,15 +9,20 @@
 #include <fmt/ranges.h>
 
 #include "framework/core/temporary_folder.h"
-#include "workloads/harness/child.h"
 #include "workloads/harness/instructions.h"
+#include "workloads/harness/time_left.h"
 #include "workloads/harness/worker.h"
+#include "workloads/processes/child.h"
 #include "workloads/workload.h"
 
 namespace diptych::workloads {
 namespace {
 
 using nlohmann::json;
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
 
 class Runner {
  public:
@@ -26,8 +32,7 @@ class Runner {
   }
 
   RunResult run() {
-    const std::size_t processes = plan_.measures("time") ? launches_.size() : 1;  // counts are exact: once is enough
-    for (std::size_t process = 0; process < processes && !result_.interrupted; ++process) {
+    for (std::size_t process = 0; process < processes() && !result_.interrupted; ++process) {
       const std::vector<std::string> missing = missing_in(launches_[process]);
       if (!missing.empty()) {
         run_process(process, missing);
@@ -40,6 +45,9 @@ class Runner {
   }
 
  private:
+  /// Counts are exact, so one process is enough.
+  std::size_t processes() const { return plan_.measures("time") ? launches_.size() : 1; }
+
   json* find_cell(const std::string& workload) {
     for (json& cell : result_.cells) {
       if (cell["workload"] == workload) {
@@ -49,7 +57,7 @@ class Runner {
     return nullptr;
   }
 
-  /// The workloads that this process has to measure. Those whose arms disagree are done.
+  /// The workloads that this process still has to measure. Those whose arms disagree are done.
   std::vector<std::string> missing_in(const Launch& launch) {
     std::vector<std::string> missing;
     for (const std::string& workload : plan_.workloads) {
@@ -65,52 +73,43 @@ class Runner {
     return missing;
   }
 
-  std::vector<std::string> worker_arguments(const Launch& launch, const std::vector<std::string>& missing) {
-    std::vector<std::string> command = worker_command_;
-    const auto option = [&](const char* name, const std::string& value) {
-      command.emplace_back(name);
-      command.push_back(value);
-    };
-    for (const std::string& workload : missing) {
-      option("--workloads", workload);
-    }
-    option("--arms", fmt::format("{}", fmt::join(plan_.arms, ",")));
-    option("--seed", std::to_string(plan_.seed));
-    option("--process-seed", std::to_string(launch.seed));
-    option("--rounds", std::to_string(plan_.measures("time") ? plan_.size.rounds : 0));
-    option("--block-seconds", fmt::format("{}", plan_.size.block_seconds));
+  WorkerPlan plan_for(const Launch& launch, const std::vector<std::string>& missing) {
+    WorkerPlan plan{.workloads = missing,
+                    .arms = plan_.arms,
+                    .external_arms = plan_.external_arms,
+                    .seed = plan_.seed,
+                    .process_seed = launch.seed,
+                    .layout_seed = launch.layout_seed,
+                    .rounds = plan_.measures("time") ? plan_.size.rounds : 0,
+                    .block_seconds = plan_.size.block_seconds,
+                    .pinned = plan_.pinned,
+                    .injection = plan_.injection,
+                    .takes_turns = hooks_.turns != nullptr,
+                    .is_first = hooks_.is_first,
+                    .benchmark_options = plan_.benchmark_options};
     for (const std::string& workload : missing) {
       const json* cell = find_cell(workload);
       if (cell == nullptr) {
         continue;
       }
-      option("--first-call-check", workload);
+      plan.first_call_check.push_back(workload);
       for (const json& arm : cell->value("arms", json::array())) {
         if (arm.contains("failed")) {
-          option("--without", fmt::format("{}={}", workload, arm["name"].get<std::string>()));
+          plan.without.push_back(fmt::format("{}={}", workload, arm["name"].get<std::string>()));
         }
       }
     }
-    for (const auto& [name, text] : plan_.external_arms) {
-      option("--arm", name + "=" + text);
+    return plan;
+  }
+
+  /// The cells that the processes after this one will measure.
+  std::vector<std::string> cells_after(std::size_t process) {
+    std::vector<std::string> cells;
+    for (++process; process < processes(); ++process) {
+      const std::vector<std::string> missing = missing_in(launches_[process]);
+      cells.insert(cells.end(), missing.begin(), missing.end());
     }
-    if (!plan_.pinned.empty()) {
-      option("--pin", fmt::format("{}", fmt::join(plan_.pinned, ",")));
-    }
-    if (plan_.injection.time > 0) {
-      option("--inject-time", fmt::format("{}", plan_.injection.time));
-      if (!plan_.injection.arms.empty()) {
-        option("--inject-arm", fmt::format("{}", fmt::join(plan_.injection.arms, ",")));
-      }
-    }
-    if (hooks_.turns != nullptr) {
-      option("--turns", hooks_.is_first ? "first" : "second");
-    }
-    if (!plan_.benchmark_options.empty()) {
-      command.emplace_back("--");
-      command.insert(command.end(), plan_.benchmark_options.begin(), plan_.benchmark_options.end());
-    }
-    return command;
+    return cells;
   }
 
   bool stops() {
@@ -122,8 +121,10 @@ class Runner {
     const Launch& launch = launches_[index];
     std::vector<std::string> environment = own_environment();
     environment.push_back("DIPTYCH_PADDING=" + std::string(launch.padding, 'x'));
-    environment.push_back(fmt::format("{}={}", kLayoutSeedVariable, launch.layout_seed));
-    // What external arms get lies in files: they go with this object, even if the process is killed.
+    if (hooks_.protocol < kDocumentProtocol) {
+      environment.push_back(fmt::format("{}={}", kLayoutSeedVariable, launch.layout_seed));
+    }
+    // The files for external arms are removed with this object, even if the process is killed.
     std::optional<TemporaryFolder> files;
     if (engine_arms().size() < plan_.arms.size()) {
       files.emplace("diptych-run");
@@ -131,17 +132,24 @@ class Runner {
       environment.push_back("TMPDIR=" + files->path().string());
     }
     const int process = static_cast<int>(index);
-    Child child(worker_arguments(launch, missing), environment,
+    std::vector<std::string> command = worker_command_;
+    const std::vector<std::string> arguments = worker_arguments(plan_for(launch, missing), hooks_.protocol);
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    Child child(command, environment,
                 {.handed_over = hooks_.turns != nullptr ? hooks_.turns->descriptor() : -1, .as = kTurnsDescriptor});
     if (hooks_.turns != nullptr) {
-      hooks_.turns->close();  // the child's alone: when it ends, the other one sees it
+      hooks_.turns->close();  // only the child keeps it: when the child ends, the other process notices
     }
-    RunProgress progress{process + 1, plan_.size.processes, 0, missing.size(), "", ""};
+    RunProgress progress{process + 1, plan_.size.processes, 0, missing.size(), "", "", std::nullopt};
+    cells_left_ = missing;
+    const std::vector<std::string> later = cells_after(index);
+    cells_left_.insert(cells_left_.end(), later.begin(), later.end());
+    cell_began_ = std::chrono::steady_clock::now();
     std::string line;
     bool done = false;
     for (;;) {
       if (stops()) {
-        return;  // the child is ended with its object
+        return;  // the child ends with its object
       }
       const Child::Read read = child.read_line(line, 100);
       if (read == Child::Read::end) {
@@ -152,7 +160,7 @@ class Runner {
       }
     }
     std::string end;
-    while (!child.has_ended(end)) {  // it may have closed its output and live on
+    while (!child.has_ended(end)) {  // it may have closed its output and still be running
       if (stops()) {
         return;
       }
@@ -165,7 +173,7 @@ class Runner {
     }
   }
 
-  /// True for the last line of a worker.
+  /// Returns true for the last line of a worker.
   bool handle(const std::string& line, RunProgress& progress) {
     const json event = json::parse(line, nullptr, false);
     if (!event.is_object()) {
@@ -178,19 +186,29 @@ class Runner {
       progress.workload = workload;
       progress.what = event.value("what", "");
       if (hooks_.progress) {
+        progress.seconds_left = time_left_.seconds(cells_left_, seconds_since(cell_began_));
         hooks_.progress(progress);
       }
     } else if (kind == "context") {
       result_.context = event["context"];
     } else if (kind == "cell") {
+      end_cell(event["workload"]);
       merge(event["workload"], event["cell"]);
       if (hooks_.cell_done) {
         hooks_.cell_done(result_.cells);
       }
     } else if (kind == "error") {
+      end_cell(event.value("workload", ""));
       result_.problems.push_back(fmt::format("{}: {}", event.value("workload", ""), event.value("message", "")));
     }
     return kind == "done";
+  }
+
+  void end_cell(const std::string& workload) {
+    time_left_.add(workload, seconds_since(cell_began_));
+    cell_began_ = std::chrono::steady_clock::now();
+    const auto ended = std::find(cells_left_.begin(), cells_left_.end(), workload);
+    cells_left_.erase(ended, ended == cells_left_.end() ? ended : ended + 1);
   }
 
   void merge(const std::string& name, const json& part) {
@@ -226,7 +244,7 @@ class Runner {
     });
   }
 
-  /// A run that was continued then looks as if it never stopped.
+  /// Orders processes so that a run that was continued looks as if it never stopped.
   void sort_as_launched(json& processes) const {
     sort_by(processes, [this](const json& process) {
       const json seed = process.value("seed", json());
@@ -248,7 +266,7 @@ class Runner {
   }
 
   void count_all() {
-    RunProgress progress{1, 1, 0, result_.cells.size(), "", "instructions"};
+    RunProgress progress{1, 1, 0, result_.cells.size(), "", "instructions", std::nullopt};
     for (json& cell : result_.cells) {
       if (stops()) {
         return;
@@ -268,6 +286,7 @@ class Runner {
                                   .arms = engine_arms(),
                                   .seed = plan_.seed,
                                   .injection = plan_.injection,
+                                  .protocol = hooks_.protocol,
                                   .timeout = plan_.instructions_timeout,
                                   .stop = hooks_.stop};
       const std::map<std::string, json> counts = count_instructions(counting, worker_command_);
@@ -287,6 +306,9 @@ class Runner {
   const std::vector<std::string>& worker_command_;
   const RunHooks& hooks_;
   std::vector<Launch> launches_;
+  TimeLeft time_left_;
+  std::vector<std::string> cells_left_;  ///< of this process and of those after it, in order
+  std::chrono::steady_clock::time_point cell_began_;
   RunResult result_;
 };
 

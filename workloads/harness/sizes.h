@@ -6,7 +6,8 @@
 
 namespace diptych::workloads {
 
-/// How much is measured. The figures are those of docs/measurement.md: fixed, never until something is significant.
+/// How much is measured. The figures are those of docs/measurement.md: fixed, and never extended until something is
+/// significant.
 struct RunSize {
   std::string name;
   int processes;

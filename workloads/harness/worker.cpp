@@ -8,15 +8,16 @@
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
+#include "workloads/harness/cell/turns.h"
+#include "workloads/harness/instructions.h"
 #include "workloads/harness/pinning.h"
-#include "workloads/harness/turns.h"
 
 namespace diptych::workloads {
 namespace {
 
 using nlohmann::json;
 
-/// Takes Google Benchmark's context; the figures go their own way.
+/// Takes Google Benchmark's context; the figures are reported separately.
 class ContextReporter : public benchmark::BenchmarkReporter {
  public:
   bool ReportContext(const Context& context) override {
@@ -37,13 +38,19 @@ class ContextReporter : public benchmark::BenchmarkReporter {
   void ReportRuns(const std::vector<Run>& /*runs*/) override {}
 };
 
-/// `measured`: the workloads before; this one is added.
+/// `measured`: the workloads measured before; this one is appended.
 void run_cell(benchmark::State& state, const WorkerPlan& plan, const Workload& workload,
               std::vector<std::string>& measured, Turns* turns) {
   const bool checked = std::find(plan.first_call_check.begin(), plan.first_call_check.end(), workload.name) !=
                        plan.first_call_check.end();
-  CellPlan cell{&workload,          {},       plan.seed,     plan.process_seed, plan.layout_seed, plan.rounds,
-                plan.block_seconds, !checked, plan.injection};
+  CellPlan cell{.workload = &workload,
+                .seed = plan.seed,
+                .process_seed = plan.process_seed,
+                .layout_seed = plan.layout_seed,
+                .rounds = plan.rounds,
+                .block_seconds = plan.block_seconds,
+                .full_check = !checked,
+                .injection = plan.injection};
   cell.after = measured;
   cell.turns = turns;
   measured.push_back(workload.name);
@@ -78,19 +85,22 @@ void run_cell(benchmark::State& state, const WorkerPlan& plan, const Workload& w
 }  // namespace
 
 void emit_event(const json& event) {
-  // One write a line: the reader never sees half of one from a process that died between lines.
+  // One write per line, so that the reader never sees half a line from a process that died between lines.
   const std::string line = event.dump(-1, ' ', true, json::error_handler_t::replace) + "\n";
   std::fwrite(line.data(), 1, line.size(), stdout);
   std::fflush(stdout);
 }
 
 int run_worker(const WorkerPlan& plan) {
+  if (plan.counts_instructions) {
+    return run_counting_worker(plan.workloads.front(), plan.arms, plan.seed, plan.extra_instructions);
+  }
   if (!plan.pinned.empty()) {
     pin_this_process(plan.pinned);
   }
   std::optional<Turns> turns;
   if (plan.takes_turns) {
-    fcntl(kTurnsDescriptor, F_SETFD, FD_CLOEXEC);  // ours alone: the partner sees by it that we have ended
+    fcntl(kTurnsDescriptor, F_SETFD, FD_CLOEXEC);  // only ours: it shows the partner that we have ended
     turns.emplace(TurnSocket(kTurnsDescriptor), plan.is_first);
   }
   std::vector<std::string> measured;
@@ -101,7 +111,7 @@ int run_worker(const WorkerPlan& plan) {
                                    run_cell(state, plan, *workload, measured, turns ? &*turns : nullptr);
                                  })
         ->Iterations(1)
-        ->Repetitions(1)  // replication is by processes and rounds
+        ->Repetitions(1)  // replication is over processes and rounds
         ->UseManualTime();
   }
   std::vector<std::string> arguments = {"diptych"};

@@ -8,10 +8,10 @@
 
 #include "framework/autograd/functional.h"
 #include "framework/core/attributes.h"
-#include "framework/graph/jit.h"
 #include "framework/ops/creation.h"
 #include "framework/ops/elementwise.h"
 #include "framework/ops/reduction.h"
+#include "framework/transforms/jit.h"
 #include "workloads/onnx/workload.h"
 
 namespace diptych::workloads {
@@ -64,7 +64,7 @@ std::vector<Tensor> run(const Function& function, OnnxMode mode, std::span<const
   return compiled.call(inputs, Location::current()).outputs;
 }
 
-/// What a case computes, and what is recorded of it.
+/// The outputs or gradients that a case computes, and the recorded ones.
 struct Recorded {
   std::string name;  ///< for messages: "test_data_set_0"
   Function function;
@@ -73,7 +73,7 @@ struct Recorded {
   std::vector<std::string> output_names;
 };
 
-/// Compares in each mode; the later modes with the bits of the first too.
+/// Compares in each mode, and the later modes also with the bits of the first.
 class Case {
  public:
   Case(std::string folder, const CheckOptions& options) : folder_(std::move(folder)), options_(options) {}
@@ -134,7 +134,7 @@ class Case {
 
   std::string folder_;
   const CheckOptions& options_;
-  std::vector<std::vector<Tensor>> first_;  ///< the outputs of the first mode that gave some, by data set
+  std::vector<std::vector<Tensor>> first_;  ///< the outputs of the first mode that produced any, by data set
 };
 
 std::shared_ptr<const onnx::Model> model_in(const fs::path& folder) {
@@ -143,7 +143,7 @@ std::shared_ptr<const onnx::Model> model_in(const fs::path& folder) {
 
 std::vector<Recorded> forward(const fs::path& folder) {
   const std::shared_ptr<const onnx::Model> file = model_in(folder);
-  const onnx::ImportedModel checked(file);  // what can't run is told before the data is read
+  const onnx::ImportedModel checked(file);  // what can't run is reported before the data is read
   std::vector<Recorded> result;
   for (DataSet& set : read_data_sets(folder)) {
     std::vector<std::string> names;
@@ -185,7 +185,7 @@ ExpectedGradients read_gradients(const fs::path& folder) {
   return result;
 }
 
-/// Where the tensors stand among the arguments of a call that gradients are taken by.
+/// The positions of these tensors among the arguments with respect to which gradients are taken.
 std::vector<std::size_t> places_of(const std::vector<onnx::NamedTensor>& gradients, const onnx::ImportedModel& model,
                                    const std::vector<std::string>& arguments) {
   std::vector<std::string> names;
@@ -299,14 +299,20 @@ Difference difference(const Tensor& got, const Tensor& wanted, double rtol, doub
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const std::vector<double> a = got.to_vector<double>();
   const std::vector<double> b = wanted.to_vector<double>();
+  double largest = 0;
+  for (const double value : b) {
+    largest = std::isfinite(value) ? std::max(largest, std::fabs(value)) : largest;
+  }
+  const bool scales = is_floating(wanted.dtype());
   for (std::size_t i = 0; i < a.size(); ++i) {
     if (a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i]))) {
       continue;
     }
-    // A number is infinitely far from no number, and from an infinity.
+    // A number is infinitely far from NaN and from an infinity.
     const double distance = std::isfinite(a[i]) && std::isfinite(b[i]) ? std::fabs(a[i] - b[i]) : kInfinity;
     result.largest = std::max(result.largest, distance);
-    if (result.reason.empty() && (distance == kInfinity || distance > atol + rtol * std::fabs(b[i]))) {
+    if (result.reason.empty() &&
+        (distance == kInfinity || distance > atol + rtol * (scales ? largest : std::fabs(b[i])))) {
       result.reason = fmt::format("element {} is {:.9g}, {:.9g} is recorded", i, a[i], b[i]);
     }
   }

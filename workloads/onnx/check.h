@@ -6,7 +6,7 @@
 
 #include "framework/io/onnx/import.h"
 
-/// Models against recorded results, in the layout of the ONNX backend tests: a folder with model.onnx and
+/// Checks models against recorded results, in the layout of the ONNX backend tests: a folder with model.onnx and
 /// test_data_set_*/input_N.pb, output_N.pb.
 namespace diptych::workloads {
 
@@ -15,9 +15,9 @@ const char* name_of(OnnxMode mode);
 
 struct CheckOptions {
   std::vector<OnnxMode> modes = {OnnxMode::eager, OnnxMode::graph};
-  /// With both modes: every output of one has the bits of the other's.
+  /// With both modes: every output has the same bits in both.
   bool bitwise = true;
-  double rtol = 1e-3;  ///< the ONNX backend tests' own
+  double rtol = 1e-3;  ///< for `difference`; the figures of the ONNX backend tests
   double atol = 1e-7;
 };
 
@@ -29,18 +29,20 @@ struct CaseResult {
   OnnxMode mode;
   Outcome outcome = Outcome::error;
   double largest_difference = 0;  ///< of all outputs of all data sets
-  std::string reason;             ///< empty for a pass
+  std::string reason;             ///< empty if it passed
 };
 
-/// One result a mode. Throws nothing: what goes wrong is the case's outcome.
+/// One result per mode. Doesn't throw: errors become the case's outcome.
 std::vector<CaseResult> check_case(const std::filesystem::path& folder, const CheckOptions& options);
-/// The same for gradients: beside the model and its first data set lie grad/cotangent_N.pb, one an output, and other
-/// grad/*.pb: the gradients of sum(output * cotangent) by the inputs and initializers that their tensors are named
-/// after.
+/// The same for gradients. Next to the model and its first data set are grad/cotangent_N.pb, one per output, and other
+/// grad/*.pb: the gradients of sum(output * cotangent) with respect to the inputs and initializers after which their
+/// tensors are named.
 std::vector<CaseResult> check_gradients(const std::filesystem::path& folder, const CheckOptions& options);
 
-/// How far `got` is from `wanted`: within atol + rtol |wanted|, element by element; NaN equals NaN. `reason` says what
-/// differs first, empty if nothing does.
+/// How far `got` is from `wanted`: every element must be within atol + rtol x the largest finite magnitude in `wanted`,
+/// because the last places of a sum are those of its terms, however near to zero the result is. Integers have no last
+/// places: within atol + rtol x the element's own magnitude. NaN equals NaN. `reason` describes the first difference;
+/// empty if there is none.
 struct Difference {
   double largest = 0;
   std::string reason;

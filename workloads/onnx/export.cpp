@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "framework/capture/capture.h"
 #include "framework/core/context.h"
-#include "framework/graph/capture.h"
 
 namespace diptych::workloads {
 
@@ -23,7 +23,7 @@ ExportedWorkload export_workload(const Workload& workload, std::uint64_t seed, s
   }
   std::vector<Tensor> outputs;
   {
-    const graph::CaptureScope scope(&capture);
+    const graph::CaptureScope scope(capture);
     outputs = program->forward(arguments);
   }
   result.model = onnx::export_graph(capture.finish(outputs, Location::current()));

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::string_view kExtension = ".onnx";
 
-/// Where the path ends; npos if it is no model's name.
+/// The end of the path; npos if the name isn't a model's.
 std::size_t end_of_path(std::string_view name) {
   const std::size_t colon = name.find(".onnx:");
   if (colon != std::string_view::npos) {
@@ -38,7 +38,7 @@ std::vector<std::string> split_at(std::string_view text, char separator) {
   return parts;
 }
 
-/// How many entries the table has whose rows `input` chooses; 0 if no node does that.
+/// The number of entries of the table whose rows `input` selects; 0 if no node does that.
 std::int64_t entries_behind(const onnx::Graph& graph, const std::string& input) {
   std::int64_t least = 0;
   for (const onnx::Node& node : graph.nodes) {
@@ -170,7 +170,7 @@ const Workload& onnx_workload(const std::string& name) {
   const OnnxSpec spec = parse_onnx_name(name);
   auto model = std::make_shared<const onnx::Model>(onnx::read_model(spec.path));
   OnnxInstance instance = make_onnx_instance(model, spec, 1);
-  instance.model.prepare(instance.inputs);  // what can't run is told here, once
+  instance.model.prepare(instance.inputs);  // what can't run is reported here, once
   Workload workload;
   workload.name = name;
   workload.suite = "onnx";

@@ -17,31 +17,32 @@ namespace diptych::workloads {
 
 struct OnnxSpec {
   std::string path;
-  std::map<std::string, std::int64_t> lengths;  ///< of named axes; "INPUT.AXIS" for one without a name
-  std::vector<std::string> inputs;              ///< files; none: random
+  std::map<std::string, std::int64_t> lengths;  ///< of named axes; "INPUT.AXIS" for an axis without a name
+  std::vector<std::string> inputs;              ///< files; empty: random
 };
 
-/// Whether the name means a model's file.
+/// Whether the name refers to a model's file.
 bool is_onnx_name(std::string_view name);
-/// Throws Error for what it can't be.
+/// Throws Error for an invalid name.
 OnnxSpec parse_onnx_name(const std::string& name);
 std::string onnx_name(const OnnxSpec& spec);
 
-/// The workload of that name, read once. Throws what reading and importing throw; Error for an axis without a length,
-/// and for inputs that don't fit.
+/// The workload of that name, read once. Passes on what reading and importing throw; throws Error for an axis without a
+/// length, and for inputs that don't fit.
 const Workload& onnx_workload(const std::string& name);
 
-/// An imported model with the inputs of its calls; those that shapes depend on are bound.
+/// An imported model with the inputs of its calls; inputs that shapes depend on are bound.
 struct OnnxInstance {
   onnx::ImportedModel model;
   std::vector<Tensor> inputs;
 };
 OnnxInstance make_onnx_instance(std::shared_ptr<const onnx::Model> model, const OnnxSpec& spec, std::uint64_t seed);
 
-/// All inputs of a model: from the files, or random by the seed. Floating ones are normal; integers go up to the length
-/// of the axis that they index, where the model says so (Gather of an initializer), else they are 0 or 1.
+/// All inputs of a model: from the files, or random from the seed. Floating-point inputs are normal. Integers go up to
+/// the length of the axis that they index, if the model shows it (Gather of an initializer); otherwise they are 0 or 1.
 std::vector<Tensor> onnx_inputs(const onnx::Model& model, const OnnxSpec& spec, std::uint64_t seed);
-/// Moves the inputs that shapes depend on out of `inputs`, one for each of the model's, into the options of an import.
+/// Moves the inputs that shapes depend on from `inputs`, which has one for each of the model's, to the options of an
+/// import.
 onnx::ImportOptions bind_shape_inputs(const onnx::Model& model, std::vector<Tensor>& inputs);
 
 /// A tensor from a .pb (TensorProto) or .npy file.

@@ -31,7 +31,7 @@ class SelfAttention : public nn::Module {
   std::shared_ptr<nn::Linear> qkv_, projection_;
 };
 
-/// Forward and backward: the gradients of the sum of the block's output by x and all weights.
+/// Forward and backward: the gradients of the sum of the block's output with respect to x and all weights.
 class BlockGradients final : public Program {
  public:
   explicit BlockGradients(std::uint64_t seed) : rng_(seed), block_(rng_), input_{rng_.normal(kInput)} {

@@ -1,4 +1,5 @@
-// Convolutional networks: ResNet-18 as published, the block that such networks repeat, and one that learns the digits.
+// Convolutional networks: ResNet-18 as published, the block that such networks repeat, and a network that learns the
+// digits.
 
 #include "workloads/suites/programs.h"
 
@@ -19,7 +20,7 @@ ModulePtr conv_norm(std::int64_t inputs, std::int64_t outputs, std::int64_t kern
                              std::make_shared<nn::BatchNorm2d>(outputs)});
 }
 
-/// Two convolutions and a way around them [He et al. 2016, figure 5, left]; a projection where shapes differ.
+/// Two convolutions and a shortcut around them [He et al. 2016, figure 5, left]; a projection if the shapes differ.
 class BasicBlock : public nn::Module {
  public:
   BasicBlock(std::int64_t inputs, std::int64_t outputs, std::int64_t stride, Rng& rng)

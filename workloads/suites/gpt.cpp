@@ -70,7 +70,7 @@ Tensor next_token_loss(const Tensor& logits, const Tensor& next) {
   return cross_entropy(reshape(logits, {-1, kVocabulary}), reshape(next, {-1}));
 }
 
-/// Its metric is what the model has learned: nats a token under those of guessing, on sequences that it hasn't seen.
+/// The metric is what the model has learned: nats per token below those of guessing, on sequences that it hasn't seen.
 class LanguageTraining final : public Training {
  public:
   LanguageTraining(const nn::ModulePtr& model, std::uint64_t seed)

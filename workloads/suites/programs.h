@@ -19,8 +19,8 @@ class Inference : public Program {
   std::array<Tensor, 1> input_;
 };
 
-/// Forward, backward and update of a model by a loss on batches {input, target}, again and again; the same code in
-/// every arm. A step gives its loss.
+/// Forward, backward and update of a model with a loss, on batches {input, target}, again and again; the same code in
+/// every arm. A step returns its loss.
 class Training : public Program {
  public:
   using Batch = std::array<Tensor, 2>;

@@ -10,8 +10,8 @@ namespace diptych::workloads {
 namespace {
 
 /// The classic demonstration of graph mode: z = tanh(z @ y), a hundred times, on unit normal inputs. With these inputs
-/// it is chaotic: a difference in one bit is a different result after a few rounds, so only a bitwise contract passes
-/// its check.
+/// it is chaotic: a difference in one bit becomes a different result after a few rounds, so only bitwise equal arms
+/// pass its check.
 class Rigid final : public Program {
  public:
   static constexpr int kRounds = 100;
@@ -33,8 +33,8 @@ class Rigid final : public Program {
   std::array<Tensor, 2> inputs_;
 };
 
-/// A transformer block whose attention core is a graph of its own, gradients included: under "eager" the program runs
-/// op by op around a compiled core; under the other arms the core is part of their graph.
+/// A transformer block whose attention core is a separate graph, gradients included: under "eager" the program runs op
+/// by op around a compiled core; under the other arms the core is part of their graph.
 class Mixed final : public Program {
  public:
   explicit Mixed(std::uint64_t seed) : rng_(seed), block_(rng_), input_{rng_.normal({kBatch, kLength, kWidth})} {

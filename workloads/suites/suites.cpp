@@ -20,7 +20,7 @@ std::vector<std::string> names_where(Predicate chosen) {
   return names;
 }
 
-/// Of programs of their own: behind the suites.
+/// A program's own workloads are appended after the suites.
 std::vector<Workload>& mutable_workloads() {
   static std::vector<Workload> all = [] {
     std::vector<Workload> list;

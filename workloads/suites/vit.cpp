@@ -15,7 +15,7 @@ struct VitShape {
   std::int64_t width;
   std::int64_t heads;
   std::int64_t blocks;
-  std::int64_t mlp;  ///< 0: blocks are attention alone
+  std::int64_t mlp;  ///< 0: blocks consist of attention alone
   std::int64_t classes;
 
   std::int64_t patches() const { return (image / patch) * (image / patch); }
@@ -42,7 +42,7 @@ class AttentionBlock : public nn::Module {
   std::shared_ptr<nn::MultiHeadAttention> attention_;
 };
 
-/// Attention and MLP, each behind its norm.
+/// Attention and MLP, each after its norm.
 class EncoderBlock : public nn::Module {
  public:
   EncoderBlock(const VitShape& shape, Rng& rng)
@@ -59,7 +59,7 @@ class EncoderBlock : public nn::Module {
   std::shared_ptr<nn::TransformerEncoderLayer> layer_;
 };
 
-/// images: [N, C, H, W] -> logits [N, classes], from the class token that stands before the patches.
+/// images: [N, C, H, W] -> logits [N, classes], from the class token that precedes the patches.
 class VisionTransformer : public nn::Module {
  public:
   VisionTransformer(const VitShape& shape, Rng& rng)
@@ -77,7 +77,7 @@ class VisionTransformer : public nn::Module {
   }
 
   Tensor forward(const Tensor& images) override {
-    Tensor x = (*patches_)(images);  // one name: what is over is freed
+    Tensor x = (*patches_)(images);  // one name, so that values no longer needed are freed
     x = concat({expand(class_token_, {x.shape()[0], 1, x.shape()[2]}), x}, 1);
     x = x + positions_;
     return (*head_)((*norm_)(select((*blocks_)(x), 1, 0)));

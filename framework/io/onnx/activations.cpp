@@ -34,7 +34,7 @@ Translation scaled_exponential(NodeView& node) {
   return unary(node, [=](const Tensor& x, Location where) { return times(elu(x, alpha, where), gamma, where); });
 }
 
-/// max(x, 0) + min(0, alpha (e^(x / alpha) - 1)): alpha elu(x / alpha) below 0, and the same above.
+/// max(x, 0) + min(0, alpha (e^(x / alpha) - 1)), which is alpha elu(x / alpha) both below and above 0.
 Translation celu(NodeView& node) {
   const double alpha = node.real("alpha", 1);
   return unary(node, [alpha](const Tensor& x, Location where) {
@@ -69,7 +69,7 @@ Translation gelu_of(NodeView& node) {
 }
 
 Translation parametric(NodeView& node) {
-  const bool by_channel = node.opset() < 7;  // before, a list of slopes meant one a channel
+  const bool by_channel = node.opset() < 7;  // earlier, a list of slopes meant one per channel
   return binary(node, [by_channel](const Tensor& x, Tensor slope, Location location) {
     if (by_channel && slope.rank() == 1 && slope.numel() > 1 && x.rank() > 2) {
       Shape shape = Shape::filled(x.rank() - 1, 1);
@@ -98,7 +98,7 @@ Translation shrink(NodeView& node) {
   });
 }
 
-/// Before opset 13 all axes from `axis` on count as one, and it is 1 if nobody says it.
+/// Before opset 13 all axes from `axis` on count as one, and `axis` is 1 by default.
 template <Tensor (*op)(const Tensor&, int, Location)>
 Translation normalised(NodeView& node) {
   const bool flattens = node.opset() < 13;
@@ -125,7 +125,7 @@ Tensor hardmax(const Tensor& x, int axis, Location where) {
   return cast(equal(first, places, where), x.dtype(), where);
 }
 
-/// Of inference: what it drops in training would be another generator's numbers.
+/// Inference only: in training the dropped elements would depend on another generator's numbers.
 Translation dropout(NodeView& node) {
   node.ignore("seed");
   const double ratio = node.real("ratio", 0.5);

@@ -19,8 +19,8 @@ namespace {
 
 using BinaryOp = Tensor (*)(const Tensor&, const Tensor&, Location);
 
-/// Operators before opset 7 broadcast only where they say so: the axes of b are those of a from `axis` on, or the last
-/// ones.
+/// Operators before opset 7 broadcast only if an attribute says so: the axes of b are those of a from `axis` on, or the
+/// last ones.
 template <BinaryOp op>
 Translation broadcasting(NodeView& node) {
   if (node.opset() >= 7 || node.integer("broadcast", 0) == 0) {
@@ -39,7 +39,7 @@ Translation broadcasting(NodeView& node) {
   });
 }
 
-/// As ONNX has it, both sides are of one type: the engine must not promote.
+/// In ONNX both sides have one type: the engine must not promote.
 template <BinaryOp op>
 Tensor of_one_type(const Tensor& a, const Tensor& b, Location where) {
   if (a.dtype() != b.dtype()) {
@@ -52,7 +52,7 @@ Translation one_type(NodeView& node) {
   return broadcasting<of_one_type<op>>(node);
 }
 
-/// Integers: towards zero.
+/// Integers are divided towards zero.
 Tensor divide(const Tensor& a, const Tensor& b, Location where) {
   return is_integral(a.dtype()) ? quotient(a, b, where) : div(a, b, where);
 }
@@ -77,7 +77,8 @@ Translation mean_of(NodeView& node) {
   }};
 }
 
-/// The remainder with a's sign, as C's fmod. Of integers by their quotient: the least one has no absolute value.
+/// The remainder with a's sign, like C's fmod. Integers use their quotient, because the least one has no absolute
+/// value.
 Tensor c_remainder(const Tensor& a, const Tensor& b, Location where) {
   if (is_integral(a.dtype())) {
     return sub(a, mul(quotient(a, b, where), b, where), where);
@@ -92,12 +93,12 @@ Translation modulo(NodeView& node) {
   });
 }
 
-/// The result has the base's type; an exponent of another kind is taken as the wider of both.
+/// The result has the base's type; for an exponent of another type, both are computed in the wider one.
 Translation power(NodeView& node) {
   return binary(node, [](const Tensor& base, const Tensor& exponent, Location where) {
     DType common = promote(base.dtype(), exponent.dtype());
     if (is_integral(base.dtype()) && is_floating(common)) {
-      common = DType::float64;  // which holds more integers
+      common = DType::float64;  // because it represents more integers
     }
     return cast(pow(cast(base, common, where), Term(cast(exponent, common, where), where)), base.dtype(), where);
   });
@@ -113,7 +114,7 @@ DType type_of_code(NodeView& node, std::int64_t code) {
 
 Translation cast_to(NodeView& node) {
   const DType to = type_of_code(node, node.integer("to", 0));
-  node.ignore("saturate");  // of 8-bit floats, which there are none of
+  node.ignore("saturate");  // only for 8-bit floats, which the engine doesn't have
   return unary(node, [to](const Tensor& x, Location where) { return cast(x, to, where); });
 }
 
@@ -136,7 +137,7 @@ Translation clip_between(NodeView& node) {
     const bool has_low = in.size() > 1 && in[1].tensor.defined();
     const bool has_high = in.size() > 2 && in[2].tensor.defined();
     const auto is_number = [](const Value& bound) { return bound.known && !std::isnan(bound.tensor.item()); };
-    // As numbers, bounds of large integers would be rounded.
+    // Passed as numbers, bounds of large integers would be rounded.
     if (is_floating(x.dtype()) && (!has_low || is_number(in[1])) && (!has_high || is_number(in[2]))) {
       out[0].tensor = clip(x, has_low ? host_real(in[1].tensor) : -kInfinity,
                            has_high ? host_real(in[2].tensor) : kInfinity, where);
@@ -172,12 +173,12 @@ Translation is_infinite(NodeView& node) {
 
 Tensor identity(const Tensor& x, Location /*where*/) { return x; }
 Tensor tangent(const Tensor& x, Location where) { return div(sin(x, where), cos(x, where), where); }
-/// From where on the e^-x in sinh and cosh is below a last place, even in f64.
+/// From here on the e^-x in sinh and cosh is below the last place, even in f64.
 constexpr double kOneSided = 20;
-/// From where on x^2 + 1 is x^2, even in f64, and x^2 is still a number in f32.
+/// From here on x^2 + 1 equals x^2, even in f64, and x^2 is still finite in f32.
 constexpr double kSquared = 1e9;
 
-/// An odd function by its half at x >= 0. Not by |x| and sign(x): their derivatives are 0 at 0.
+/// An odd function from its half at x >= 0. |x| and sign(x) aren't used, because their derivatives are 0 at 0.
 template <class Half>
 Tensor odd(const Tensor& x, Location location, const Half& half) {
   const Tensor is_negative = less(x, scalar_like(x, 0, location), location);
@@ -185,8 +186,8 @@ Tensor odd(const Tensor& x, Location location, const Half& half) {
   return diptych::where(is_negative, neg(y, location), y, location);
 }
 
-/// `small` below `limit`, `large` from there on. Each gets its own range alone: what it gave elsewhere could be no
-/// number, and neither would the gradient be.
+/// `small` below `limit`, `large` from there on. Each is given only its own range: elsewhere its result could be NaN,
+/// and so would the gradient.
 template <class Small, class Large>
 Tensor by_size(const Tensor& x, double limit, Location location, const Small& small, const Large& large) {
   const Tensor edge = scalar_like(x, limit, location);
@@ -195,7 +196,7 @@ Tensor by_size(const Tensor& x, double limit, Location location, const Small& sm
                         large(diptych::where(is_small, edge, x, location)), location);
 }
 
-/// e^x / 2, by halves: it overflows where the half does, not before.
+/// e^x / 2, computed from e^(x / 2), so that it overflows only if the result does.
 Tensor half_of_exp(const Tensor& x, Location where) {
   const Tensor half = scalar_like(x, 0.5, where);
   const Tensor root = exp(mul(x, half, where), where);
@@ -227,7 +228,7 @@ Tensor cosh(const Tensor& x, Location where) {
 Tensor log_of_twice(const Tensor& x, Location where) {
   return add(log(x, where), scalar_like(x, std::numbers::ln2, where), where);
 }
-/// log(x + sqrt(x^2 + 1)), as log1p near 0.
+/// log(x + sqrt(x^2 + 1)), with log1p near 0.
 Tensor asinh(const Tensor& x, Location where) {
   return odd(x, where, [&](const Tensor& positive) {
     return by_size(
@@ -241,7 +242,7 @@ Tensor asinh(const Tensor& x, Location where) {
         [&](const Tensor& large) { return log_of_twice(large, where); });
   });
 }
-/// log(x + sqrt(x^2 - 1)), with t = x - 1 as log1p(t + sqrt(t^2 + 2 t)).
+/// log(x + sqrt(x^2 - 1)); with t = x - 1, log1p(t + sqrt(t^2 + 2 t)).
 Tensor acosh(const Tensor& x, Location where) {
   return by_size(
       x, kSquared, where,

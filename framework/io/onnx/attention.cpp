@@ -19,7 +19,7 @@
 namespace diptych::onnx {
 namespace {
 
-/// [B, L, heads * E] -> [B, heads, L, E]; four axes stay.
+/// [B, L, heads * E] -> [B, heads, L, E]; an input with four axes is unchanged.
 Tensor by_head(const Tensor& x, std::int64_t heads, Location where) {
   if (x.rank() == 4) {
     return x;
@@ -31,7 +31,7 @@ Tensor by_head(const Tensor& x, std::int64_t heads, Location where) {
   return permute(reshape(x, {s[0], s[1], heads, s[2] / heads}, where), {0, 2, 1, 3}, where);
 }
 
-/// Each head of keys or values for `times` heads of queries.
+/// Repeats each head of keys or values for `times` heads of queries.
 Tensor repeated(const Tensor& x, std::int64_t times, Location where) {
   if (times == 1) {
     return x;
@@ -41,8 +41,8 @@ Tensor repeated(const Tensor& x, std::int64_t times, Location where) {
   return reshape(wide, {s[0], s[1] * times, s[2], s[3]}, where);
 }
 
-/// A softcap comes before the mask, as in the later editions of the text: behind it, as in ONNX 1.18's, it would let
-/// what is masked take part. Causal rows begin behind the past ones.
+/// A softcap is applied before the mask, as in the later editions of the specification: after it, as in ONNX 1.18,
+/// masked positions would take part. Causal rows start after the past ones.
 Translation attention(NodeView& node) {
   const bool causal = node.integer("is_causal", 0) != 0;
   const double given_scale = node.real("scale", 0);
@@ -50,7 +50,7 @@ Translation attention(NodeView& node) {
   const std::int64_t key_heads = node.integer("kv_num_heads", 0);
   const double softcap = node.real("softcap", 0);
   node.integer("qk_matmul_output_mode", 0);
-  node.ignore("softmax_precision");  // the engine's rows are as accurate as their type
+  node.ignore("softmax_precision");  // the engine's softmax is as accurate as the type allows
   if (node.wants_output(3)) {
     node.refuse("the engine doesn't give the scores (output qk_matmul_output)");
   }
@@ -86,7 +86,7 @@ Translation attention(NodeView& node) {
       throw ShapeError("a mask without axes");
     }
     if (options.mask.defined() && options.mask.shape().back() < columns) {
-      // Columns that the mask doesn't reach take no part.
+      // Columns beyond the mask are excluded.
       const Tensor& mask = options.mask;
       std::vector<PadWidth> widths(static_cast<std::size_t>(mask.rank()));
       widths.back().after = columns - mask.shape().back();

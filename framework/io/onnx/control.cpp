@@ -1,11 +1,11 @@
-// If, Loop and Scan: what is known when the model is imported is unrolled, the rest becomes control flow of the engine.
+// If, Loop and Scan: parts known when the model is imported are unrolled; the rest becomes control flow of the engine.
 
 #include <algorithm>
 #include <limits>
 
 #include <fmt/format.h>
 
-#include "framework/graph/control_flow.h"
+#include "framework/capture/control_flow.h"
 #include "framework/io/onnx/program.h"
 #include "framework/ops/creation.h"
 #include "framework/ops/elementwise.h"
@@ -18,7 +18,7 @@ namespace {
 /// A body with its captured values, which are the node's last inputs.
 struct Body {
   std::shared_ptr<const GraphProgram> program;
-  std::size_t first_captured = 0;  ///< among the node's inputs
+  std::size_t first_captured = 0;  ///< index among the node's inputs
 
   std::vector<Value> call(std::vector<Value> own, Inputs in) const {
     const Inputs captured = in.subspan(first_captured, program->captured.size());
@@ -72,7 +72,7 @@ Translation branch(NodeView& node) {
   return result;
 }
 
-/// The rows of one output of a body, as one tensor.
+/// The rows of one output of a body, stacked into one tensor.
 Tensor stacked(const std::vector<Value>& rows, int axis, Location where) {
   return stack(tensors_of(rows), axis, where);
 }
@@ -95,7 +95,7 @@ Translation loop(NodeView& node) {
       state.assign(in.begin() + 2, in.begin() + static_cast<std::ptrdiff_t>(2 + carried));
     }
     Value condition = has_condition ? in[1] : Value{Tensor::from({true}, {}), true};
-    // As long as it is known whether there is another iteration, it is run here.
+    // Iterations are run here as long as it is known whether there is another one.
     if ((!has_trip || in[0].known) && condition.known) {
       const std::int64_t trips = has_trip ? host_integer(in[0].tensor) : std::numeric_limits<std::int64_t>::max();
       std::vector<std::vector<Value>> collected(rows);

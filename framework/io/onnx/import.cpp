@@ -5,29 +5,29 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "framework/capture/capture.h"
 #include "framework/core/attributes.h"
 #include "framework/core/context.h"
-#include "framework/graph/capture.h"
 #include "framework/io/onnx/program.h"
 
 namespace diptych::onnx {
 namespace {
 
-/// Shapes of inputs whose plans are kept.
+/// Number of input shapes whose plans are kept.
 constexpr std::size_t kMostPlans = 16;
 
 }  // namespace
 
-/// What a call with inputs of these types has left to do.
+/// The work that remains in a call with inputs of these types.
 struct ImportedModel::Plan {
   std::vector<TensorType> types;
-  std::vector<Value> values;  ///< the known ones that the steps read; the others come and go with each call
+  std::vector<Value> values;  ///< the known ones that the steps read; others are set by each call and cleared after it
   std::vector<std::uint32_t> steps;
 };
 
 namespace {
 
-/// Empties what a call has put into a plan's values, however it ends.
+/// Clears the values that a call has put into a plan, even if it throws.
 class Leftovers {
  public:
   explicit Leftovers(std::vector<Value>& values) : values_(values) {}
@@ -53,7 +53,7 @@ std::vector<TensorType> types_of(std::span<const Tensor> tensors) {
   return types;
 }
 
-/// Throws where `input` isn't as the model says. `lengths`: of named axes, as the inputs before have them.
+/// Throws if `input` doesn't match the model. `lengths`: the lengths of named axes, as set by earlier inputs.
 void check_input(const ValueInfo& info, const Tensor& input, std::map<std::string, std::int64_t>& lengths) {
   const auto wrong = [&](const std::string& why) {
     return fmt::format("input {} is {}: {}", quote(info.name), to_string(input.type()), why);
@@ -131,7 +131,7 @@ void ImportedModel::check(std::span<const Tensor> inputs) const {
   if (inputs.size() != inputs_.size() + arguments_.size()) {
     throw Error(fmt::format("the model takes {} inputs, got {}", inputs_.size() + arguments_.size(), inputs.size()));
   }
-  std::map<std::string, std::int64_t> lengths;  // of named axes
+  std::map<std::string, std::int64_t> lengths;  // lengths of named axes
   for (std::size_t i = 0; i < arguments_.size(); ++i) {
     const Tensor& given = inputs[inputs_.size() + i];
     if (given.type() != arguments_[i].type()) {
@@ -144,7 +144,7 @@ void ImportedModel::check(std::span<const Tensor> inputs) const {
   }
 }
 
-/// By a capture that is thrown away: types and what is known follow without running a node.
+/// Uses a capture that is thrown away: types and known values follow without running a node.
 std::unique_ptr<ImportedModel::Plan> ImportedModel::make_plan(const std::vector<TensorType>& types) const {
   graph::Capture capture("onnx");
   auto plan = std::make_unique<Plan>();
@@ -159,8 +159,9 @@ std::unique_ptr<ImportedModel::Plan> ImportedModel::make_plan(const std::vector<
         capture.argument(types[i], fmt::format("input_{}", i));
   }
   {
-    const graph::CaptureScope scope(&capture);
+    const graph::CaptureScope scope(capture);
     const NoGrad guard;
+    program_->name_values(plan->values);
     plan->steps = program_->interpret(plan->values);
   }
   program_->drop_unread(plan->steps, plan->values);
@@ -188,6 +189,7 @@ std::vector<Tensor> ImportedModel::call(std::span<const Tensor> inputs) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     plan.values[static_cast<std::size_t>(program_->inputs[i])].tensor = inputs[i];
   }
+  program_->name_values(plan.values);
   program_->repeat(plan.steps, plan.values);
   std::vector<Tensor> outputs;
   for (const int output : program_->outputs) {
@@ -204,7 +206,7 @@ std::vector<ValueInfo> inputs_of(const Graph& graph) {
 
 std::vector<std::string> shape_inputs(const Model& model) {
   const GraphProgram program = compile(*model.graph, model);
-  // Backwards: whatever a host input follows from has to be known, except behind what reads types alone.
+  // Backwards: everything that a host input depends on has to be known, except for steps that read types alone.
   std::set<int> needed;
   for (std::size_t i = program.steps.size(); i-- > 0;) {
     const GraphProgram::Step& step = program.steps[i];

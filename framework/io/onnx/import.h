@@ -9,46 +9,46 @@
 #include "framework/io/onnx/model.h"
 
 /// ONNX models as programs on the engine's public ops: they run eagerly, are captured, differentiated and profiled like
-/// any other.
+/// any other program.
 namespace diptych::onnx {
 
 struct ImportOptions {
-  /// Inputs with the values that every call has: constants. shape_inputs() says which need one.
+  /// Inputs with the same value in every call, as constants. shape_inputs() lists those that need one.
   std::map<std::string, Tensor> bound;
-  /// Initializers that each call gives anew, behind the inputs: to differentiate by them, or to train them. All others
-  /// are constants, and what follows from constants and shapes alone is computed once, at the first call with these
-  /// shapes.
+  /// Initializers that each call passes anew, after the inputs: to differentiate with respect to them, or to train
+  /// them. All others are constants, and values that depend only on constants and shapes are computed once, at the
+  /// first call with these shapes.
   std::vector<std::string> arguments;
 };
 
 class GraphProgram;
 
-/// The most memory that models may count on, in bytes: the machine's by default. One tensor may have half of it, what
-/// lives at one time in a call three quarters.
+/// The memory limit for models in bytes: the machine's memory by default. A single tensor may have half of it, the
+/// values alive at any time in a call three quarters.
 void set_memory_limit(std::uint64_t bytes);
 
-/// Not thread-safe: one a thread.
+/// Not thread-safe: use one per thread.
 class ImportedModel {
  public:
   /// Throws Unsupported, which names the nodes whose op, version or attributes can't be run and what is missing; Error
-  /// for a graph that is no graph (a value that nobody makes, made twice, or used before).
+  /// for an invalid graph (a value that no node makes, made twice, or used before it is made).
   explicit ImportedModel(std::shared_ptr<const Model> model, const ImportOptions& options = {});
   ~ImportedModel();
   ImportedModel(ImportedModel&&) noexcept;
   ImportedModel& operator=(ImportedModel&&) noexcept;
 
   const Model& model() const { return *model_; }
-  /// What a call takes: the graph's inputs that have no initializer and aren't bound.
+  /// The inputs of a call: the graph's inputs that have no initializer and aren't bound.
   const std::vector<ValueInfo>& inputs() const { return inputs_; }
   const std::vector<ValueInfo>& outputs() const { return model_->graph->outputs; }
-  /// What the file says for the arguments of the options, in their order.
+  /// The file's values for the arguments of the options, in the same order.
   const std::vector<Tensor>& arguments() const { return arguments_; }
 
-  /// `inputs`: those of inputs(), then the arguments. Throws ShapeError or DTypeError if they don't fit what the model
-  /// says, Unsupported for a node that the engine can't run on these types or whose shape depends on elements: before
-  /// anything runs.
+  /// `inputs`: those of inputs(), then the arguments. Throws ShapeError or DTypeError if they don't match the model,
+  /// Unsupported for a node that the engine can't run on these types or whose shape depends on elements, in each case
+  /// before anything runs.
   std::vector<Tensor> call(std::span<const Tensor> inputs);
-  /// Throws what a call would throw before it runs anything.
+  /// Throws what a call would throw before running anything.
   void prepare(std::span<const Tensor> inputs) { plan_of(inputs); }
 
  private:
@@ -67,8 +67,8 @@ class ImportedModel {
 /// The graph's inputs that have no initializer, in their order.
 std::vector<ValueInfo> inputs_of(const Graph& graph);
 
-/// Inputs on whose elements shapes depend, or axes, or what else has to be known before a graph is made: they have to
-/// be bound. Most models have none.
+/// The inputs whose elements determine shapes, axes, or anything else that has to be known before a graph is made: they
+/// have to be bound. Most models have none.
 std::vector<std::string> shape_inputs(const Model& model);
 
 }  // namespace diptych::onnx

@@ -17,7 +17,7 @@
 namespace diptych::onnx {
 namespace {
 
-/// ONNX counts negative indices from the end; the engine refuses them. Known ones are moved here, once.
+/// ONNX counts negative indices from the end; the engine refuses them. Known indices are converted here, once.
 Tensor from_start(const Value& indices, std::int64_t length, Location location) {
   if (indices.known) {
     std::vector<std::int64_t> values = indices.tensor.to_vector<std::int64_t>();
@@ -51,7 +51,7 @@ Translation gather_elements(NodeView& node) {
   }};
 }
 
-/// Whether what is scattered to a place is added to it.
+/// Whether scattered elements are added to the existing ones.
 bool scatter_adds(NodeView& node) {
   const std::string reduction = node.opset() < 16 ? "none" : node.text("reduction", "none");
   if (reduction != "none" && reduction != "add") {
@@ -73,13 +73,13 @@ Translation scatter_elements(NodeView& node) {
   }};
 }
 
-/// The last axis of `indices` names places in axes `first`, first + 1, ... of a tensor: as numbers into these axes
-/// taken as one. [..., k] -> [...]
+/// The last axis of `indices` holds places in axes `first`, first + 1, ... of a tensor; here they become numbers in
+/// these axes merged into one. [..., k] -> [...]
 struct LinearIndex {
   Tensor numbers;
-  Tensor is_inside;  ///< each place lies in its own axis; undefined: all are known to
+  Tensor is_inside;  ///< whether a place is inside each of its axes; undefined: all are known to be
 
-  /// Where a place lies outside: `length`, which indexing refuses. Its number alone could be that of another place.
+  /// Replaces places outside by `length`, which indexing refuses. Their plain number could be that of another place.
   Tensor checked(const Tensor& index, std::int64_t length, Location location) const {
     if (!is_inside.defined()) {
       return index;
@@ -190,7 +190,7 @@ Translation scatter_nd(NodeView& node) {
   }};
 }
 
-/// Outside of [-depth, depth) a row has no 1.
+/// A row whose index is outside of [-depth, depth) has no 1.
 Translation one_hot_of(NodeView& node) {
   const std::int64_t axis = node.integer("axis", -1);
   node.check_inputs(3, 3);
@@ -221,7 +221,7 @@ Translation one_hot_of(NodeView& node) {
           {1}};
 }
 
-/// The number of results depends on elements.
+/// The number of results depends on the elements.
 Translation non_zero(NodeView& node) {
   node.check_inputs(1, 1);
   return {[](Inputs in, Outputs out, Location /*where*/) {

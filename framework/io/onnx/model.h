@@ -12,18 +12,19 @@
 
 #include "framework/core/tensor.h"
 
-/// An ONNX model [onnx/onnx, docs/IR.md] as plain data: what was read from a file, checked for form, and nothing that
-/// says what its ops mean. Names are those of the file: hostile until escaped.
+/// An ONNX model [onnx/onnx, docs/IR.md] as plain data: the contents of a file, checked for form, without the meaning
+/// of its ops. Names are those of the file: hostile until escaped.
 namespace diptych::onnx {
 
-/// What the engine or the importer doesn't do (yet); the file may be fine. Other problems of a file are FileError.
+/// Something that the engine or the importer doesn't support (yet); the file may be fine. Other problems of a file are
+/// FileError.
 class Unsupported : public Error {
   using Error::Error;
 };
 
 struct Graph;
 
-/// What an attribute holds that nothing here reads ("sparse tensor", "type"): refused when an op asks for it.
+/// An attribute value that nothing here reads ("sparse tensor", "type"): refused when an op asks for it.
 struct UnreadValue {
   std::string kind;
 };
@@ -34,8 +35,8 @@ using AttributeValue =
 struct Node {
   std::string name;  ///< may be empty
   std::string op;
-  std::string domain;                ///< empty: ONNX's own
-  std::vector<std::string> inputs;   ///< an empty name: left out
+  std::string domain;                ///< empty: ONNX's own domain
+  std::vector<std::string> inputs;   ///< an empty name: omitted
   std::vector<std::string> outputs;  ///< the same
   std::map<std::string, AttributeValue> attributes;
 };
@@ -43,20 +44,20 @@ struct Node {
 /// A graph's input or output.
 struct ValueInfo {
   std::string name;
-  std::optional<DType> dtype;  ///< none: not said
-  std::string foreign_type;    ///< a type that isn't a tensor of the engine ("f16 tensor", "sequence"); empty: it is
+  std::optional<DType> dtype;  ///< none: unspecified
+  std::string foreign_type;    ///< a type that isn't a tensor of the engine ("f16 tensor", "sequence"); else empty
   bool has_shape = false;
   std::vector<std::variant<std::int64_t, std::string>> shape;  ///< lengths, or names of dynamic ones ("" if unnamed)
 };
 
 struct Initializer {
-  Tensor tensor;             ///< undefined: of a type that the engine doesn't have
-  std::string foreign_type;  ///< then its name
+  Tensor tensor;             ///< undefined: its type is not one of the engine's
+  std::string foreign_type;  ///< the name of that type
 };
 
 struct Graph {
   std::string name;
-  std::vector<Node> nodes;  ///< in an order in which they can run
+  std::vector<Node> nodes;  ///< in a valid execution order
   std::vector<ValueInfo> inputs;
   std::vector<ValueInfo> outputs;
   std::map<std::string, Initializer> initializers;
@@ -67,27 +68,27 @@ struct Model {
   std::int64_t ir_version = 0;
   std::string producer;
   std::map<std::string, std::int64_t> opsets;  ///< by domain; "" is ONNX's own
-  std::vector<std::string> functions;          ///< "domain::name" of those that the model defines itself
+  std::vector<std::string> functions;          ///< "domain::name" of the functions that the model defines itself
   std::shared_ptr<const Graph> graph;
 };
 
-/// Reads a model, with external data beside it. Throws FileError for what is no ONNX file, is cut off, points out of
-/// its folder or contradicts itself; nothing is allocated that the files have no bytes for.
+/// Reads a model, with external data in the same folder. Throws FileError for files that aren't ONNX, are truncated,
+/// refer to places outside their folder or contradict themselves; allocates no more than the files have bytes for.
 Model read_model(const std::filesystem::path& path);
-/// The same from memory; external data is looked for in `folder`.
+/// The same from memory; external data is searched for in `folder`.
 Model parse_model(std::string_view bytes, const std::string& origin, const std::filesystem::path& folder);
 
 struct NamedTensor {
   std::string name;
   Tensor tensor;
 };
-/// A TensorProto ("input_0.pb"). Throws FileError; Unsupported for an element type that the engine doesn't have.
+/// Reads a TensorProto ("input_0.pb"). Throws FileError; Unsupported for an element type that the engine doesn't have.
 NamedTensor read_tensor(const std::filesystem::path& path);
 
 /// The type that a TensorProto's data_type names; none if the engine has no such tensors.
 std::optional<DType> dtype_of_code(std::int64_t code);
 std::int64_t code_of(DType dtype);
-/// "f16", "string", ... of any data_type.
+/// "f16", "string", ... for any data_type.
 std::string name_of_type(std::int64_t code);
 
 }  // namespace diptych::onnx

@@ -1,4 +1,4 @@
-// Products of matrices, convolutions, poolings and normalisations.
+// Matrix products, convolutions, poolings and normalisations.
 
 #include <algorithm>
 #include <array>
@@ -35,7 +35,7 @@ Translation gemm(NodeView& node) {
   const bool turn_a = node.integer("transA", 0) != 0;
   const bool turn_b = node.integer("transB", 0) != 0;
   if (node.opset() < 7) {
-    node.ignore("broadcast");  // from the right, as later
+    node.ignore("broadcast");  // aligned from the right, as in later opsets
   }
   node.check_inputs(2, 3);
   return {[=](Inputs in, Outputs out, Location where) {
@@ -68,18 +68,19 @@ Translation summation(NodeView& node) {
     }
     try {
       out[0].tensor =
-          cast(einsum(equation, operands, where), operands[0].dtype(), where);  // sums of integers are wider
+          cast(einsum(equation, operands, where), operands[0].dtype(), where);  // sums of integers have a wider type
     } catch (const ShapeError&) {
       throw;
-    } catch (const Error& error) {  // an equation that the engine doesn't read
+    } catch (const Error& error) {  // an equation that the engine can't read
       throw Unsupported(error.what());
     }
   }};
 }
 
-/// How windows lie along the spatial axes, as a node says it.
+/// The positions of windows along the spatial axes, as a node specifies them.
 struct Windows {
-  /// No stride, width or length of a window is longer: products of two with a tensor's length don't overflow.
+  /// The upper limit for strides, widths and lengths of a window: products of two of them with a tensor's length don't
+  /// overflow.
   static constexpr std::int64_t kFar = std::int64_t{1} << 24;
 
   List kernel, strides, dilations, pads;
@@ -103,7 +104,7 @@ struct Windows {
   std::int64_t stride(int axis) const { return entry(strides, axis, 1); }
   std::int64_t dilation(int axis) const { return entry(dilations, axis, 1); }
 
-  /// Throws ShapeError for a list of another length than the spatial axes, and for what no window is.
+  /// Throws ShapeError for a list whose length isn't the number of spatial axes, and for invalid windows.
   void check(int axes) const {
     for (const List* list : {&kernel, &strides, &dilations}) {
       check_list(*list, axes, 1);
@@ -121,7 +122,7 @@ struct Windows {
     }
   }
 
-  /// Before and after, axis by axis: as the engine takes them.
+  /// Before and after, axis by axis, in the engine's order.
   Dims padding(const Shape& x, const List& kernel_lengths) const {
     const int axes = x.rank() - 2;
     Dims result;
@@ -192,7 +193,7 @@ Translation convolution(NodeView& node) {
   }};
 }
 
-/// The gradient of a convolution by its input.
+/// The gradient of a convolution with respect to its input.
 Translation transposed_convolution(NodeView& node) {
   const Windows windows(node);
   const std::int64_t groups = node.integer("group", 1);
@@ -204,7 +205,7 @@ Translation transposed_convolution(NodeView& node) {
     const int axes = spatial_axes(in[0].tensor);
     windows.check(axes);
     Windows::check_list(extra, axes, 0);
-    // Older exporters gave the whole shape.
+    // Older exporters wrote the whole shape.
     const auto lead = static_cast<int>(wanted.size()) == axes + 2 ? std::size_t{2} : std::size_t{0};
     Windows::check_list(List(wanted.begin() + static_cast<std::ptrdiff_t>(std::min(lead, wanted.size())), wanted.end()),
                         axes, 0);
@@ -278,7 +279,7 @@ Translation pooling(NodeView& node) {
   const bool ceil_mode = node.opset() >= 10 && node.integer("ceil_mode", 0) != 0;
   const bool counts_padding = !largest && node.integer("count_include_pad", 0) != 0;
   if (largest) {
-    node.ignore("storage_order");  // of the indices
+    node.ignore("storage_order");  // only affects the indices
     if (node.wants_output(1)) {
       node.refuse("the engine doesn't give the indices of the largest elements");
     }
@@ -297,7 +298,7 @@ Translation pooling(NodeView& node) {
       if (ceil_mode) {
         throw Unsupported("its padding is over half of the window, and its last window may be cut off (ceil_mode)");
       }
-      // The engine's own padding reaches half a window; more is put there before.
+      // The engine's padding is at most half a window; beyond that the input is padded first.
       if (!largest && !counts_padding) {
         throw Unsupported("its padding is over half of the window, and doesn't count");
       }
@@ -334,14 +335,14 @@ Translation over_space(NodeView& node) {
   });
 }
 
-/// [C] as it broadcasts with x[N, C, ...].
+/// [C] in a shape that broadcasts with x[N, C, ...].
 Tensor per_channel(const Tensor& t, const Tensor& x, Location where) {
   Shape shape = Shape::filled(std::max(x.rank() - 1, 1), 1);
   shape[0] = t.numel();
   return reshape(t, shape, where);
 }
 
-/// As the engine's own batch_norm says it, so that both give the same bits.
+/// In the same form as the engine's own batch_norm, so that both give the same bits.
 Translation batch_normalisation(NodeView& node) {
   const double eps = node.real("epsilon", 1e-5);
   const double momentum = node.real("momentum", 0.9);
@@ -395,7 +396,7 @@ Translation batch_normalisation(NodeView& node) {
 Translation layer_normalisation(NodeView& node) {
   const std::int64_t axis = node.integer("axis", -1);
   const double eps = node.real("epsilon", 1e-5);
-  // What the mean and the deviation are given in; the engine's are accurate whatever it says.
+  // The type of the mean and the deviation; the engine's are accurate whatever it is.
   const auto stash = dtype_of_code(node.integer("stash_type", 1));
   if (!stash) {
     node.refuse("the engine has no tensors of its stash_type");
@@ -447,7 +448,7 @@ Translation instance_normalisation(NodeView& node) {
   }};
 }
 
-/// One weight a group in opset 18, one a channel from 21 on.
+/// One weight per group in opset 18, one per channel from 21 on.
 Translation group_normalisation(NodeView& node) {
   const double eps = node.real("epsilon", 1e-5);
   const std::int64_t groups = node.integer("num_groups", 0);

@@ -149,7 +149,7 @@ double host_real(const Tensor& tensor) {
     throw ShapeError(fmt::format("{} where one number is asked for", to_string(tensor.type())));
   }
   const double value = tensor.item();
-  constexpr double kExact = 9007199254740992;  // 2^53: from here on integers are no doubles
+  constexpr double kExact = 9007199254740992;  // 2^53: from here on doubles don't represent every integer
   if (tensor.dtype() == DType::int64 && std::fabs(value) >= kExact) {
     throw Unsupported(fmt::format("{:.0f} is too large an integer here: it would be rounded", value));
   }
@@ -183,13 +183,13 @@ double& memory_limit() {
 void set_memory_limit(std::uint64_t bytes) { memory_limit() = static_cast<double>(bytes); }
 
 Shape checked_shape(std::span<const std::int64_t> lengths, DType dtype) {
-  const double most = memory_limit() / 2;  // one tensor is never alone
+  const double most = memory_limit() / 2;  // a tensor is never the only one
   double bytes = static_cast<double>(size_of(dtype));
   for (const std::int64_t length : lengths) {
     if (length < 0) {
       throw ShapeError(fmt::format("a length of {}", length));
     }
-    // Without elements too: tables and loops are made for each axis.
+    // Even without elements, tables and loops are made for each axis.
     bytes *= static_cast<double>(std::max<std::int64_t>(length, 1));
   }
   if (bytes > most) {

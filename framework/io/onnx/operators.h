@@ -9,16 +9,16 @@
 #include <string_view>
 #include <vector>
 
-#include "framework/graph/capture.h"
+#include "framework/capture/capture.h"
 #include "framework/io/onnx/model.h"
 
-/// How ONNX's operators are said in the engine's ops: one entry each, in the file of its family.
+/// Maps ONNX's operators to the engine's ops: one entry each, in the file of its family.
 namespace diptych::onnx {
 
 class GraphProgram;
 
-/// A value while a model runs. `known`: its elements follow from constants and shapes alone, and can be read even while
-/// a graph is captured.
+/// A value while a model runs. `known`: its elements depend on constants and shapes alone, and can be read even while a
+/// graph is captured.
 struct Value {
   Tensor tensor;
   bool known = false;
@@ -27,17 +27,17 @@ struct Value {
 using Inputs = std::span<const Value>;
 using Outputs = std::span<Value>;
 
-/// Computes the outputs. An input that was left out is undefined; so may be an output that nobody wants.
+/// Computes the outputs. An omitted input is undefined; an unused output may be.
 using Run = std::function<void(Inputs inputs, Outputs outputs, Location where)>;
 
 struct Translation {
   Run run;
-  std::vector<int> host_inputs = {};  ///< whose elements it reads: they have to be known
-  bool by_type = false;               ///< reads types alone: what it gives is always known
-  bool sets_known = false;            ///< says itself what is known (control flow)
+  std::vector<int> host_inputs = {};  ///< inputs whose elements it reads, so they have to be known
+  bool by_type = false;               ///< reads types alone, so its results are always known
+  bool sets_known = false;            ///< sets `known` itself (control flow)
 };
 
-/// A node that is being translated. Attributes that nobody has asked for in the end are refused.
+/// A node being translated. Attributes that no translation has read in the end are refused.
 class NodeView {
  public:
   using Compile = std::function<std::shared_ptr<const GraphProgram>(const Graph&)>;
@@ -51,17 +51,17 @@ class NodeView {
   const std::string& op() const { return node_.op; }
 
   bool has(const std::string& attribute) const { return node_.attributes.contains(attribute); }
-  // An attribute of another kind throws FileError.
+  // An attribute of another type throws FileError.
   std::int64_t integer(const std::string& attribute, std::int64_t otherwise);
   double real(const std::string& attribute, double otherwise);
   std::string text(const std::string& attribute, const std::string& otherwise);
   std::optional<std::vector<std::int64_t>> integers(const std::string& attribute);
   std::optional<std::vector<double>> reals(const std::string& attribute);
-  /// Undefined if there is none.
+  /// Undefined if there is no such attribute.
   Tensor tensor(const std::string& attribute);
-  /// A graph as a program; what it uses from around it follows the node's own inputs.
+  /// A graph as a program; the outer values that it uses follow the node's own inputs.
   std::shared_ptr<const GraphProgram> body(const std::string& attribute);
-  /// Says that an attribute makes no difference here.
+  /// Marks an attribute as irrelevant here.
   void ignore(const std::string& attribute) { read_.insert(attribute); }
 
   /// "node \"conv1\" (Conv, opset 13): <what>"
@@ -71,7 +71,7 @@ class NodeView {
   static constexpr int kAny = 1 << 20;
   void check_all_read() const;
 
-  /// Names of values around the node that its bodies use.
+  /// Names of the outer values that the node's bodies use.
   const std::vector<std::string>& captured() const { return captured_; }
 
  private:
@@ -88,17 +88,17 @@ class NodeView {
 
 struct Operator {
   const char* name;
-  int first;  ///< opsets in which the translation holds
+  int first;  ///< opsets for which the translation holds
   int last;
   Translation (*translate)(NodeView& node);
-  const char* limits = "";  ///< what of it isn't supported, for people
+  const char* limits = "";  ///< the unsupported parts, for people
 };
 
 inline constexpr int kNewestOpset = 23;
 
-/// All of ONNX's own domain, by name.
+/// All operators of ONNX's own domain, by name.
 const std::vector<Operator>& operators();
-/// Null if there is none.
+/// Null if there is no such operator.
 const Operator* find_operator(std::string_view name);
 
 // The families, one file each.
@@ -113,44 +113,44 @@ void add_attention(std::vector<Operator>& all);
 void add_losses(std::vector<Operator>& all);
 void add_control(std::vector<Operator>& all);
 
-// What the families share.
+// Shared by the families.
 
-/// While it lives, what is computed is known if `known`: at once, even while a graph is captured.
+/// While it lives and `known` is true, results are known: they are computed at once, even while a graph is captured.
 class KnownScope {
  public:
   explicit KnownScope(bool known) {
     if (known) {
-      eager_.emplace(nullptr);
+      eager_.emplace();
     }
   }
 
  private:
-  std::optional<graph::CaptureScope> eager_;
+  std::optional<EagerScope> eager_;
 };
 
-/// An input that may be left out: undefined then.
+/// An optional input; undefined if omitted.
 inline Tensor optional_input(Inputs inputs, std::size_t index) {
   return index < inputs.size() ? inputs[index].tensor : Tensor();
 }
 /// The elements of a known tensor of integers.
 std::vector<std::int64_t> host_integers(const Tensor& tensor);
-/// Its only element. Throws ShapeError.
+/// The only element. Throws ShapeError.
 std::int64_t host_integer(const Tensor& tensor);
 double host_real(const Tensor& tensor);
-/// Axes from 0 on. Throw ShapeError for one that there isn't, or twice.
+/// Axes counted from 0. Throws ShapeError for an axis that doesn't exist or occurs twice.
 int axis_of(std::int64_t axis, int rank);
 Axes axes_of(std::span<const std::int64_t> axes, int rank);
-/// Throws ShapeError for negative lengths, and for more bytes than the machine has.
-/// Bytes: set_memory_limit().
+/// The bytes of set_memory_limit(). checked_shape() throws ShapeError for negative lengths, and for more bytes than the
+/// machine has.
 double& memory_limit();
 
 Shape checked_shape(std::span<const std::int64_t> lengths, DType dtype);
-/// i64, one axis.
+/// i64 with one axis.
 Tensor integers(std::span<const std::int64_t> values);
 /// `value` as a scalar of `like`'s type.
 Tensor scalar_like(const Tensor& like, double value, Location where);
 
-/// One output from one input, and from two.
+/// Translations with one output, from one input or from two.
 Translation unary(NodeView& node, std::function<Tensor(const Tensor&, Location)> function);
 template <Tensor (*op)(const Tensor&, Location)>
 Translation plain(NodeView& node) {

@@ -5,15 +5,15 @@
 
 #include <fmt/format.h>
 
+#include "framework/capture/capture.h"
 #include "framework/core/attributes.h"
 #include "framework/core/context.h"
-#include "framework/graph/capture.h"
 
 namespace diptych::onnx {
 namespace {
 
-/// Steps that one call may run, loops unrolled: a file of a few bytes can ask for years.
-/// They are captured when a call is planned: a few hundred bytes each.
+/// The number of steps that one call may run, with loops unrolled: a file of a few bytes can ask for years. They are
+/// captured when a call is planned, at a few hundred bytes each.
 constexpr std::int64_t kMostSteps = 500'000;
 thread_local std::int64_t steps_run = 0;
 thread_local int depth = 0;
@@ -42,7 +42,7 @@ std::string describe(const Node& node, std::size_t index, std::int64_t opset) {
   return fmt::format("node {} ({}, opset {})", name, quote(op).substr(1, quote(op).size() - 2), opset);
 }
 
-/// A few of them, for one message.
+/// A few of the problems, for one message.
 std::string told(const std::vector<std::string>& problems) {
   constexpr std::size_t kMostTold = 8;
   std::string text = problems.front();
@@ -77,7 +77,7 @@ class Compiler {
     for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
       try {
         add_step(graph_.nodes[i], i);
-      } catch (const Unsupported& problem) {  // the others are looked at all the same
+      } catch (const Unsupported& problem) {  // the remaining nodes are checked all the same
         problems_.emplace_back(problem.what());
         for (const std::string& output : graph_.nodes[i].outputs) {
           if (!output.empty() && !program_.numbers.contains(output)) {
@@ -110,7 +110,7 @@ class Compiler {
     return place->second;
   }
 
-  /// A value by name, captured from around the graph if it has to be.
+  /// Finds a value by name, capturing it from outside the graph if necessary.
   int find(const std::string& name, const std::string& what) {
     if (const auto known = program_.numbers.find(name); known != program_.numbers.end()) {
       return known->second;
@@ -245,7 +245,7 @@ void GraphProgram::run(const Step& step, std::vector<Value>& values, std::vector
 
 namespace {
 
-/// Results that the machine has no memory for are refused while they are types alone.
+/// Refuses results that exceed the machine's memory while they are only types.
 void check_size(const GraphProgram::Step& step, const Tensor& tensor) {
   try {
     checked_shape(std::span(tensor.shape().begin(), tensor.shape().end()), tensor.dtype());
@@ -254,8 +254,8 @@ void check_size(const GraphProgram::Step& step, const Tensor& tensor) {
   }
 }
 
-/// What lives at one time while a call is planned, and will in the call: values of this run of a graph, with those of
-/// the runs around it on this thread. A view counts as a copy. Weights don't count: they are in memory already.
+/// The bytes alive while a call is planned, which are also those of the call: values of this run of a graph, and of the
+/// enclosing runs on this thread. A view counts as a copy. Weights don't count, because they are already in memory.
 class LiveBytes {
  public:
   explicit LiveBytes(std::size_t values) : bytes_(values, 0) {}
@@ -269,7 +269,7 @@ class LiveBytes {
     bytes_[static_cast<std::size_t>(value)] = bytes;
     own_ += bytes;
     total_ += bytes;
-    constexpr double kShare = 0.75;  // the machine has more to do
+    constexpr double kShare = 0.75;  // the rest is left to other work of the machine
     if (total_ > kShare * memory_limit()) {
       throw ShapeError(fmt::format("{}: a call would need {:.3g} bytes at one time; the machine has {:.3g}", step.what,
                                    total_, memory_limit()));
@@ -293,7 +293,7 @@ thread_local double LiveBytes::total_ = 0;
 std::vector<std::uint32_t> GraphProgram::interpret(std::vector<Value>& values) const {
   const Depth guard;
   LiveBytes live(values.size());
-  count_step("a body");  // one without nodes can be asked for as often
+  count_step("a body");  // a body without nodes can be repeated as often
   std::vector<std::uint32_t> chosen;
   std::vector<Value> arguments;
   std::vector<Value> results;
@@ -312,7 +312,7 @@ std::vector<std::uint32_t> GraphProgram::interpret(std::vector<Value>& values) c
     }
     const bool fold = step.translation.by_type || std::all_of(step.inputs.begin(), step.inputs.end(), known);
     if (fold) {
-      const graph::CaptureScope eager(nullptr);
+      const EagerScope eager;
       const NoGrad guard_gradients;
       run(step, values, arguments, results);
     } else {
@@ -375,6 +375,19 @@ void GraphProgram::drop_unread(std::span<const std::uint32_t> chosen, std::vecto
   }
 }
 
+void GraphProgram::name_values(const std::vector<Value>& values) const {
+  graph::Capture* const capture = graph::active_capture();
+  if (capture == nullptr) {
+    return;
+  }
+  for (const auto& [name, number] : numbers) {
+    const Tensor& tensor = values[static_cast<std::size_t>(number)].tensor;
+    if (tensor.defined()) {
+      capture->name(tensor, name);
+    }
+  }
+}
+
 std::vector<Value> GraphProgram::call(std::span<const Value> arguments) const {
   if (arguments.size() != inputs.size() + captured.size()) {
     throw Error(fmt::format("a body takes {} values, got {}", inputs.size() + captured.size(), arguments.size()));
@@ -389,6 +402,7 @@ std::vector<Value> GraphProgram::call(std::span<const Value> arguments) const {
   for (std::size_t i = 0; i < captured.size(); ++i) {
     values[static_cast<std::size_t>(numbers.at(captured[i]))] = arguments[inputs.size() + i];
   }
+  name_values(values);
   interpret(values);
   std::vector<Value> results;
   for (const int output : outputs) {

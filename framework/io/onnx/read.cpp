@@ -1,4 +1,4 @@
-// The one file that sees protobuf's classes for reading.
+// The only file that uses protobuf's classes for reading.
 
 #include <algorithm>
 #include <array>
@@ -25,7 +25,7 @@ namespace pb = ::onnx;
 /// protobuf's own limit.
 constexpr std::uint64_t kMostBytes = (std::uint64_t{1} << 31U) - 1;
 
-/// A read of one file: where it is from, for messages, and where its external data may lie.
+/// Reads one file; knows its origin, for messages, and where its external data may lie.
 class Reader {
  public:
   Reader(std::string origin, std::filesystem::path folder) : origin_(std::move(origin)), folder_(std::move(folder)) {}
@@ -46,7 +46,7 @@ class Reader {
       model.opsets[domain] = std::max(model.opsets[domain], opset.version());
     }
     if (model.opsets.empty()) {
-      model.opsets[""] = 1;  // files of IR version 1 and 2 say none
+      model.opsets[""] = 1;  // files of IR version 1 and 2 have none
     }
     for (const auto& function : proto.functions()) {
       model.functions.push_back(function.domain() + "::" + function.name());
@@ -68,7 +68,7 @@ class Reader {
       return {};
     }
     Shape shape;
-    std::uint64_t places = 1;  // without empty axes: strides are products of those too
+    std::uint64_t places = 1;  // without empty axes, because strides are products of the other lengths too
     std::uint64_t count = 1;
     for (const std::int64_t length : proto.dims()) {
       const auto least_one = static_cast<std::uint64_t>(std::max<std::int64_t>(length, 1));
@@ -155,7 +155,7 @@ class Reader {
     return result;
   }
 
-  /// Elements in the field of their type.
+  /// Reads elements from the field of their type.
   Tensor typed(const pb::TensorProto& proto, DType dtype, const Shape& shape, std::uint64_t count) {
     switch (dtype) {
       case DType::float32:
@@ -213,7 +213,7 @@ class Reader {
     return result;
   }
 
-  /// External data lies in the model's folder: a model from elsewhere must not read other files of this machine.
+  /// External data must lie in the model's folder: a model from elsewhere must not read other files of this machine.
   const io::InputFile& external_file(const std::string& location, const std::string& tensor) {
     if (const auto known = files_.find(location); known != files_.end()) {
       return known->second;
@@ -311,7 +311,7 @@ class Reader {
   std::map<std::string, io::InputFile> files_;
 };
 
-/// A file in pieces: protobuf copies a tensor's bytes out of them, so that the whole file is never in memory twice.
+/// Reads a file in pieces: protobuf copies a tensor's bytes out of them, so the whole file is never in memory twice.
 class Pieces : public google::protobuf::io::CopyingInputStream {
  public:
   explicit Pieces(const std::filesystem::path& path) : file_(path) {
@@ -326,7 +326,7 @@ class Pieces : public google::protobuf::io::CopyingInputStream {
     try {
       file_.read(at_, buffer, count);
     } catch (const Error&) {
-      problem_ = std::current_exception();  // protobuf knows no exceptions
+      problem_ = std::current_exception();  // protobuf can't handle exceptions
       return -1;
     }
     at_ += count;
@@ -350,7 +350,7 @@ class Pieces : public google::protobuf::io::CopyingInputStream {
 
 template <class Proto>
 void parse_file(Proto& proto, const std::filesystem::path& path, const char* what) {
-  constexpr int kPiece = 1 << 18;  // stays in a cache
+  constexpr int kPiece = 1 << 18;  // fits a cache
   Pieces pieces(path);
   google::protobuf::io::CopyingInputStreamAdaptor stream(&pieces, kPiece);
   const bool is_whole = proto.ParseFromZeroCopyStream(&stream);

@@ -1,4 +1,4 @@
-// In place of read.cpp where ONNX's protobuf classes aren't installed.
+// Replaces read.cpp if ONNX's protobuf classes aren't installed.
 
 #include "framework/io/onnx/export.h"
 

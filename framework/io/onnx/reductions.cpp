@@ -38,7 +38,7 @@ Tensor l2(const Tensor& x, const Axes& axes, bool keepdims, Location where) {
   const Tensor total = sum_of_squares(x, axes, keepdims, where);
   return sqrt(is_floating(total.dtype()) ? total : cast(total, DType::float64, where), where);
 }
-/// Of integers exactly, towards zero.
+/// Integers are averaged exactly, rounding towards zero.
 Tensor average(const Tensor& x, const Axes& axes, bool keepdims, Location where) {
   if (is_floating(x.dtype())) {
     return mean(x, axes, keepdims, where);
@@ -54,7 +54,7 @@ Tensor log_of_sum_of_exp(const Tensor& x, const Axes& axes, bool keepdims, Locat
   return logsumexp(x, axes, keepdims, where);
 }
 
-/// Axes are an input from opset 18 on (of ReduceSum from 13 on), an attribute before.
+/// Axes are an input from opset 18 on (for ReduceSum from 13 on), and an attribute before.
 template <Reduce op, int first_with_input = 18>
 Translation reduction(NodeView& node) {
   const bool keepdims = node.integer("keepdims", 1) != 0;
@@ -70,7 +70,7 @@ Translation reduction(NodeView& node) {
               axes = host_integers(in[1].tensor);
             }
             if (axes.empty() && none_is_none) {
-              // Over no axis: what a reduction over an axis of length 1 gives.
+              // Without axes: equivalent to a reduction over an axis of length 1.
               Shape longer = x.shape();
               longer.push_back(1);
               out[0].tensor = reshape(op(reshape(x, longer, where), {x.rank()}, false, where), x.shape(), where);
@@ -121,7 +121,7 @@ Translation top(NodeView& node) {
   const std::int64_t axis = node.integer("axis", -1);
   const bool largest_first = node.opset() < 11 || node.integer("largest", 1) != 0;
   if (node.opset() >= 11) {
-    node.integer("sorted", 1);  // sorted is one of the orders that 0 allows
+    node.integer("sorted", 1);  // sorted is one of the orders that the value 0 allows
   }
   const std::int64_t fixed = node.opset() < 10 ? node.integer("k", 0) : -1;
   node.check_inputs(fixed < 0 ? 2 : 1, fixed < 0 ? 2 : 1);

@@ -1,4 +1,4 @@
-// Resize and Upsample: one axis after the other, each a choice or a weighted sum of rows.
+// Resize and Upsample: one axis after the other, each a selection or a weighted sum of rows.
 
 #include <algorithm>
 #include <array>
@@ -19,17 +19,17 @@ namespace {
 
 using List = std::vector<std::int64_t>;
 
-/// What a node says about it.
+/// The attributes of a node.
 struct Style {
   std::string mode;       ///< nearest, linear, cubic
-  std::string transform;  ///< of coordinates
+  std::string transform;  ///< the coordinate transformation
   std::string nearest;
   double cubic = -0.75;
   bool exclude_outside = false;
-  double outside = 0;  ///< of tf_crop_and_resize
+  double outside = 0;  ///< value outside, for tf_crop_and_resize
 };
 
-/// One axis.
+/// The resizing of one axis.
 struct Axis {
   std::int64_t from = 0;
   std::int64_t to = 0;
@@ -37,11 +37,11 @@ struct Axis {
   double start = 0, end = 1;  ///< the region, for tf_crop_and_resize
 };
 
-/// Where output i lies among the inputs [onnx/onnx, docs/Operators.md "Resize"].
+/// The position of output i among the inputs [onnx/onnx, docs/Operators.md "Resize"].
 double source(const Axis& axis, const std::string& transform, std::int64_t i) {
   const auto x = static_cast<double>(i);
   const auto from = static_cast<double>(axis.from);
-  const double to = axis.scale * from;  // not rounded: so the recorded results have it
+  const double to = axis.scale * from;  // not rounded, as in the recorded results
   if (transform == "align_corners") {
     return to == 1 ? 0 : x * (from - 1) / (to - 1);
   }
@@ -79,7 +79,7 @@ double nearest_of(double x, const std::string& rule) {
   return std::round(x);
 }
 
-/// The weights of the inputs from floor(x) - before on.
+/// The weights of the inputs, beginning at floor(x) - before.
 std::vector<double> weights_of(double fraction, const Style& style) {
   if (style.mode == "linear") {
     return {1 - fraction, fraction};
@@ -163,7 +163,7 @@ Tensor resized_all(const Tensor& input, std::vector<double> scales, const List& 
   if (!is_floating(input.dtype()) && style.mode != "nearest") {
     throw Unsupported("the engine interpolates floats alone");
   }
-  double common = 0;  // one scale for all axes, where the node keeps the aspect ratio
+  double common = 0;  // one scale for all axes if the node keeps the aspect ratio
   if (!sizes.empty() && policy != "stretch") {
     for (std::size_t k = 0; k < count; ++k) {
       const double mine = static_cast<double>(sizes[k]) /
@@ -198,9 +198,9 @@ Tensor resized_all(const Tensor& input, std::vector<double> scales, const List& 
   std::copy(input.shape().begin(), input.shape().end(), lengths.begin());
   for (std::size_t k = 0; k < count; ++k) {
     constexpr std::int64_t kTaps = 4;
-    checked_shape(std::array{all[k].to, kTaps}, DType::float64);  // its places and weights
+    checked_shape(std::array{all[k].to, kTaps}, DType::float64);  // the axis' positions and weights
     lengths[static_cast<std::size_t>(axes[static_cast<int>(k)])] = all[k].to;
-    checked_shape(lengths, x.dtype());  // axis by axis it may be larger than in the end
+    checked_shape(lengths, x.dtype());  // intermediate results may be larger than the final one
     if (all[k].from != all[k].to || all[k].scale != 1 || style.transform == "tf_crop_and_resize") {
       x = resized(x, static_cast<int>(axes[static_cast<int>(k)]), all[k], style, where);
     }
@@ -208,7 +208,7 @@ Tensor resized_all(const Tensor& input, std::vector<double> scales, const List& 
   return x;
 }
 
-/// Refuses a text that isn't one of these.
+/// Refuses a text that isn't one of the known ones.
 void check_text(const NodeView& node, const char* attribute, const std::string& text,
                 std::initializer_list<const char*> known) {
   if (std::find(known.begin(), known.end(), text) == known.end()) {
@@ -224,7 +224,7 @@ List all_axes(const Tensor& x) {
   return all;
 }
 
-/// Opset 10 has one way to place points; regions, sizes and styles come with 11, axes and policies with 18.
+/// Opset 10 has one way to place points; regions, sizes and styles came with 11, axes and policies with 18.
 Translation resize(NodeView& node) {
   Style style;
   style.mode = node.text("mode", "nearest");

@@ -1,4 +1,4 @@
-// Shapes, and where elements lie: reshaping, joining, cutting, repeating, padding, tensors from nothing.
+// Shapes and the placement of elements: reshaping, joining, cutting, repeating, padding, tensors made without inputs.
 
 #include <algorithm>
 #include <cmath>
@@ -20,7 +20,7 @@ using List = std::vector<std::int64_t>;
 
 bool given(Inputs in, std::size_t index) { return optional_input(in, index).defined(); }
 
-/// A list that is an attribute in old opsets, and an input in new ones.
+/// A list that is an attribute in old opsets and an input in new ones.
 List list_from(Inputs in, std::size_t input, const List& attribute) {
   return given(in, input) ? host_integers(in[input].tensor) : attribute;
 }
@@ -214,7 +214,7 @@ Tensor sliced(Tensor x, const List& starts, const List& ends, List axes, List st
   return x;
 }
 
-/// Attributes before opset 10.
+/// Starts, ends and axes are attributes before opset 10.
 Translation slice_along(NodeView& node) {
   if (node.opset() < 10) {
     const List starts = node.integers("starts").value_or(List());
@@ -270,7 +270,7 @@ Translation tile_by(NodeView& node) {
           {1}};
 }
 
-/// Negative widths cut off.
+/// Negative widths remove elements.
 Tensor padded(Tensor x, const List& widths, const std::string& mode, double value, Location where) {
   if (static_cast<int>(widths.size()) != 2 * x.rank()) {
     throw ShapeError(fmt::format("{} widths for {}", widths.size(), to_string(x.type())));
@@ -368,7 +368,7 @@ Translation constant_of_shape(NodeView& node) {
   node.check_inputs(1, 1);
   return {[value](Inputs in, Outputs out, Location where) {
             const Shape wanted = checked_shape(host_integers(in[0].tensor), value.dtype());
-            // Through a view of the one element: a number in between would round large integers.
+            // Through a view of the single element: converting it to a number would round large integers.
             out[0].tensor = copy(expand(reshape(value, {}, where), wanted, where), where);
           },
           {0}};

@@ -1,4 +1,4 @@
-// The one file that sees protobuf's classes for writing.
+// The only file that uses protobuf's classes for writing.
 
 #include <onnx/onnx_pb.h>
 
@@ -38,7 +38,7 @@ void fill(pb::ValueInfoProto& proto, const ValueInfo& info) {
     }
   }
   if (info.shape.empty()) {
-    type->mutable_shape();  // a scalar, not: unknown
+    type->mutable_shape();  // a scalar, as opposed to unknown
   }
 }
 

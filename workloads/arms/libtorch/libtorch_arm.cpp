@@ -1,5 +1,5 @@
-// libtorch as an arm (docs/arms.md): the model's nodes one by one as at:: calls from C++, without gradients. What it
-// shows against PyTorch's arms is what Python costs, and against eager what an op's dispatch costs in either engine.
+// libtorch as an arm (docs/arms.md): the model's nodes one by one as at:: calls from C++, without gradients. Compared
+// with PyTorch's arms it shows what Python costs; compared with eager, what an op's dispatch costs in either engine.
 
 #include <algorithm>
 #include <chrono>
@@ -66,7 +66,7 @@ json write_output(const at::Tensor& output, const std::string& folder, std::size
   return {{"dtype", name_of(dense.scalar_type())}, {"shape", dense.sizes().vec()}, {"file", name}};
 }
 
-/// A node: from its inputs to its one output.
+/// A node: maps its inputs to its one output.
 using Call = std::function<at::Tensor(const std::vector<at::Tensor>&)>;
 
 class Attributes {
@@ -98,7 +98,7 @@ Integers integers_of(const at::Tensor& tensor) {
   return {dense.data_ptr<std::int64_t>(), dense.data_ptr<std::int64_t>() + dense.numel()};
 }
 
-/// `constants` has the inputs that are known, undefined the others. Null: no form of it here.
+/// `constants` holds the inputs that are known; the others are undefined. Null if the node is not supported here.
 Call call_of(const Node& node, Operands constants) {
   static const std::map<std::string, Call> plain = {
       {"Abs", unary(at::abs)},
@@ -165,7 +165,7 @@ class Model {
  public:
   Model(const std::string& path, std::vector<at::Tensor> inputs) {
     const diptych::onnx::Model model = diptych::onnx::read_model(path);
-    if (const std::int64_t opset = model.opsets.at(""); opset < 13) {  // Softmax is said otherwise there
+    if (const std::int64_t opset = model.opsets.at(""); opset < 13) {  // Softmax is defined differently there
       throw std::runtime_error("opset " + std::to_string(opset) + "; this arm reads 13 and newer");
     }
     const Graph& graph = *model.graph;
@@ -217,7 +217,7 @@ class Model {
         arguments.push_back(values_[number]);
       }
       values_[step.output] = step.call(arguments);
-      for (const std::size_t number : step.last_use) {  // as a variable of a function would die
+      for (const std::size_t number : step.last_use) {  // as a local variable of a function would be freed
         values_[number] = at::Tensor();
       }
     }
@@ -259,7 +259,7 @@ class Model {
     }
     at::Tensor copy = at::empty(at::IntArrayRef(tensor.shape().begin(), tensor.shape().end()),
                                 kTypes.at(std::string(diptych::name_of(tensor.dtype()))));
-    std::memcpy(copy.data_ptr(), tensor.body()->data, copy.nbytes());  // those of a file are dense
+    std::memcpy(copy.data_ptr(), tensor.body()->data, copy.nbytes());  // tensors from a file are dense
     return copy;
   }
 
@@ -276,7 +276,7 @@ class Model {
   std::vector<at::Tensor> values_;
   std::vector<Step> steps_;
   std::vector<std::size_t> outputs_;
-  std::set<std::size_t> made_;  ///< by steps
+  std::set<std::size_t> made_;  ///< values computed by steps
 };
 
 class Arm {
@@ -354,7 +354,7 @@ int main() {
         return 0;
       }
       reply = arm.answer(request);
-    } catch (const std::exception& error) {  // told to the other side, which ends this arm alone
+    } catch (const std::exception& error) {  // reported to the other side, which ends only this arm
       reply = {{"error", error.what()}};
     }
     std::cout << reply.dump(-1, ' ', true, json::error_handler_t::replace) << std::endl;

@@ -1,5 +1,5 @@
-// Attention written out with matmul and softmax, the shape of each step, and the gradient of the input; then the same
-// by scaled_dot_product_attention.
+// Attention written out with matmul and softmax, with the shape of each step and the gradient of the input; then the
+// same with scaled_dot_product_attention.
 
 #include <cmath>
 
@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t kBatch = 2, kLength = 16, kWidth = 32, kHeads = 4, kHeadWidth = kWidth / kHeads;
 
-/// Shapes are known to the host in both modes. Inside a captured function this prints at the capture, and not again.
+/// The host knows shapes in both modes. Inside a captured function, this prints at the capture and not again.
 const Tensor& show(const char* step, const Tensor& x) {
   fmt::print("  {:<38}{}\n", step, to_string(x.type()));
   return x;
@@ -37,7 +37,7 @@ int main() {
   const Tensor x = rng.normal({kBatch, kLength, kWidth});
   const Tensor target = rng.normal({kBatch, kLength, kWidth});
 
-  // A loss around either form of attention; value_and_grad gives it and its gradient by x.
+  // A loss around either form of attention; value_and_grad gives the loss and its gradient with respect to x.
   auto loss_with = [&](auto attention) {
     return value_and_grad([&, attention](const Tensor& input) {
       const Tensor heads = reshape(qkv(input), {kBatch, kLength, 3, kHeads, kHeadWidth});

@@ -1,4 +1,5 @@
-// A branch that depends on elements, by cond(), with gradients: in eager and as one graph that holds both branches.
+// A branch that depends on elements, written with cond(), with gradients: in eager, and as one graph that holds both
+// branches.
 
 #include <fmt/format.h>
 
@@ -9,8 +10,8 @@ using namespace diptych;
 int main() {
   Variable weight(Tensor::from({2.0F, -1.0F}, {2}), "weight");
 
-  // A robust loss: squared near zero, linear far away, chosen by the whole example's error. Branches may read what is
-  // around them, variables included; both give the same type.
+  // A robust loss: squared near zero, linear far away, chosen by the error of the whole example. Branches may read
+  // outer values, variables included; both return the same type.
   auto loss = [&](const Tensor& x, const Tensor& target) {
     const Tensor error = sum(x * weight) - target;
     return cond(

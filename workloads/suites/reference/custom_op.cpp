@@ -1,5 +1,5 @@
-// An operation of one's own: a function with its own gradient rule, and an intermediate value that is printed. The same
-// C++ function runs op by op and as a graph.
+// A custom operation: a function with its own gradient rule, and an intermediate value that is printed. The same C++
+// function runs op by op and as a graph.
 
 #include <fmt/format.h>
 
@@ -22,10 +22,11 @@ Tensor show(const char* label, const Tensor& x) {
 }  // namespace
 
 int main() {
-  // softplus(x) = log(1 + e^x), which is x where e^x would overflow. Its gradient by the ops' own rules is NaN there:
-  // 0 (of the side that isn't chosen) times infinity.
+  // softplus(x) = log(1 + e^x), which is x where e^x would overflow. There, its gradient by the ops' own rules is NaN:
+  // 0 (from the side that isn't chosen) times infinity.
   auto by_ops = [](const Tensor& x) { return where(greater(x, full({}, 20.0)), x, log1p(show("  e^x", exp(x)))); };
-  // The rule: forward returns the result and what backward needs, x alone; backward is the sigmoid times the cotangent.
+  // The rule: forward returns the result and what backward needs, which is x alone; backward is the sigmoid times the
+  // cotangent.
   auto softplus = custom_vjp([&](const Tensor& x) { return std::pair(by_ops(x), x); },
                              [](const Tensor& x, const Tensor& cotangent) { return cotangent / (exp(-x) + 1.0); });
 

@@ -1,5 +1,5 @@
 // Mixed mode: a transformer block that runs op by op, except for its attention core, which is a jit function. Gradients
-// flow through the compiled part, and everything is equal to all eager, bit for bit.
+// flow through the compiled part, and all results equal those of eager alone, bit for bit.
 
 #include <cmath>
 #include <functional>
@@ -44,7 +44,7 @@ struct Block : nn::Module {
   std::shared_ptr<nn::Linear> qkv, projection, up, down;
 };
 
-/// The loss and all gradients, by x first, then by the weights.
+/// The loss and all gradients: with respect to x first, then to the weights.
 std::vector<Tensor> run(Block& block, const Tensor& x) {
   auto result = value_and_grad([&](const Tensor& input) { return mean(square(block(input))); },
                                {.arguments = {0}, .weights = block.parameters()})(x);

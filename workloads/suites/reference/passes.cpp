@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 
 #include "framework/diptych.h"
-#include "reports/graph_diagram.h"
-#include "reports/run_file.h"
+#include "reports/diagrams/graph_diagram.h"
+#include "reports/run/run_file.h"
 
 using namespace diptych;
 
@@ -19,7 +19,7 @@ int main(int argc, char** argv) {
                : std::filesystem::temp_directory_path() / fmt::format("diptych-passes-{}", getpid());
   std::filesystem::create_directories(folder);
 
-  // observe() sees the graph as captured, then after each pass. `changed` is false where a pass found nothing to do.
+  // observe() sees the graph as captured, then after each pass. `changed` is false if a pass found nothing to do.
   graph::Graph before;
   int stage = 0;
   std::size_t captured = 0;
@@ -35,7 +35,7 @@ int main(int argc, char** argv) {
     ++stage;
   };
 
-  // Something for each pass: a constant part, an identity, the same expression twice, a result that nobody uses.
+  // Something for each pass: a constant part, an identity, the same expression twice, an unused result.
   auto function = [](const Tensor& x, const Tensor& w) {
     const Tensor scale = full({3}, 2.0) * 0.25;  // constant folding
     const Tensor a = tanh(matmul(x, w)) * 1.0;   // x * 1 is x: simplification

@@ -1,5 +1,5 @@
 // z = tanh(z @ y), a hundred times, in eager and as a graph. With these inputs it is chaotic: a difference in one bit
-// is another result after a few rounds, so equal bits mean that every operation was the same.
+// becomes a different result after a few rounds, so equal bits mean that every operation was the same.
 
 #include <algorithm>
 #include <chrono>
@@ -50,7 +50,7 @@ int main() {
   fmt::print("eager: {:.0f} us a call (median of {})\n", median(eager_times) * 1e6, eager_times.size());
   fmt::print("graph: {:.0f} us a call, {} nodes\n", median(graph_times) * 1e6, graph.compiled()->graph()->nodes.size());
   fmt::print("equal bits: {}\n", equal_bits ? "yes" : "no");
-  // The products dominate here, so the two hardly differ: that the graph saves dispatch shows with small operands.
+  // The products dominate here, so the two hardly differ; what the graph saves in dispatch shows with small operands.
   // `diptych run reference/rigid` measures it properly, over processes and with intervals.
   return equal_bits ? 0 : 1;
 }

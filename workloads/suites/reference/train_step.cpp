@@ -22,7 +22,7 @@ int main() {
                         std::make_shared<nn::Linear>(128, 10, rng)});
   optim::Adam adam(model.parameters(), {.lr = 1e-3});
 
-  // A pair (loss, aux): gradients are taken of the loss alone, aux comes along.
+  // A pair (loss, aux): gradients are taken of the loss alone, and aux is passed through.
   auto loss = value_and_grad(
       [&](const Tensor& x, const Tensor& y) {
         const Tensor logits = model(x);
@@ -39,11 +39,11 @@ int main() {
 
   const data::Dataset digits = data::load_digits(data::digits_path());
   data::Batches batches(digits, 64, 1);
-  std::vector<data::Dataset> ready;  // made ahead, so that the loop times the step alone
+  std::vector<data::Dataset> ready;  // made in advance, so that the loop times only the step
   for (std::int64_t i = 0; i < 120; ++i) {
     ready.push_back(batches[i]);
   }
-  constexpr std::size_t kWarmUp = 20;  // the first call compiles; the next ones fill caches and the allocator
+  constexpr std::size_t kWarmUp = 20;  // the first call compiles; the others fill caches and the allocator
   std::vector<double> times;
   std::pair<Tensor, Tensor> last;
   for (std::size_t i = 0; i < ready.size(); ++i) {

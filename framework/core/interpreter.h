@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "framework/core/tensor.h"
+
+namespace diptych {
+
+struct OpDef;
+class Variable;
+class Tracer;
+
+/// Runs the ops of a thread in place of direct eager; ThreadContext points to it.
+class Interpreter {
+ public:
+  Interpreter() = default;
+  virtual ~Interpreter() = default;
+  Interpreter(const Interpreter&) = delete;
+  Interpreter& operator=(const Interpreter&) = delete;
+
+  /// The result of an op, without a tape.
+  virtual Tensor apply(const OpDef& op, std::span<const Tensor* const> inputs, const void* attributes,
+                       Location where) = 0;
+
+  /// Null if ops compute.
+  Tracer* tracer() const { return tracer_; }
+
+ protected:
+  explicit Interpreter(Tracer* tracer) : tracer_(tracer) {}
+
+ private:
+  Tracer* tracer_ = nullptr;
+};
+
+/// The updates in place to a tensor's storage.
+struct Updates {
+  std::uint32_t version = 0;
+  Location last;
+};
+
+/// For messages about a traced tensor that no tracer knows.
+inline constexpr const char* kEndedCapture = "a graph whose capture has ended";
+
+/// An interpreter that captures a graph, so ops have no elements yet. Other code that reads or writes state asks it
+/// first.
+class Tracer : public Interpreter {
+ public:
+  Tracer() : Interpreter(this) {}
+
+  /// The current value of a variable.
+  virtual Tensor read(const Variable& variable) = 0;
+  /// Later reads give `value`.
+  virtual void write(const Variable& variable, const Tensor& value) = 0;
+  /// Like write(), but copies a view first: variables are dense in both modes.
+  virtual void assign(const Variable& variable, const Tensor& value, Location where) = 0;
+
+  /// An update in place: from now on, tensors that share x's storage read `value` (of x's type) there. Throws
+  /// CaptureError for tensors that the function didn't make itself.
+  virtual void update(const char* name, const Tensor& x, const Tensor& value, Location where) = 0;
+  /// The updates that x's storage would have seen so far in eager.
+  virtual Updates updates_of(const TensorBody& x) const = 0;
+  /// Whether x is a view or has views.
+  virtual bool has_views(const Tensor& x) const = 0;
+
+  /// For messages: what a tensor traced here stands for, "matmul at model.cpp:12".
+  virtual std::string describe(const TensorBody& body) const = 0;
+};
+
+}  // namespace diptych

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <vector>
+
+#include "framework/graph/ir.h"
+
+namespace diptych::graph {
+
+/// Which values of a graph have to keep their strides, because the bits of a result depend on them: what a
+/// layout-sensitive op or control flow reads, through views too.
+class FixedLayouts {
+ public:
+  explicit FixedLayouts(const Graph& graph);
+
+  /// Of values that came later: false.
+  bool contains(ValueId value) const { return value < fixed_.size() && fixed_[value]; }
+
+ private:
+  std::vector<bool> fixed_;
+};
+
+}  // namespace diptych::graph

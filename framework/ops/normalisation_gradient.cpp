@@ -1,0 +1,189 @@
+// The gradients of normalisations as ops, by x and by the weight, with rules of their own: they have gradients too.
+
+#include <optional>
+
+#include "framework/kernels/dense.h"
+#include "framework/kernels/normalisation.h"
+#include "framework/ops/define.h"
+#include "framework/ops/elementwise.h"
+#include "framework/ops/normalise.h"
+#include "framework/ops/row_ops.h"
+
+namespace diptych {
+namespace {
+
+using namespace ops;
+
+template <NormKind kind>
+void infer_input_gradient(const InferCall& call, TensorType& output) {
+  check_norm<kind>(call, 1);
+  if (call.shape(0) != call.shape(1)) {
+    call.fail_shape("dy and x differ in shape", "");
+  }
+  check_weight<kind>(call, 2, call.shape(1));
+  output = call.input(1);
+}
+template <NormKind kind>
+void infer_weight_gradient(const InferCall& call, TensorType& output) {
+  check_norm<kind>(call, 1);
+  if (call.shape(0) != call.shape(1)) {
+    call.fail_shape("dy and x differ in shape", "");
+  }
+  output = {call.input(1).dtype, weight_shape<kind>(call.shape(1), call.as<NormAttributes<kind>>())};
+}
+
+template <NormKind kind>
+void input_gradient_kernel(const KernelCall& call) {
+  const kernels::Dense dy(call.inputs[0]);
+  const kernels::Dense x(call.inputs[1]);
+  std::optional<kernels::Dense> weight;
+  if (call.input_count > 2) {
+    weight.emplace(call.inputs[2]);
+  }
+  kernels::normalise_input_gradient(
+      norm_shape<kind>(call.output.type->shape, *static_cast<const NormAttributes<kind>*>(call.attributes)),
+      call.output.type->dtype, dy.data(), x.data(), weight ? weight->data() : nullptr, call.output.data);
+}
+template <NormKind kind>
+void weight_gradient_kernel(const KernelCall& call) {
+  const kernels::Dense dy(call.inputs[0]);
+  const kernels::Dense x(call.inputs[1]);
+  kernels::normalise_weight_gradient(
+      norm_shape<kind>(call.inputs[1].type->shape, *static_cast<const NormAttributes<kind>*>(call.attributes)),
+      call.output.type->dtype, dy.data(), x.data(), call.output.data);
+}
+
+/// Of D(dy, x, weight) = P(g). With the cotangent c, <c, P(g)> = rstd * S, n the elements that are normalised together:
+///   S / n = mean(c g) - mean(c) mean(g) - mean(c h) mean(g h)
+///   d rstd / dx = -rstd^2 h / n,  dS / dh = -(c mean(g h) + g mean(c h)),  dh / dx = P
+template <NormKind kind>
+Gradients input_gradient_vjp(const VjpCall& v) {
+  const Tensor& dy = v.input(0);
+  const Tensor& c = v.cotangent;
+  const NormRules<kind> rules{v.input(1), v.as<NormAttributes<kind>>()};
+  const bool weighted = v.input_count > 2;
+  const Tensor p = rules.jacobian(c);
+  Gradients gradients;
+  if (v.needs(0)) {
+    gradients[0] = weighted ? mul(p, rules.spread(v.input(2))) : p;
+  }
+  if (v.needs(1)) {
+    const Tensor g = weighted ? mul(dy, rules.spread(v.input(2))) : dy;
+    const Tensor h = rules.normalised();
+    const Tensor rstd = rules.rstd();
+    const Tensor c_along = rules.mean_of(c * h);
+    const Tensor g_along = rules.mean_of(g * h);
+    Tensor s = rules.mean_of(c * g) - c_along * g_along;
+    if constexpr (kind != NormKind::rms) {
+      s = s - rules.mean_of(c) * rules.mean_of(g);
+    }
+    gradients[1] = -(rstd * (rstd * s * h + rules.jacobian(c * g_along + g * c_along)));
+  }
+  if (v.needs(2)) {
+    gradients[2] = sum_to_weight<kind>(mul(dy, p), v.as<NormAttributes<kind>>());
+  }
+  return gradients;
+}
+
+template <NormKind kind>
+Tensor input_gradient_jvp(const JvpCall& j) {
+  const NormRules<kind> rules{j.input(1), j.as<NormAttributes<kind>>()};
+  const bool weighted = j.input_count > 2;
+  Tensor total;
+  if (j.tangent(0).defined()) {
+    total = weighted ? rules.jacobian(j.tangent(0), j.input(2)) : rules.jacobian(j.tangent(0));
+  }
+  if (weighted && j.tangent(2).defined()) {
+    total = plus(total, rules.jacobian(j.input(0), j.tangent(2)));
+  }
+  if (j.tangent(1).defined()) {
+    const Tensor g = weighted ? mul(j.input(0), rules.spread(j.input(2))) : j.input(0);
+    const Tensor h = rules.normalised();
+    const Tensor moved = rules.jacobian(j.tangent(1));
+    const Tensor part =
+        rules.mean_of(h * j.tangent(1)) * j.output + moved * rules.mean_of(g * h) + h * rules.mean_of(g * moved);
+    total = plus(total, -(rules.rstd() * part));
+  }
+  return total;
+}
+
+template <NormKind kind>
+Gradients weight_gradient_vjp(const VjpCall& v) {
+  const NormRules<kind> rules{v.input(1), v.as<NormAttributes<kind>>()};
+  return {v.needs(0) ? mul(rules.normalised(), rules.spread(v.cotangent)) : Tensor(),
+          v.needs(1) ? rules.jacobian(v.input(0), v.cotangent) : Tensor()};
+}
+
+template <NormKind kind>
+Tensor weight_gradient_jvp(const JvpCall& j) {
+  const NormRules<kind> rules{j.input(1), j.as<NormAttributes<kind>>()};
+  Tensor total;
+  if (j.tangent(0).defined()) {
+    total = rules.weight_gradient(j.tangent(0));
+  }
+  if (j.tangent(1).defined()) {
+    total =
+        plus(total, sum_to_weight<kind>(mul(j.input(0), rules.jacobian(j.tangent(1))), j.as<NormAttributes<kind>>()));
+  }
+  return total;
+}
+
+template <NormKind kind>
+OpDef input_gradient_definition(const char* name, const char* doc) {
+  return row_op({.name = name,
+                 .doc = doc,
+                 .inputs = 3,
+                 .least_inputs = 2,
+                 .attributes = &attribute_type<NormAttributes<kind>>,
+                 .infer = infer_input_gradient<kind>,
+                 .kernel = kernels::through_float<input_gradient_kernel<kind>>,
+                 .vjp = input_gradient_vjp<kind>,
+                 .saves = {.inputs = 7},
+                 .jvp = input_gradient_jvp<kind>,
+                 .flops = flops_per_element<20>,
+                 .samples = [] { return norm_samples<kind>(2, 1); },
+                 .family = "normalisation"});
+}
+template <NormKind kind>
+OpDef weight_gradient_definition(const char* name, const char* doc) {
+  return row_op(
+      {.name = name,
+       .doc = doc,
+       .inputs = 2,
+       .attributes = &attribute_type<NormAttributes<kind>>,
+       .infer = infer_weight_gradient<kind>,
+       .kernel = kernels::through_float<weight_gradient_kernel<kind>>,
+       .vjp = weight_gradient_vjp<kind>,
+       .saves = {.inputs = 3},
+       .jvp = weight_gradient_jvp<kind>,
+       .flops = [](const InferCall& call,
+                   const TensorType& /*output*/) { return 12 * static_cast<double>(call.shape(1).product()); },
+       .samples = [] { return norm_samples<kind>(2, 0); },
+       .family = "normalisation"});
+}
+
+const Op kLayerNormInput(input_gradient_definition<NormKind::layer>(
+    "layer_norm_input_gradient", "The gradient of layer_norm by x, from dy, x, weight"));
+const Op kLayerNormWeight(weight_gradient_definition<NormKind::layer>(
+    "layer_norm_weight_gradient", "The gradient of layer_norm by its weight, from dy and x"));
+const Op kRmsNormInput(input_gradient_definition<NormKind::rms>("rms_norm_input_gradient",
+                                                                "The gradient of rms_norm by x, from dy, x, weight"));
+const Op kRmsNormWeight(weight_gradient_definition<NormKind::rms>(
+    "rms_norm_weight_gradient", "The gradient of rms_norm by its weight, from dy and x"));
+const Op kBatchNormInput(input_gradient_definition<NormKind::batch>(
+    "batch_norm_input_gradient", "The gradient of batch_norm by x, from dy, x, weight"));
+const Op kBatchNormWeight(weight_gradient_definition<NormKind::batch>(
+    "batch_norm_weight_gradient", "The gradient of batch_norm by its weight, from dy and x"));
+
+}  // namespace
+
+namespace op {
+const OpDef& layer_norm_input_gradient = *kLayerNormInput;
+const OpDef& layer_norm_weight_gradient = *kLayerNormWeight;
+const OpDef& rms_norm_input_gradient = *kRmsNormInput;
+const OpDef& rms_norm_weight_gradient = *kRmsNormWeight;
+const OpDef& batch_norm_input_gradient = *kBatchNormInput;
+const OpDef& batch_norm_weight_gradient = *kBatchNormWeight;
+}  // namespace op
+
+}  // namespace diptych

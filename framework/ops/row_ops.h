@@ -1,0 +1,76 @@
+#pragma once
+
+#include "framework/dispatch/op.h"
+#include "framework/ops/cross_entropy.h"
+
+namespace diptych::ops {
+
+struct SoftmaxAttributes {
+  double scale = 1;
+  bool is_causal = false;
+  static constexpr auto fields() {
+    return std::tuple(field("scale", &SoftmaxAttributes::scale), field("is_causal", &SoftmaxAttributes::is_causal));
+  }
+};
+
+struct TrailingAttributes {
+  std::int64_t axes = 1;  ///< number of trailing axes
+  double eps = 1e-5;
+  static constexpr auto fields() {
+    return std::tuple(field("axes", &TrailingAttributes::axes), field("eps", &TrailingAttributes::eps));
+  }
+};
+
+struct ChannelAttributes {
+  double eps = 1e-5;
+  static constexpr auto fields() { return std::tuple(field("eps", &ChannelAttributes::eps)); }
+};
+
+struct CrossEntropyAttributes {
+  double label_smoothing = 0;
+  std::int64_t ignore_index = kIgnoreNothing;
+  static constexpr auto fields() {
+    return std::tuple(field("label_smoothing", &CrossEntropyAttributes::label_smoothing),
+                      field("ignore_index", &CrossEntropyAttributes::ignore_index));
+  }
+};
+
+struct HuberAttributes {
+  double delta = 1;
+  static constexpr auto fields() { return std::tuple(field("delta", &HuberAttributes::delta)); }
+};
+
+}  // namespace diptych::ops
+
+/// Handles for passes and other code that inspects graphs: `node.op == &op::mul`.
+namespace diptych::op {
+
+// softmax.cpp
+extern const OpDef& softmax;
+extern const OpDef& log_softmax;
+extern const OpDef& softmax_backward;
+extern const OpDef& log_softmax_backward;
+// attention.cpp
+extern const OpDef& masked_softmax_backward;
+extern const OpDef& masked_softmax;
+// normalisation.cpp
+extern const OpDef& layer_norm;
+extern const OpDef& rms_norm;
+extern const OpDef& batch_norm;
+// normalisation_gradient.cpp
+extern const OpDef& layer_norm_input_gradient;
+extern const OpDef& layer_norm_weight_gradient;
+extern const OpDef& rms_norm_input_gradient;
+extern const OpDef& rms_norm_weight_gradient;
+extern const OpDef& batch_norm_input_gradient;
+extern const OpDef& batch_norm_weight_gradient;
+// channel_norm.cpp
+extern const OpDef& channel_statistics;
+// cross_entropy.cpp
+extern const OpDef& cross_entropy;
+extern const OpDef& cross_entropy_backward;
+// loss.cpp
+extern const OpDef& bce_with_logits;
+extern const OpDef& huber_loss;
+
+}  // namespace diptych::op

@@ -1,0 +1,150 @@
+#pragma once
+
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <type_traits>
+
+#include "framework/capture/capture.h"
+#include "framework/core/context.h"
+#include "framework/core/tree.h"
+#include "framework/passes/pass.h"
+#include "framework/runtime/executable.h"
+
+namespace diptych::graph {
+
+struct JitOptions {
+  std::string name = "graph";
+  passes::PipelineOptions pipeline;
+  /// Maximum number of compiled graphs; the least recently used is dropped first.
+  std::size_t capacity = 64;
+  Location where;  ///< named in messages about calls; jit() sets it to its own caller
+};
+
+/// One line of the recompile ledger.
+struct Compilation {
+  std::string cause;  ///< what was new in the signature: "first call", "argument 0: f32[8,4] -> f32[16,4]"
+  Location where;     ///< the call that caused it
+  double capture_seconds = 0;
+  double passes_seconds = 0;
+  double lower_seconds = 0;
+  std::vector<passes::PassRecord> passes;
+  std::size_t captured_nodes = 0;
+  std::size_t nodes = 0;
+  std::uint64_t calls = 0;        ///< calls served so far
+  std::uint64_t comparisons = 0;  ///< of its signature with a call's: at most two per call, however many there are
+
+  double seconds() const { return capture_seconds + passes_seconds + lower_seconds; }
+};
+
+/// A function on flat lists of tensors, compiled once per signature (dtypes, shapes and strides of the arguments).
+/// Not thread-safe: one per thread.
+class JitFunction {
+ public:
+  /// `structure` may be set to anything that the caller wants returned with each result of this graph.
+  using Function =
+      std::function<std::vector<Tensor>(std::span<const Tensor> arguments, std::shared_ptr<void>& structure)>;
+
+  JitFunction(Function function, JitOptions options);
+  ~JitFunction();
+  JitFunction(JitFunction&&) noexcept;
+  JitFunction& operator=(JitFunction&&) noexcept;
+
+  struct Result {
+    std::vector<Tensor> outputs;
+    const void* structure;
+  };
+  /// Gradients flow through a call to its arguments and to the variables that the function reads.
+  Result call(std::span<const Tensor> arguments, Location where);
+
+  const std::vector<Compilation>& ledger() const;
+  /// The graph (after the passes) and the executable of the last call; null before the first.
+  const Graph* graph() const;
+  const runtime::Executable* executable() const;
+
+ private:
+  struct Entry;
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// The state of a `Jit`, in one type for all functions, so that units with many graphs have little to instantiate.
+class JitTable {
+ public:
+  explicit JitTable(JitOptions options);
+
+  /// The function for arguments whose lists have these lengths (append_lengths), which becomes the last one; null if it
+  /// is new.
+  JitFunction* find(const std::vector<std::size_t>& lengths);
+  JitFunction* add(const std::vector<std::size_t>& lengths, JitFunction::Function&& function);
+  JitFunction::Result call(JitFunction& function, std::span<const Tensor> arguments) const;
+  const JitFunction* last() const { return last_; }
+
+ private:
+  JitOptions options_;
+  std::map<std::vector<std::size_t>, JitFunction> by_structure_;
+  JitFunction* last_ = nullptr;
+};
+
+/// A callable with the signature of `Fn`, run as a graph: `auto step = jit(train_step); step(x, y);`
+template <class Fn>
+class Jit {
+ public:
+  Jit(Fn function, JitOptions options)
+      : function_(new Fn(std::move(function))), table_(std::make_shared<JitTable>(std::move(options))) {}
+
+  template <class... Arguments>
+  auto operator()(const Arguments&... arguments) {
+    using Result = std::invoke_result_t<Fn&, const Arguments&...>;
+    static_assert(!std::is_void_v<Result>,
+                  "a captured function returns its results: tensors, pairs, tuples or vectors");
+    if (thread_context.tracer() != nullptr) {
+      return Result((*function_)(arguments...));  // part of the enclosing graph
+    }
+    std::vector<std::size_t> lengths;
+    (append_lengths(arguments, lengths), ...);
+    JitFunction* compiled = table_->find(lengths);
+    if (compiled == nullptr) {
+      // The arguments' structure without their tensors, which must not be kept alive by it.
+      auto structure = std::tuple<Arguments...>(arguments...);
+      clear_tree(structure);
+      compiled = table_->add(
+          lengths, [function = function_, structure](std::span<const Tensor> tensors, std::shared_ptr<void>& kept) {
+            const auto rebuilt = rebuild_tree(structure, tensors);
+            auto result = std::make_shared<Result>(
+                std::apply([&](const auto&... parts) { return Result((*function)(parts...)); }, rebuilt));
+            std::vector<Tensor> flat = flatten_tree(*result);
+            kept = std::move(result);
+            return flat;
+          });
+    }
+    std::vector<Tensor> flat;
+    (append_tensors(arguments, flat), ...);
+    const JitFunction::Result result = table_->call(*compiled, flat);
+    return rebuild_tree(*static_cast<const Result*>(result.structure), result.outputs);
+  }
+
+  /// The function of the last call; null before the first.
+  const JitFunction* compiled() const { return table_->last(); }
+
+ private:
+  // Shared by copies, and by the graphs, which may outlive them.
+  std::shared_ptr<Fn> function_;
+  std::shared_ptr<JitTable> table_;
+};
+
+}  // namespace diptych::graph
+
+namespace diptych {
+
+/// Runs `function` as a graph: captured at the first call with each signature, then replayed.
+template <class Fn>
+graph::Jit<std::decay_t<Fn>> jit(Fn&& function, graph::JitOptions options = {}, Location where = Location::current()) {
+  if (options.where.line == 0) {
+    options.where = where;
+  }
+  return {std::forward<Fn>(function), std::move(options)};
+}
+
+}  // namespace diptych

@@ -1,0 +1,211 @@
+#include "reports/analysis/ladder.h"
+
+#include <algorithm>
+#include <functional>
+#include <iterator>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "reports/analysis/ladder_split.h"
+#include "reports/run/run.h"
+#include "reports/statistics/statistics.h"
+
+namespace diptych::reports {
+namespace {
+
+/// The seconds of each round, process by process.
+using Rounds = std::vector<std::vector<double>>;
+
+class Savings {
+ public:
+  Savings(const Cell& cell, const std::string& base) : cell_(cell) {
+    const Rounds rounds = rounds_of(base);
+    for (const auto& process : rounds) {
+      base_.push_back(median(process));
+    }
+    unit_ = base_.empty() ? 0 : time_estimate(base_).value;
+  }
+
+  std::size_t processes() const { return base_.size(); }
+  double unit() const { return unit_; }
+
+  /// One value per process.
+  std::vector<double> between(const std::string& from, const std::string& to) const {
+    const Rounds before = rounds_of(from);
+    const Rounds after = rounds_of(to);
+    std::vector<double> saved;
+    for (std::size_t p = 0; p < base_.size(); ++p) {
+      std::vector<double> differences;
+      for (std::size_t j = 0; j < before[p].size(); ++j) {
+        differences.push_back(before[p][j] - after[p][j]);
+      }
+      saved.push_back(median(differences) / base_[p] * unit_);
+    }
+    return saved;
+  }
+
+ private:
+  Rounds rounds_of(const std::string& arm) const {
+    Rounds rounds;
+    for (const Process process : cell_.processes()) {
+      std::vector<double> seconds;
+      for (const Round round : process.rounds()) {
+        seconds.push_back(round.seconds(arm).value_or(0));
+      }
+      if (!seconds.empty()) {
+        rounds.push_back(std::move(seconds));
+      }
+    }
+    return rounds;
+  }
+
+  Cell cell_;
+  std::vector<double> base_;
+  double unit_ = 0;
+};
+
+/// Empty for an arm that isn't compiled.
+std::optional<std::set<std::string>> groups_of(const Arm& arm) {
+  const auto groups = arm.groups();
+  return groups ? std::optional(std::set<std::string>(groups->begin(), groups->end())) : std::nullopt;
+}
+
+/// The pass rung that `to` has and `from` lacks, if it is the only difference between them.
+std::optional<std::string> single_difference(const Arm& from, const Arm& to) {
+  const auto before = groups_of(from);
+  const auto after = groups_of(to);
+  if (!before || !after || after->size() != before->size() + 1) {
+    return std::nullopt;
+  }
+  std::vector<std::string> added;
+  std::set_difference(after->begin(), after->end(), before->begin(), before->end(), std::back_inserter(added));
+  return added.size() == 1 ? std::optional(added[0]) : std::nullopt;
+}
+
+std::string rung_name(const Arm& arm) {
+  const std::string rung = arm.rung();
+  return rung.empty() ? arm.name() : rung;
+}
+
+/// How much the rung between these two arms saves at the other places where it was measured.
+Json by_place(const Cell& cell, const Savings& savings, const Arm& from, const Arm& to, const Json& gap) {
+  const auto rung = single_difference(from, to);
+  if (!rung) {
+    return nullptr;
+  }
+  std::vector<double> saved;
+  for (const Arm before : cell.arms()) {
+    for (const Arm after : cell.arms()) {
+      if (single_difference(before, after) == rung) {
+        saved.push_back(mean_interval(savings.between(before.name(), after.name())).value);
+      }
+    }
+  }
+  const auto [least, most] = std::minmax_element(saved.begin(), saved.end());
+  const auto share = [&](double seconds) { return gap.is_null() ? Json() : Json(seconds / gap.get<double>()); };
+  return {{"places", saved.size()},
+          {"low_seconds", *least},
+          {"high_seconds", *most},
+          {"low_share", share(*least)},
+          {"high_share", share(*most)}};
+}
+
+Json break_even_of(const Cell& cell, const std::string& arm) {
+  for (const Comparison comparison : cell.comparisons()) {
+    if (comparison.arm() == arm) {
+      return comparison.break_even().json();
+    }
+  }
+  return nullptr;
+}
+
+Json cause_of(const Arm& to) {
+  if (const auto cause = to.cause()) {
+    return *cause;
+  }
+  const std::string name = to.name();  // for old runs, whose arms don't record it
+  return name == "replay" ? Json("dispatch, tape, allocation") : name == "graph" ? Json("passes") : Json();
+}
+
+Json rung_json(const Cell& cell, const Savings& savings, const Arm& from, const Arm& to, const Json& gap) {
+  const std::string name = to.name();
+  const Estimate saved = mean_interval(savings.between(from.name(), name));
+  return {{"name", rung_name(to)},
+          {"from", from.name()},
+          {"to", name},
+          {"title", to.description()},
+          {"cause", cause_of(to)},
+          {"saved_seconds", to_json(saved)},
+          {"share", gap.is_null() ? Json() : Json(saved.value / gap.get<double>())},
+          {"by_place", by_place(cell, savings, from, to, gap)},
+          {"ulp", to.ulp().value_or(0)},  // arms without it are timed only after they agreed on every bit
+          {"seconds", to_json(to.seconds())},
+          {"compile_seconds", to_json(to.compile_seconds())},
+          {"break_even", break_even_of(cell, name)},
+          {"planned_peak_bytes", count_json(to.exact("planned_peak_bytes"))}};
+}
+
+}  // namespace
+
+nlohmann::json ladder_of(const Cell& cell) {
+  std::vector<Arm> steps;
+  for (const Arm arm : cell.arms()) {
+    if (arm.in_ladder()) {
+      steps.push_back(arm);
+    }
+  }
+  if (steps.size() < 2 || !cell.validity().agree()) {
+    return nullptr;
+  }
+  const Savings savings(cell, steps.front().name());
+  if (savings.processes() == 0) {
+    return nullptr;
+  }
+  const std::vector<double> whole = savings.between(steps.front().name(), steps.back().name());
+  const Estimate gap = mean_interval(whole);
+  const bool known_gap = gap.value != 0 && (!gap.has_interval() || gap.excludes(0));
+  const Json unit_of_shares = known_gap ? Json(gap.value) : Json();
+
+  Json order = {steps.front().name()};
+  Json rungs = Json::array();
+  std::vector<double> left = whole;
+  for (std::size_t i = 1; i < steps.size(); ++i) {
+    rungs.push_back(rung_json(cell, savings, steps[i - 1], steps[i], unit_of_shares));
+    order.push_back(steps[i].name());
+    const std::vector<double> saved = savings.between(steps[i - 1].name(), steps[i].name());
+    std::transform(left.begin(), left.end(), saved.begin(), left.begin(), std::minus<>());
+  }
+  const Estimate residual = mean_interval(left);
+  const bool from_eager = order[0] == "eager" && order[1] == "replay";
+  return {{"split", from_eager ? split_of(cell, savings.between("eager", "replay"), savings.unit()) : Json()},
+          {"order", order},
+          {"base_seconds", to_json(steps.front().seconds())},
+          {"gap_seconds", to_json(gap)},
+          {"rungs", rungs},
+          {"residual_seconds", to_json(residual)},
+          {"residual_share", known_gap ? Json(residual.value / gap.value) : Json()}};
+}
+
+Saving saving_of(const Estimate& saved) {
+  Saving saving{saved.value < 0, saved};
+  if (saving.costs) {
+    saving.amount.value = -saved.value;
+    if (saved.has_interval()) {
+      saving.amount.low = -*saved.high;
+      saving.amount.high = -*saved.low;
+    }
+  }
+  return saving;
+}
+
+std::optional<RungSpan> span_of(const Cell& cell, const Rung& rung) {
+  const auto to = cell.arm(rung.to()).seconds();
+  const auto saved = rung.saved_seconds();
+  if (!to || !saved) {
+    return std::nullopt;
+  }
+  return RungSpan{to->value + saved->value, to->value};
+}
+
+}  // namespace diptych::reports

@@ -1,0 +1,12 @@
+#pragma once
+
+#include "framework/graph/ir.h"
+#include "reports/diagrams/diagram.h"
+
+namespace diptych::reports {
+
+/// A picture of a graph: nodes with their attributes, constants folded into their users, module scopes as clusters,
+/// edges with their types. If `before` is given, nodes that it lacks or has in another form are marked as added.
+Diagram graph_diagram(const graph::Graph& graph, const graph::Graph* before = nullptr);
+
+}  // namespace diptych::reports

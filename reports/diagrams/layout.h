@@ -1,0 +1,61 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reports/diagrams/diagram.h"
+
+/// From a diagram to coordinates. Units are SVG user units (points), y grows downwards.
+namespace diptych::reports {
+
+struct Point {
+  double x = 0, y = 0;
+};
+
+struct Box {
+  double x = 0, y = 0, width = 0, height = 0;  ///< top left corner and size
+};
+
+struct PlacedEdge {
+  std::size_t from = 0, to = 0;  ///< indices of nodes
+  std::string label;
+  std::vector<Point> curve;       ///< a start, then triples: cubic Béziers
+  std::optional<Point> label_at;  ///< its centre
+};
+
+struct PlacedCluster {
+  std::vector<std::string> path;
+  Box box;
+};
+
+/// Nodes have sizes before the layout and positions after it.
+struct Layout {
+  std::vector<Box> nodes;
+  std::vector<PlacedEdge> edges;
+  std::vector<PlacedCluster> clusters;
+  double width = 0, height = 0;
+  std::string note;  ///< why the plain layout was used; shown in the picture
+};
+
+/// The diagram's text made printable and short, the sizes of its nodes, and its edges between known nodes.
+struct Prepared {
+  std::vector<DiagramNode> nodes;
+  Layout layout;
+  Direction direction = Direction::top_down;
+};
+
+Prepared prepare(const Diagram& diagram);
+
+// Font sizes of diagram.css: a node's first line and the others.
+inline constexpr double name_size = 12;
+inline constexpr double small_size = 11;
+inline constexpr double line_height = 16;
+
+/// Lays out with Graphviz in a child process; empty if it failed, was stopped or took longer than `cpu_seconds`.
+std::optional<Layout> graphviz_layout(const Prepared& prepared, int cpu_seconds);
+
+/// Layers by longest path, ordered by barycentres; linear in nodes and edges, cannot fail. No clusters.
+Layout plain_layout(const Prepared& prepared);
+
+}  // namespace diptych::reports

@@ -1,0 +1,272 @@
+// Graphviz is not thread-safe, leaks, and has no time limit: it lays out in a child process with a CPU limit, and
+// returns only numbers. The picture is drawn from these here, so no name ever passes through Graphviz's own SVG.
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <map>
+#include <poll.h>
+#include <signal.h>
+#include <sstream>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+#include <graphviz/gvc.h>
+
+#include "framework/core/error.h"
+#include "framework/core/pipe.h"
+#include "reports/diagrams/layout.h"
+#include "reports/text/svg.h"
+
+namespace diptych::reports {
+namespace {
+
+constexpr double points_per_inch = 72;
+
+struct Handles {
+  std::vector<Agnode_t*> nodes;
+  std::vector<Agedge_t*> edges;
+  std::map<std::vector<std::string>, Agraph_t*> clusters;
+};
+
+void set(void* object, const char* name, const std::string& value) {
+  std::string key = name;
+  std::string copy = value;
+  std::string empty;
+  agsafeset(object, key.data(), copy.data(), empty.data());
+}
+
+/// Filler of the right size: only the room matters, because the text is drawn here. Without fonts, Graphviz takes an x
+/// to be half as wide as the font size.
+std::string blank(const std::string& text, double font_size) {
+  return std::string(static_cast<std::size_t>(std::ceil(text_width(text, small_size) / (0.5 * font_size))), 'x');
+}
+
+Agraph_t* cluster_of(Agraph_t* root, const std::vector<std::string>& path, Handles& handles) {
+  Agraph_t* parent = root;
+  std::vector<std::string> prefix;
+  for (const std::string& part : path) {
+    prefix.push_back(part);
+    Agraph_t*& cluster = handles.clusters[prefix];
+    if (cluster == nullptr) {
+      std::string name = fmt::format("cluster_{}", handles.clusters.size());
+      cluster = agsubg(parent, name.data(), 1);
+      set(cluster, "margin", "16");
+      set(cluster, "label", blank(part, 12));
+      set(cluster, "fontsize", "12");
+    }
+    parent = cluster;
+  }
+  return parent;
+}
+
+Agraph_t* build(const Prepared& prepared, Handles& handles) {
+  std::string name = "diptych";
+  Agraph_t* graph = agopen(name.data(), Agdirected, nullptr);
+  set(graph, "rankdir", prepared.direction == Direction::top_down ? "TB" : "LR");
+  set(graph, "nodesep", "0.32");
+  set(graph, "ranksep", "0.42");
+  set(graph, "newrank", "false");
+  const std::vector<Box>& boxes = prepared.layout.nodes;
+  for (std::size_t i = 0; i < boxes.size(); ++i) {
+    std::string id = fmt::format("n{}", i);
+    Agraph_t* home = cluster_of(graph, prepared.nodes[i].scope, handles);
+    Agnode_t* node = agnode(home, id.data(), 1);
+    set(node, "shape", "box");
+    set(node, "fixedsize", "true");
+    set(node, "label", "");
+    set(node, "width", fmt::format("{:.4f}", boxes[i].width / points_per_inch));
+    set(node, "height", fmt::format("{:.4f}", boxes[i].height / points_per_inch));
+    handles.nodes.push_back(node);
+  }
+  for (const PlacedEdge& edge : prepared.layout.edges) {
+    Agedge_t* made = agedge(graph, handles.nodes[edge.from], handles.nodes[edge.to], nullptr, 1);
+    if (!edge.label.empty()) {
+      set(made, "label", blank(edge.label, 10));
+      set(made, "fontsize", "10");
+    }
+    handles.edges.push_back(made);
+  }
+  return graph;
+}
+
+std::string get(void* object, const char* name) {
+  std::string key = name;
+  const char* value = agget(object, key.data());
+  return value == nullptr ? "" : value;
+}
+
+// One line per item, in the order of the indices; an attribute without a value gives an empty line.
+std::string describe(Agraph_t* graph, const Handles& handles) {
+  std::string out = get(graph, "bb") + "\n";
+  for (Agnode_t* node : handles.nodes) {
+    out += get(node, "pos") + "\n";
+  }
+  for (Agedge_t* edge : handles.edges) {
+    out += get(edge, "pos") + "\n" + get(edge, "lp") + "\n";
+  }
+  for (const auto& [path, cluster] : handles.clusters) {
+    out += get(cluster, "bb") + "\n";
+  }
+  return out;
+}
+
+[[noreturn]] void child(const Prepared& prepared, int cpu_seconds, int pipe_end) {
+  const rlim_t seconds = static_cast<rlim_t>(cpu_seconds);
+  const rlimit cpu{seconds, seconds};
+  const rlimit no_core{0, 0};
+  ::setrlimit(RLIMIT_CPU, &cpu);
+  ::setrlimit(RLIMIT_CORE, &no_core);
+  for (const int signal_number : {SIGSEGV, SIGABRT, SIGXCPU, SIGTERM}) {
+    ::signal(signal_number, SIG_DFL);
+  }
+  const int nowhere = ::open("/dev/null", O_RDWR);
+  ::dup2(nowhere, STDOUT_FILENO);
+  ::dup2(nowhere, STDERR_FILENO);
+  Handles handles;
+  Agraph_t* graph = build(prepared, handles);
+  GVC_t* context = gvContext();
+  // Rendering as "dot" without a file only attaches the positions to the graph.
+  if (gvLayout(context, graph, "dot") != 0 || gvRender(context, graph, "dot", nullptr) != 0) {
+    ::_exit(1);
+  }
+  std::string text = describe(graph, handles) + "end\n";
+  for (std::size_t sent = 0; sent < text.size();) {
+    const ssize_t n = ::write(pipe_end, text.data() + sent, text.size() - sent);
+    if (n < 0 && errno != EINTR) {
+      ::_exit(1);
+    }
+    sent += n > 0 ? static_cast<std::size_t>(n) : 0;
+  }
+  ::_exit(0);
+}
+
+// Reads until the child closes the pipe or the wall-clock time runs out: both limits are needed, because a sleeping
+// child uses no CPU.
+std::optional<std::string> read_answer(int pipe_end, int seconds) {
+  using Clock = std::chrono::steady_clock;
+  const auto deadline = Clock::now() + std::chrono::seconds(seconds);
+  std::string answer;
+  char buffer[65536];
+  while (true) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    pollfd waiting{pipe_end, POLLIN, 0};
+    if (left <= 0 || (::poll(&waiting, 1, static_cast<int>(left)) == 0)) {
+      return std::nullopt;
+    }
+    const ssize_t n = ::read(pipe_end, buffer, sizeof buffer);
+    if (n == 0) {
+      return answer;
+    }
+    if (n < 0 && errno != EINTR) {
+      return std::nullopt;
+    }
+    answer.append(buffer, n > 0 ? static_cast<std::size_t>(n) : 0);
+  }
+}
+
+std::vector<double> numbers(const std::string& line) {
+  std::vector<double> values;
+  std::string spaced = line.substr(line.starts_with("e,") ? 2 : 0);
+  std::replace(spaced.begin(), spaced.end(), ',', ' ');
+  std::istringstream in(spaced);
+  for (double value = 0; in >> value;) {
+    values.push_back(value);
+  }
+  return values;
+}
+
+// "e,x,y x,y x,y ...": the end point comes first; the curve stops at the arrow's foot.
+std::vector<Point> curve_of(const std::string& line, double height) {
+  const bool has_end = line.starts_with("e,");
+  const std::vector<double> values = numbers(line);
+  std::vector<Point> points;
+  for (std::size_t i = has_end ? 2 : 0; i + 1 < values.size(); i += 2) {
+    points.push_back({values[i], height - values[i + 1]});
+  }
+  if (has_end && points.size() >= 4) {
+    points.back() = {values[0], height - values[1]};
+  }
+  return points;
+}
+
+std::optional<Layout> read_layout(const Prepared& prepared, const std::string& answer) {
+  if (!answer.ends_with("end\n")) {
+    return std::nullopt;
+  }
+  std::istringstream lines(answer);
+  std::string line;
+  const auto next = [&]() -> const std::string& {
+    std::getline(lines, line);
+    return line;
+  };
+  Layout layout = prepared.layout;
+  const std::vector<double> bounds = numbers(next());
+  if (bounds.size() != 4) {
+    return std::nullopt;
+  }
+  layout.width = bounds[2];
+  layout.height = bounds[3];
+  for (Box& box : layout.nodes) {
+    const std::vector<double> at = numbers(next());
+    if (at.size() < 2) {
+      return std::nullopt;
+    }
+    box.x = at[0] - box.width / 2;
+    box.y = layout.height - at[1] - box.height / 2;
+  }
+  for (PlacedEdge& edge : layout.edges) {
+    edge.curve = curve_of(next(), layout.height);
+    const std::vector<double> at = numbers(next());
+    if (at.size() == 2) {
+      edge.label_at = Point{at[0], layout.height - at[1]};
+    }
+  }
+  // The same order as in the child: that of a map keyed by path.
+  std::map<std::vector<std::string>, bool> paths;
+  for (const DiagramNode& node : prepared.nodes) {
+    for (std::size_t depth = 1; depth <= node.scope.size(); ++depth) {
+      paths[{node.scope.begin(), node.scope.begin() + static_cast<std::ptrdiff_t>(depth)}] = true;
+    }
+  }
+  for (const auto& [path, unused] : paths) {
+    const std::vector<double> box = numbers(next());
+    if (box.size() == 4) {
+      layout.clusters.push_back({path, {box[0], layout.height - box[3], box[2] - box[0], box[3] - box[1]}});
+    }
+  }
+  return layout;
+}
+
+}  // namespace
+
+std::optional<Layout> graphviz_layout(const Prepared& prepared, int cpu_seconds) {
+  if (cpu_seconds <= 0) {
+    return std::nullopt;
+  }
+  std::optional<Pipe> pipe;
+  try {
+    pipe.emplace();
+  } catch (const Error&) {
+    return std::nullopt;  // the plain layout needs no Graphviz
+  }
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    Pipe::shut(pipe->read_end);
+    child(prepared, cpu_seconds, pipe->write_end);
+  }
+  Pipe::shut(pipe->write_end);
+  std::optional<std::string> answer;
+  if (pid > 0) {
+    answer = read_answer(pipe->read_end, 2 * cpu_seconds);
+    ::kill(pid, SIGKILL);
+    while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+  return answer ? read_layout(prepared, *answer) : std::nullopt;
+}
+
+}  // namespace diptych::reports

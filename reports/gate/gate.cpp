@@ -1,0 +1,230 @@
+#include "reports/gate/gate.h"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "reports/gate/compare.h"
+#include "reports/run/json_access.h"
+#include "reports/run/verdicts.h"
+#include "reports/text/text.h"
+
+namespace diptych::reports {
+namespace {
+
+const GateMute* mute_of(const Json& row, const GateConfig& config) {
+  return config.mute_of(row_subject(row), text(row, "metric"), text(row, "tier"));
+}
+
+const char* role_of(const Json& row, const GateConfig& config, const GateSetup& setup) {
+  if (mute_of(row, config) != nullptr) {
+    return "muted";
+  }
+  return text(row, "tier") == "time" && !setup.time_decides ? "advisory" : "deciding";
+}
+
+const Json* find_row(const Json& comparison, const Json& like) {
+  for (const Json& row : list(comparison, "rows")) {
+    if (member(row, "workload") == member(like, "workload") && member(row, "arm") == member(like, "arm") &&
+        member(row, "metric") == member(like, "metric")) {
+      return &row;
+    }
+  }
+  return nullptr;
+}
+
+class Judge {
+ public:
+  Judge(const Json& screen, const Json& confirm, const GateConfig& config, const GateSetup& setup)
+      : screen_(screen), confirm_(confirm), config_(config), setup_(setup) {}
+
+  Json run() {
+    for (const Json& row : list(screen_, "rows")) {
+      rows_.push_back(judge_row(row));
+    }
+    judge_vanished();
+    decide();
+    return document();
+  }
+
+ private:
+  Json judge_row(Json row) {
+    row["role"] = role_of(row, config_, setup_);
+    row["screened"] = row["verdict"];
+    row["confirmed"] = nullptr;
+    if (const GateMute* mute = mute_of(row, config_)) {
+      used_.insert(mute);
+      row["mute"] = {{"until", mute->until}, {"reason", mute->reason}, {"line", mute->line}};
+    }
+    deciding_ += row["role"] == "deciding" ? 1 : 0;
+    if (!needs_confirmation(row, config_, setup_) || confirm_.is_null()) {
+      return row;
+    }
+    ++flagged_;
+    const Json* again = find_row(confirm_, row);
+    if (again == nullptr) {
+      row["verdict"] = Verdict::invalid;
+      row["reason"] = "not-measured";
+      row["detail"] = "it was worse, and could not be measured a second time";
+      return row;
+    }
+    row["confirmed"] = text(*again, "verdict");
+    row["confirmation"] = *again;
+    // Both measurements must find it, so the blunter one says what the gate can detect.
+    if (const auto blunter = number(*again, "detectable"); blunter > number(row, "detectable")) {
+      row["detectable"] = *blunter;
+    }
+    const std::optional<Verdict> second = verdict_of(*again);
+    if (second == Verdict::regressed) {
+      ++confirmed_;
+    } else if (is_unusable(second)) {
+      row["verdict"] = *second;
+      row["reason"] = text(*again, "reason");
+      row["detail"] = "worse at first, then: " + text(*again, "detail");
+    } else {
+      row["verdict"] = Verdict::inconclusive;
+      row["reason"] = "not-confirmed";
+      row["detail"] = "worse at first, not so in fresh processes: " + text(*again, "detail");
+    }
+    return row;
+  }
+
+  void judge_vanished() {
+    for (const Json& name : list(screen_, "vanished")) {
+      const GateMute* mute = nullptr;
+      for (const GateMute& candidate : config_.mutes) {
+        if (candidate.metric == "vanished" && glob_matches(candidate.cell, name.get<std::string>())) {
+          mute = &candidate;
+        }
+      }
+      if (mute == nullptr) {
+        vanished_.push_back(name);
+      } else {
+        used_.insert(mute);
+        expected_vanished_.push_back(name);
+      }
+    }
+  }
+
+  std::vector<std::string> deciding(Verdict verdict) const {
+    std::vector<std::string> names;
+    for (const Json& row : rows_) {
+      if (row["role"] == "deciding" && verdict_of(row) == verdict) {
+        names.push_back(row_subject(row) + " " + text(row, "metric"));
+      }
+    }
+    return names;
+  }
+
+  void set(std::string_view verdict, int code, std::string reason) {
+    verdict_ = verdict;
+    code_ = code;
+    reason_ = std::move(reason);
+  }
+
+  static std::string some(const std::vector<std::string>& names) {
+    std::string out;
+    for (std::size_t i = 0; i < std::min<std::size_t>(names.size(), 3); ++i) {
+      out += (i > 0 ? ", " : "") + names[i];
+    }
+    return names.size() > 3 ? fmt::format("{} and {} more", out, names.size() - 3) : out;
+  }
+
+  void decide() {
+    if (const auto worse = deciding(Verdict::regressed); !worse.empty()) {
+      return set(name_of(Verdict::regressed), gate_regressed, "worse: " + some(worse));
+    }
+    if (setup_.unchanged) {
+      return set("PASS", gate_pass, setup_.unchanged_note);
+    }
+    if (rows_.empty()) {
+      return set("CANNOT TELL", gate_cannot_tell, "nothing was compared: base and head have no cell in common");
+    }
+    if (!vanished_.empty()) {
+      return set("CANNOT TELL", gate_cannot_tell,
+                 fmt::format("vanished from head: {}; if that is meant, mute it with metric = \"vanished\"",
+                             some(vanished_.get<std::vector<std::string>>())));
+    }
+    if (deciding_ == 0) {
+      return set("CANNOT TELL", gate_cannot_tell, "no row decides: all are muted or advisory");
+    }
+    for (const Verdict verdict : {Verdict::invalid, Verdict::contaminated}) {
+      if (const auto broken = deciding(verdict); !broken.empty()) {
+        return set("CANNOT TELL", gate_cannot_tell, fmt::format("{}: {}", name_of(verdict), some(broken)));
+      }
+    }
+    set("PASS", gate_pass, fmt::format("no regression in {} deciding rows", deciding_));
+  }
+
+  Json document() const {
+    Json mutes = Json::array();
+    std::vector<std::string> notes;
+    for (const Json& note : list(screen_, "notes")) {
+      notes.push_back(note.get<std::string>());
+    }
+    for (const GateMute& mute : config_.mutes) {
+      const bool used = used_.contains(&mute);
+      mutes.push_back({{"cell", mute.cell},
+                       {"metric", mute.metric},
+                       {"until", mute.until},
+                       {"reason", mute.reason},
+                       {"line", mute.line},
+                       {"used", used}});
+      if (!used) {
+        notes.push_back(
+            fmt::format("{}:{}: the mute of '{}' matches nothing; remove it?", config_.file, mute.line, mute.cell));
+      }
+    }
+    return {{"schema", gate_schema_id},
+            {"verdict", verdict_},
+            {"exit_code", code_},
+            {"reason", reason_},
+            {"base", setup_.base},
+            {"head", setup_.head},
+            {"today", setup_.today},
+            {"config", config_.file.empty() ? Json() : Json(config_.file)},
+            {"unchanged", setup_.unchanged},
+            {"design", text(screen_, "design")},
+            {"alpha", config_.alpha},
+            {"time", {{"decides", setup_.time_decides}, {"note", setup_.time_note}}},
+            {"stages",
+             {{"screened", rows_.size()},
+              {"flagged", flagged_},
+              {"confirmed", confirmed_},
+              {"measured_again", !confirm_.is_null()}}},
+            {"rows", rows_},
+            {"advisory", list(screen_, "advisory")},
+            {"new", list(screen_, "new")},
+            {"vanished", vanished_},
+            {"vanished_as_expected", expected_vanished_},
+            {"mutes", std::move(mutes)},
+            {"machine", member(screen_, "machine")},
+            {"environment", list(screen_, "environment")},
+            {"notes", notes},
+            {"summary", summarise_rows(rows_)}};
+  }
+
+  const Json &screen_, &confirm_;
+  const GateConfig& config_;
+  const GateSetup& setup_;
+  Json rows_ = Json::array();
+  Json vanished_ = Json::array();
+  Json expected_vanished_ = Json::array();
+  std::set<const GateMute*> used_;
+  int deciding_ = 0, flagged_ = 0, confirmed_ = 0;
+  std::string verdict_, reason_;
+  int code_ = gate_cannot_tell;
+};
+
+}  // namespace
+
+bool needs_confirmation(const Json& row, const GateConfig& config, const GateSetup& setup) {
+  return verdict_of(row) == Verdict::regressed && role_of(row, config, setup) == std::string("deciding");
+}
+
+Json judge_gate(const Json& screen, const Json& confirm, const GateConfig& config, const GateSetup& setup) {
+  return Judge(screen, confirm, config, setup).run();
+}
+
+}  // namespace diptych::reports

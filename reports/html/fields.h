@@ -1,0 +1,26 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "reports/html/table.h"
+#include "reports/statistics/statistics.h"
+
+/// The building blocks of a cell's tables and figures.
+namespace diptych::reports {
+
+/// "12.3 µs [11.9, 12.8]" as the value and, in small print, its interval.
+HtmlField split_interval(const std::string& formatted, std::optional<double> sort_value);
+/// An estimate of seconds; "-" if there is none.
+HtmlField time_field(const std::optional<Estimate>& seconds);
+/// Seconds without an interval.
+HtmlField plain_time_field(const std::optional<double>& seconds);
+/// An estimate of a ratio.
+HtmlField ratio_field(const std::optional<Estimate>& ratio);
+
+/// Empty if the picture is empty.
+std::string figure(const char* title, const char* note, const std::string& picture);
+/// A collapsible section; `body` is HTML, the rest is escaped here.
+std::string folded(const std::string& title, const std::string& note, const std::string& body, bool open = false);
+
+}  // namespace diptych::reports

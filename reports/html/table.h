@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace diptych::reports {
+
+/// A table cell. The text is escaped on output; `sort_value`, if given, replaces it when the column is sorted.
+struct HtmlField {
+  std::string text;
+  std::string note;  ///< small print after the text
+  std::optional<double> sort_value = std::nullopt;
+  std::string css;
+  std::string mark;  ///< tone of a verdict: draws a coloured dot
+  std::string href;  ///< a fragment of this page, "#cell-0"
+};
+
+class HtmlTable {
+ public:
+  /// The first column is aligned left and the others right, as for numbers; `left` names more columns, which hold
+  /// words.
+  explicit HtmlTable(std::vector<std::string> header, std::vector<std::size_t> left = {});
+  /// For the overview; the order of other tables has a meaning and is kept.
+  HtmlTable& sortable();
+  void row(std::vector<HtmlField> fields);
+  bool empty() const { return rows_.empty(); }
+  std::string finish() const;
+
+ private:
+  std::string alignment(std::size_t column) const;
+
+  std::vector<std::string> header_;
+  std::vector<std::size_t> left_;
+  std::vector<std::vector<HtmlField>> rows_;
+  bool sortable_ = false;
+};
+
+}  // namespace diptych::reports

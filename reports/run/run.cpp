@@ -1,0 +1,83 @@
+#include "reports/run/run.h"
+
+#include <algorithm>
+
+namespace diptych::reports {
+namespace {
+
+template <class T, class Is>
+T first(const Parts<T>& parts, const Is& is) {
+  const auto found = std::find_if(parts.begin(), parts.end(), is);
+  return found == parts.end() ? T() : *found;
+}
+
+std::optional<Interval> interval(const Json& json) {
+  const auto low = number(json, "low");
+  const auto high = number(json, "high");
+  return low && high ? std::optional(Interval{*low, *high}) : std::nullopt;
+}
+
+}  // namespace
+
+const Json Part::nothing_;
+
+std::vector<std::string> Part::texts(const char* key) const {
+  std::vector<std::string> texts;
+  for (const Json& item : list(*json_, key)) {
+    texts.push_back(item.is_string() ? item.get<std::string>() : std::string());
+  }
+  return texts;
+}
+
+std::optional<std::string> Arm::cause() const {
+  return member("cause").is_string() ? std::optional(text("cause")) : std::nullopt;
+}
+
+std::optional<std::vector<std::string>> Arm::groups() const {
+  return member("groups").is_array() ? std::optional(texts("groups")) : std::nullopt;
+}
+
+std::vector<double> ArmOfProcess::warmup_seconds() const {
+  std::vector<double> seconds;
+  for (const Json& call : list(json(), "warmup_seconds")) {
+    seconds.push_back(call.is_number() ? call.get<double>() : 0);
+  }
+  return seconds;
+}
+
+std::optional<Interval> Evidence::sign_interval() const { return interval(member("sign_interval")); }
+
+std::optional<Interval> Evidence::bootstrap_interval() const { return interval(member("bootstrap_interval")); }
+
+Arm Cell::arm(const std::string& name) const {
+  return first(arms(), [&](const Arm& arm) { return arm.name() == name; });
+}
+
+Comparison Cell::main_comparison() const {
+  const Parts<Comparison> all = comparisons();
+  if (all.empty()) {
+    return {};
+  }
+  const Comparison graph = comparison("graph");
+  return graph ? graph : all.back();
+}
+
+Comparison Cell::comparison(const std::string& arm) const {
+  return first(comparisons(), [&](const Comparison& comparison) { return comparison.arm() == arm; });
+}
+
+Parts<Rung> Cell::rungs() const {
+  const Parts<Rung> rungs = ladder().rungs();
+  return rungs.empty() ? Parts<Rung>(list(json(), "rungs")) : rungs;
+}
+
+bool Run::is_timed() const {
+  const std::vector<std::string> metrics = plan().metrics();
+  return metrics.empty() || std::find(metrics.begin(), metrics.end(), "time") != metrics.end();
+}
+
+Cell Run::cell(const std::string& workload) const {
+  return first(cells(), [&](const Cell& cell) { return cell.workload() == workload; });
+}
+
+}  // namespace diptych::reports

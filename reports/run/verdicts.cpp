@@ -1,0 +1,31 @@
+#include "reports/run/verdicts.h"
+
+#include <algorithm>
+#include <array>
+
+#include "reports/run/json_access.h"
+
+namespace diptych::reports {
+namespace {
+
+constexpr std::array<std::string_view, 9> kNames = {
+    "FASTER", "SLOWER", "INDICATIVE", "REGRESSED", "IMPROVED", "EQUIVALENT", "INCONCLUSIVE", "CONTAMINATED", "INVALID"};
+
+}  // namespace
+
+std::string_view name_of(Verdict verdict) { return kNames.at(static_cast<std::size_t>(verdict)); }
+
+std::optional<Verdict> verdict_from(std::string_view name) {
+  const auto* const found = std::find(kNames.begin(), kNames.end(), name);
+  return found != kNames.end() ? std::optional(static_cast<Verdict>(found - kNames.begin())) : std::nullopt;
+}
+
+std::optional<Verdict> verdict_of(const nlohmann::json& object) { return verdict_from(text(object, "verdict")); }
+
+void to_json(nlohmann::json& json, Verdict verdict) { json = std::string(name_of(verdict)); }
+
+bool is_unusable(std::optional<Verdict> verdict) {
+  return verdict == Verdict::contaminated || verdict == Verdict::invalid;
+}
+
+}  // namespace diptych::reports

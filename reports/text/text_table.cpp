@@ -1,0 +1,74 @@
+#include "reports/text/text_table.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "reports/text/text.h"
+
+namespace diptych::reports {
+
+std::string coloured(const std::string& value, const std::string& tone, bool colour) {
+  if (!colour || value.empty()) {
+    return value;
+  }
+  const char* code = tone == "faster" ? "34;1" : tone == "slower" ? "33;1" : tone == "dim" ? "2" : "1";
+  return fmt::format("\x1b[{}m{}\x1b[0m", code, value);
+}
+
+std::string wrapped(const std::string& label, const std::string& body, int width, bool colour) {
+  const std::string indent(static_cast<std::size_t>(display_width(label)) + 2, ' ');
+  const int room = std::max(20, width - static_cast<int>(indent.size()));
+  std::string out;
+  std::string line;
+  const auto flush = [&] {
+    out += (out.empty() ? fmt::format("  {}", coloured(label, "dim", colour)) : indent) + line + "\n";
+    line.clear();
+  };
+  for (std::size_t start = 0; start < body.size();) {
+    const std::size_t end = std::min(body.find(' ', start), body.size());
+    const std::string word = shorten(body.substr(start, end - start), room);
+    if (!line.empty() && display_width(line) + 1 + display_width(word) > room) {
+      flush();
+    }
+    line += (line.empty() ? "" : " ") + word;
+    start = end + 1;
+  }
+  flush();
+  return out;
+}
+
+void TextTable::add(std::vector<std::string> fields, std::string tone) {
+  fields.resize(header_.size());
+  rows_.push_back({std::move(fields), std::move(tone)});
+}
+
+std::string TextTable::render(bool colour, int width) const {
+  std::vector<int> widths;
+  for (std::size_t i = 0; i < header_.size(); ++i) {
+    widths.push_back(display_width(header_[i]));
+    for (const Row& row : rows_) {
+      widths[i] = std::max(widths[i], display_width(row.fields[i]));
+    }
+  }
+  const auto line = [&](const std::vector<std::string>& fields, const std::string& tone) {
+    std::string out;
+    for (std::size_t i = 0; i + 1 < fields.size(); ++i) {
+      out += padded(fields[i], widths[i]) + "  ";
+    }
+    const int room = std::max(0, width - display_width(out));
+    const std::string last = shorten(fields.back(), room);
+    return shorten(out, width) + coloured(last, tone, colour && !tone.empty()) + "\n";
+  };
+  int total = 2 * (static_cast<int>(widths.size()) - 1);
+  for (const int column : widths) {
+    total += column;
+  }
+  std::string out = line(header_, "") + std::string(static_cast<std::size_t>(std::min(total, width)), '-') + "\n";
+  for (const Row& row : rows_) {
+    out += line(row.fields, row.tone);
+  }
+  return out;
+}
+
+}  // namespace diptych::reports

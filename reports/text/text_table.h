@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace diptych::reports {
+
+/// With `colour`, in the terminal's colour for a tone: "faster" (blue), "slower" (orange), "dim"; any other tone is
+/// bold. Colour-blind readers can tell blue from orange, and the word itself says what the colour says.
+std::string coloured(const std::string& value, const std::string& tone, bool colour);
+
+/// `body` after a dim `label`, indented by two columns and wrapped at spaces; a word longer than the line is cut,
+/// because a name may have any length. Both must be printable.
+std::string wrapped(const std::string& label, const std::string& body, int width, bool colour);
+
+/// Columns are as wide as their longest field, with two spaces between them and a rule under the first row. Fields must
+/// be printable.
+class TextTable {
+ public:
+  explicit TextTable(std::vector<std::string> header) : header_(std::move(header)) {}
+
+  /// `tone` colours the last field: "faster" (blue), "slower" (orange), "dim", or "" for none.
+  void add(std::vector<std::string> fields, std::string tone = "");
+  /// Lines longer than `width` are cut.
+  std::string render(bool colour, int width) const;
+  bool empty() const { return rows_.empty(); }
+
+ private:
+  struct Row {
+    std::vector<std::string> fields;
+    std::string tone;
+  };
+  std::vector<std::string> header_;
+  std::vector<Row> rows_;
+};
+
+}  // namespace diptych::reports

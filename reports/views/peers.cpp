@@ -1,0 +1,208 @@
+#include "reports/views/peers.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "reports/run/run.h"
+#include "reports/run/verdicts.h"
+#include "reports/text/format.h"
+#include "reports/text/text.h"
+#include "reports/text/text_table.h"
+#include "reports/views/summary.h"
+
+namespace diptych::reports {
+namespace {
+
+std::string cell_text(const std::string& text) { return escape_markdown(shorten(printable(text), 300)); }
+
+std::string times(const Run& run, const std::vector<std::string>& names) {
+  std::string out = "| workload |";
+  std::string line = "|---|";
+  for (const std::string& name : names) {
+    out += fmt::format(" {} |", cell_text(name));
+    line += "--:|";
+  }
+  out += "\n" + line + "\n";
+  for (const Cell cell : run.cells()) {
+    out += fmt::format("| {} |", cell_text(cell.workload()));
+    for (const std::string& name : names) {
+      const auto seconds = cell.arm(name).seconds();
+      const auto speedup = cell.comparison(name).speedup();
+      const std::optional<Verdict> verdict = cell.comparison(name).verdict().verdict();
+      if (!seconds) {
+        out += " - |";
+      } else {
+        out += fmt::format(" {}{}{} |", format_seconds(seconds->value, Glyphs::typographic),
+                           speedup ? fmt::format(" ({})", format_ratio(*speedup, Glyphs::typographic)) : "",
+                           is_unusable(verdict) ? fmt::format(" {}", name_of(*verdict)) : "");
+      }
+    }
+    out += "\n";
+  }
+  return out;
+}
+
+using Said = std::optional<double> (ArmOfProcess::*)() const;
+
+/// The median over a cell's processes of a figure that they report of an arm.
+std::optional<double> of_processes(const Cell& cell, const std::string& arm, Said field) {
+  std::vector<double> values;
+  for (const Process process : cell.processes()) {
+    for (const ArmOfProcess entry : process.arms()) {
+      if (const auto value = (entry.*field)(); value && entry.name() == arm) {
+        values.push_back(*value);
+      }
+    }
+  }
+  return values.empty() ? std::nullopt : std::optional(median(values));
+}
+
+std::string starts(const Run& run, const std::vector<std::string>& names) {
+  std::string out =
+      "| workload | arm | start | load | compile | first call | protocol, a block |\n"
+      "|---|---|--:|--:|--:|--:|--:|\n";
+  for (const Cell cell : run.cells()) {
+    for (const std::string& name : names) {
+      if (!cell.arm(name).first_call_seconds()) {
+        continue;
+      }
+      const auto shown = [&](Said field) {
+        return format_seconds(of_processes(cell, name, field), Glyphs::typographic);
+      };
+      out += fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", cell_text(cell.workload()), cell_text(name),
+                         shown(&ArmOfProcess::start_seconds), shown(&ArmOfProcess::load_seconds),
+                         shown(&ArmOfProcess::compile_seconds), shown(&ArmOfProcess::first_call_seconds),
+                         shown(&ArmOfProcess::protocol_seconds));
+    }
+  }
+  return out;
+}
+
+std::string missing_arms(const Run& run) {
+  std::string out;
+  for (const std::string& line : failed_arms(run)) {
+    out += fmt::format("- {}\n", escape_markdown(line));  // not shortened: it ends with how to get the arm
+  }
+  return out.empty() ? out : "Missing, and why:\n\n" + out;
+}
+
+/// [arm] -> its framework, with versions.
+std::map<std::string, std::string> frameworks(const Run& run) {
+  std::map<std::string, std::string> said;
+  const Json& environment = run.environment();
+  said["eager, graph"] = fmt::format("Diptych {}, {}", text(member(environment, "build"), "version"),
+                                     text(member(environment, "engine"), "blas"));
+  for (const Cell cell : run.cells()) {
+    for (const Arm arm : cell.arms()) {
+      if (const std::string framework = arm.framework(); !framework.empty()) {
+        said[arm.name()] = framework;
+      }
+    }
+  }
+  return said;
+}
+
+/// The tuning variables that are set in the environment. They affect the libraries of all arms: OPENBLAS_CORETYPE alone
+/// may halve the speed of those that use OpenBLAS.
+std::string tuning(const Run& run) {
+  std::vector<std::string> set;
+  for (const auto& [variable, value] : member(member(run.environment(), "process"), "tuning_variables").items()) {
+    set.push_back(fmt::format("{}={}", variable, value.is_string() ? value.get<std::string>() : value.dump()));
+  }
+  return fmt::format("{}", fmt::join(set, ", "));
+}
+
+std::string markdown_frameworks(const Run& run) {
+  std::string out;
+  for (const auto& [name, framework] : frameworks(run)) {
+    out += fmt::format("- {}: {}\n", cell_text(name), cell_text(framework));
+  }
+  if (const std::string set = tuning(run); !set.empty()) {
+    out += fmt::format("\nSet in the environment: {}\n", cell_text(set));
+  }
+  return out;
+}
+
+/// One row per arm; only the first one of a workload names it.
+template <typename AddRow>
+void for_each_timed_arm(const Run& run, const AddRow& add_row) {
+  for (const Cell cell : run.cells()) {
+    std::string workload = shorten(printable(cell.workload()), 40);
+    for (const Arm arm : cell.arms()) {
+      if (arm.first_call_seconds()) {
+        add_row(cell, arm, workload);
+        workload.clear();
+      }
+    }
+  }
+}
+
+std::string times_table(const Run& run, const TableOptions& options) {
+  TextTable table({"workload", "arm", "time", "as fast as eager", "verdict"});
+  for_each_timed_arm(run, [&](const Cell& cell, const Arm& arm, const std::string& workload) {
+    const std::string name = arm.name();
+    const Comparison comparison = cell.comparison(name);
+    const auto seconds = arm.seconds();
+    const auto speedup = comparison.speedup();
+    table.add({workload, shorten(printable(name), 24), format_seconds(value_of(seconds)),
+               speedup ? format_ratio(*speedup) : "-", comparison ? verdict_text(comparison) : ""},
+              verdict_tone(comparison));
+  });
+  return table.render(options.colour, options.width);
+}
+
+std::string starts_table(const Run& run, const TableOptions& options) {
+  TextTable table({"before the first result", "arm", "start", "load", "compile", "first call", "protocol, a block"});
+  for_each_timed_arm(run, [&](const Cell& cell, const Arm& arm, const std::string& workload) {
+    const std::string name = arm.name();
+    const auto shown = [&](Said field) { return format_seconds(of_processes(cell, name, field)); };
+    table.add({workload, shorten(printable(name), 24), shown(&ArmOfProcess::start_seconds),
+               shown(&ArmOfProcess::load_seconds), shown(&ArmOfProcess::compile_seconds),
+               shown(&ArmOfProcess::first_call_seconds), shown(&ArmOfProcess::protocol_seconds)});
+  });
+  return table.render(options.colour, options.width);
+}
+
+}  // namespace
+
+std::string render_peers(const Run& run) {
+  const std::vector<std::string> names = arm_names(run);
+  const Size size = run.size();
+  std::string out = fmt::format(
+      "# Beside other frameworks\n\n"
+      "Each arm takes part in the same rounds, checked against eager before them and after ([arms.md](arms.md)). One "
+      "machine's figures: compare ratios, not times, and take your own.\n\n"
+      "{}\n{}: {} processes of {} rounds, one thread, seed {}. In parentheses how many times as fast as eager, with "
+      "the "
+      "95 % interval.\n\n",
+      markdown_code_block(fmt::format("{}", fmt::join(run.command(), " "))),
+      cell_text(text(member(run.environment(), "cpu"), "model")), size.processes().value_or(0),
+      size.rounds().value_or(0), run.seed().dump());
+  out += times(run, names) + "\nBefore the first result:\n\n" + starts(run, names) + "\n";
+  if (const std::string why = missing_arms(run); !why.empty()) {
+    out += why + "\n";
+  }
+  out += markdown_frameworks(run);
+  return out;
+}
+
+std::string render_peers_table(const Run& run, const TableOptions& options) {
+  std::string out = times_table(run, options) + "\n" + starts_table(run, options) + "\n";
+  for (const std::string& line : failed_arms(run)) {
+    out += wrapped("", "missing: " + printable(line), options.width, options.colour);
+  }
+  for (const auto& [name, framework] : frameworks(run)) {
+    out += wrapped("", printable(name + ": " + framework), options.width, options.colour);
+  }
+  if (const std::string set = tuning(run); !set.empty()) {
+    out += wrapped("", printable("set in the environment: " + set), options.width, options.colour);
+  }
+  return out;
+}
+
+}  // namespace diptych::reports

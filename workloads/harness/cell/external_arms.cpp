@@ -1,0 +1,275 @@
+#include "workloads/harness/cell/external_arms.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "framework/core/attributes.h"
+#include "workloads/harness/cell/cell.h"
+#include "workloads/onnx/export.h"
+#include "workloads/onnx/workload.h"
+#include "workloads/processes/child.h"
+#include "workloads/processes/timing.h"
+
+namespace diptych::workloads {
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+// The part of a block that a request, its reply and the arm's own loop may take in three of four rounds; anything more
+// is time that the arm leaves out. In single rounds it may be more: a process that has slept can wait for a tick of the
+// scheduler (4 ms have been seen in up to half of the rounds).
+constexpr double kUnaccountedSeconds = 1e-3;
+constexpr double kUnaccountedShare = 0.02;
+/// The most calls used to find out how long one takes.
+constexpr std::int64_t kMostWarmUp = 1 << 20;
+/// CPUs that it may keep busy in its blocks, measured only over enough seconds to tell.
+constexpr double kMostCpus = 1.5;
+constexpr double kLeastForCpus = 0.5;
+
+/// The model's file and its inputs, as other frameworks receive them.
+ExternalArm::Model prepare(const CellPlan& plan, const fs::path& folder) {
+  if (is_onnx_name(plan.workload->name)) {
+    const OnnxSpec spec = parse_onnx_name(plan.workload->name);
+    return {fs::absolute(spec.path).string(), onnx_inputs(onnx::read_model(spec.path), spec, plan.seed)};
+  }
+  if (!plan.workload->make(plan.seed)->is_forward()) {
+    throw onnx::Unsupported("a step does more than a model's forward pass, which is what other frameworks get");
+  }
+  const ExportedWorkload exported = export_workload(*plan.workload, plan.seed, 0);
+  const fs::path path = folder / "model.onnx";
+  onnx::write_model(exported.model, path);
+  return {path.string(), exported.inputs};
+}
+
+std::vector<TensorType> types_of(const std::vector<Tensor>& tensors) {
+  std::vector<TensorType> types;
+  for (const Tensor& tensor : tensors) {
+    types.push_back(tensor.type());
+  }
+  return types;
+}
+
+/// Why the results differ; empty if they don't. The types are equal.
+std::string mismatch(const std::vector<Tensor>& got, const std::vector<Tensor>& wanted) {
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const std::vector<double> a = got[i].to_vector<double>();
+    const std::vector<double> b = wanted[i].to_vector<double>();
+    double largest = 0;
+    if (is_floating(wanted[i].dtype())) {
+      for (const double value : b) {
+        largest = std::isfinite(value) ? std::max(largest, std::fabs(value)) : largest;
+      }
+    }
+    for (std::size_t k = 0; k < a.size(); ++k) {
+      const bool equal = a[k] == b[k] || (std::isnan(a[k]) && std::isnan(b[k]));
+      if (!equal && !(std::fabs(a[k] - b[k]) <= kExternalTolerance * largest)) {
+        return fmt::format("element {} of output {} is {:.7g}, not {:.7g}", k, i, a[k], b[k]);
+      }
+    }
+  }
+  return {};
+}
+
+json number_or_null(const json& object, const char* name) {
+  const auto found = object.find(name);
+  return found != object.end() && found->is_number() ? *found : json();
+}
+
+}  // namespace
+
+template <class Action>
+void ExternalArm::attempt(const Action& action) {
+  if (!runs()) {
+    return;
+  }
+  try {
+    action();
+  } catch (const std::exception& error) {  // any error is this arm's alone
+    fail(error.what());
+  }
+}
+
+void ExternalArm::fail(const std::string& why) {
+  failure_ = why.empty() ? "it failed" : why;
+  if (process_ != nullptr) {
+    process_->end();
+  }
+}
+
+void ExternalArm::start(const Model& model, const std::vector<Tensor>& reference, const std::string& folder) {
+  attempt([&] {
+    folder_ = (fs::path(folder) / name()).string();  // separate: another arm's results must not pass for its own
+    fs::create_directory(folder_);
+    double begin = clock_();
+    try {
+      process_ = std::make_unique<ExternalProcess>(arm_->command, clock_);
+      description_ = process_->describe();
+    } catch (const ArmFailure& failure) {
+      throw ArmFailure(arm_->needs.empty() ? failure.what() : fmt::format("{} ({})", failure.what(), arm_->needs));
+    }
+    start_seconds_ = elapsed_since(clock_, begin);
+    begin = clock_();
+    const json loaded = process_->load(model.file, model.inputs, folder_);
+    const double passed = elapsed_since(clock_, begin);
+    load_seconds_ = seconds_in(loaded, "load_seconds", passed);
+    compile_seconds_ = seconds_in(loaded, "compile_seconds", passed - load_seconds_);
+    begin = clock_();
+    compare(reference);
+    first_call_ = elapsed_since(clock_, begin);
+  });
+}
+
+void ExternalArm::compare(const std::vector<Tensor>& reference) {
+  if (const std::string why = mismatch(process_->check(folder_, types_of(reference)), reference); !why.empty()) {
+    throw ArmFailure("wrong results: " + why);
+  }
+}
+
+double ExternalArm::warm_up(double seconds, double block_seconds, std::size_t most) {
+  double least = 0;
+  attempt([&] {
+    double spent = 0;
+    do {
+      const ExternalProcess::Block call = process_->warm_up(1);
+      first_calls_.push_back(call.said);
+      spent += call.passed;
+    } while (spent < seconds && first_calls_.size() < most);
+    // A request and its reply may take longer than a call, so a call's time is measured in blocks that are long in
+    // comparison.
+    std::int64_t count = 1;
+    ExternalProcess::Block block = process_->warm_up(count);
+    while (count < kMostWarmUp && block.passed < std::min(block_seconds, 20 * kUnaccountedSeconds)) {
+      count *= 2;
+      block = process_->warm_up(count);
+    }
+    latest_call_ = block.passed / static_cast<double>(count);
+    least = std::max(block.said, block.passed - kUnaccountedSeconds) / static_cast<double>(count);
+  });
+  return least;
+}
+
+double ExternalArm::time_block(std::int64_t count) {
+  ExternalProcess::Block block;
+  attempt([&] {
+    if (cpu_before_ < 0) {
+      cpu_before_ = process_->cpu_seconds();
+      waited_before_ = process_->waited_seconds();
+    }
+    const double waited = own_waited_seconds();
+    block = process_->run(count);
+    waited_ += own_waited_seconds() - waited;
+    passed_.push_back(block.passed);
+    unaccounted_.push_back(block.passed - block.said);
+  });
+  return runs() ? block.said : 0;
+}
+
+void ExternalArm::finish(const std::vector<Tensor>& reference) {
+  attempt([&] {
+    if (passed_.empty()) {
+      return;
+    }
+    std::vector<double> unaccounted = unaccounted_;
+    const auto quarter = unaccounted.begin() + static_cast<std::ptrdiff_t>(unaccounted.size() / 4);
+    std::nth_element(unaccounted.begin(), quarter, unaccounted.end());
+    const double passed = median_of(passed_);
+    const double most = kUnaccountedSeconds + kUnaccountedShare * passed;
+    // If other programs compute too, both sides wait for a CPU.
+    const double waited = waited_ + process_->waited_seconds() - waited_before_;
+    const double total = std::accumulate(unaccounted.begin(), unaccounted.end(), 0.0) - waited;
+    if (*quarter > most && total > most * static_cast<double>(unaccounted.size())) {
+      throw ArmFailure(fmt::format("it leaves out time: of blocks of {:.4g} s here, {:.2g} s or more in three of four",
+                                   passed, *quarter));
+    }
+    const double timed = std::accumulate(passed_.begin(), passed_.end(), 0.0);
+    const double cpus = (process_->cpu_seconds() - cpu_before_) / timed;
+    if (timed > kLeastForCpus && cpus > kMostCpus) {
+      throw ArmFailure(fmt::format("it kept {:.1f} CPUs busy in its blocks; the other arms have one thread", cpus));
+    }
+    compare(reference);
+  });
+}
+
+json ExternalArm::describe() const {
+  json arm = uncounted(*arm_);
+  arm["in_ladder"] = false;
+  arm["cause"] = arm_->cause;
+  const auto framework = description_.find("framework");
+  arm["external"] = {{"command", arm_->command},
+                     {"framework", framework != description_.end() && framework->is_string() ? *framework : json()},
+                     {"threads", number_or_null(description_, "threads")},
+                     {"overhead_nanoseconds", number_or_null(description_, "overhead_nanoseconds")}};
+  if (!runs()) {
+    arm["failed"] = failure_;
+  }
+  return arm;
+}
+
+json ExternalArm::measurements() {
+  json result = {
+      {"name", name()},
+      {"first_call_seconds", first_call_},
+      {"compile_seconds", compile_seconds_},
+      {"start_seconds", start_seconds_},
+      {"load_seconds", load_seconds_},
+      {"worst_call_seconds", std::max(first_call_, *std::max_element(first_calls_.begin(), first_calls_.end()))},
+      {"warmup_seconds", first_calls_},
+      {"protocol_seconds", median_of(unaccounted_)}};
+  attempt([&] {
+    result["memory"] = {{"peak_rss_bytes", process_->peak_bytes()},
+                        {"page_faults", nullptr},
+                        {"reason", "page faults: not counted in another framework's process"}};
+  });
+  return result;
+}
+
+ExternalArms::ExternalArms(const CellPlan& plan) : plan_(plan) {
+  for (const Arm* arm : plan.arms) {
+    if (arm->is_external()) {
+      arms_.emplace_back(*arm, plan.clock);
+    }
+  }
+}
+
+void ExternalArms::start(const std::vector<Tensor>& reference, const Progress& progress) {
+  if (arms_.empty()) {
+    return;
+  }
+  reference_ = reference;
+  ExternalArm::Model model;
+  std::string why_not;
+  try {
+    folder_.emplace("diptych-arms");
+    model = prepare(plan_, folder_->path());
+  } catch (const std::exception& error) {
+    why_not = fmt::format("it can't get the model as ONNX: {}", error.what());
+  }
+  for (ExternalArm& arm : arms_) {
+    if (!why_not.empty()) {
+      arm.fail(why_not);
+      continue;
+    }
+    progress(arm.name() + " starts");
+    arm.start(model, reference, folder_->path().string());
+  }
+}
+
+void ExternalArms::finish() {
+  for (ExternalArm& arm : arms_) {
+    arm.finish(reference_);
+  }
+}
+
+double ExternalArms::cpu_seconds() const {
+  double seconds = 0;
+  for (const ExternalArm& arm : arms_) {
+    seconds += arm.cpu_seconds();
+  }
+  return seconds;
+}
+
+}  // namespace diptych::workloads

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include <nlohmann/json.hpp>
+
+#include "framework/core/temporary_folder.h"
+#include "workloads/arms/external_process.h"
+#include "workloads/harness/cell/cell_plan.h"
+
+/// Arms that are processes of other frameworks (docs/arms.md), within a cell.
+namespace diptych::workloads {
+
+/// How far an external arm's floating-point results may be from those of the first of the engine's arms: this fraction
+/// of the largest element, in every element. Integers and truth values must be equal.
+inline constexpr double kExternalTolerance = 1e-3;
+
+class ExternalArm {
+ public:
+  ExternalArm(const Arm& arm, Clock clock) : arm_(&arm), clock_(std::move(clock)) {}
+
+  const std::string& name() const { return arm_->name; }
+  /// Any error becomes the arm's failure from then on; the functions of this class don't throw for it.
+  bool runs() const { return failure_.empty(); }
+  const std::string& failure() const { return failure_; }
+  void fail(const std::string& why);
+
+  /// A model's file, and the inputs of its calls.
+  struct Model {
+    std::string file;
+    std::vector<Tensor> inputs;
+  };
+  /// Starts the process on the model and compares its results with `reference`. Its files are in `folder`.
+  void start(const Model& model, const std::vector<Tensor>& reference, const std::string& folder);
+  /// Makes the first calls one by one, up to `most` in `seconds`, then as many as a block of `block_seconds` needs.
+  /// Returns a lower bound for the time of one call, by our own clock, whatever the arm reports.
+  double warm_up(double seconds, double block_seconds, std::size_t most);
+  /// Seconds of a timed block, by the arm's own clock; 0 if it failed.
+  double time_block(std::int64_t count);
+  /// Checks after the rounds whether its figures agree with ours, whether it kept to one thread, and whether it still
+  /// gives the same results.
+  void finish(const std::vector<Tensor>& reference);
+
+  double latest_call() const { return latest_call_; }
+  double cpu_seconds() const { return process_ != nullptr ? process_->cpu_seconds() : 0; }
+  std::vector<profiler::ThreadTimes> threads() const {
+    return process_ != nullptr ? process_->threads() : std::vector<profiler::ThreadTimes>{};
+  }
+
+  /// Its entry in the cell's `arms`.
+  nlohmann::json describe() const;
+  /// Its entry in a process's `arms`; queries its memory.
+  nlohmann::json measurements();
+
+ private:
+  template <class Action>
+  void attempt(const Action& action);
+  void compare(const std::vector<Tensor>& reference);
+
+  const Arm* arm_;
+  Clock clock_;
+  std::unique_ptr<ExternalProcess> process_;
+  std::string folder_;
+  nlohmann::json description_ = nlohmann::json::object();
+  std::string failure_;
+  double start_seconds_ = 0;  ///< from its start to its first answer
+  double load_seconds_ = 0;
+  double compile_seconds_ = 0;  ///< as it reports; 0 if it doesn't
+  double first_call_ = 0;
+  double latest_call_ = 0;
+  std::vector<double> first_calls_;  ///< after the first one, in order
+  std::vector<double> passed_;       ///< of the timed blocks, by our clock
+  std::vector<double> unaccounted_;  ///< the part of that time that it doesn't report
+  double waited_ = 0;                ///< our own wait for a CPU during those blocks
+  double waited_before_ = 0;         ///< the wait of its processes, before the first of them
+  double cpu_before_ = -1;           ///< used before the first block
+};
+
+/// The external arms of a cell, with the folder of their files.
+class ExternalArms {
+ public:
+  explicit ExternalArms(const CellPlan& plan);
+
+  /// Starts all arms on the workload's model as ONNX. `reference`: outputs of the first step.
+  void start(const std::vector<Tensor>& reference, const Progress& progress);
+  void finish();
+
+  std::vector<ExternalArm>& arms() { return arms_; }
+  const std::vector<ExternalArm>& arms() const { return arms_; }
+  double cpu_seconds() const;
+
+ private:
+  const CellPlan& plan_;
+  std::vector<ExternalArm> arms_;
+  std::vector<Tensor> reference_;
+  std::optional<TemporaryFolder> folder_;
+};
+
+}  // namespace diptych::workloads

@@ -1,0 +1,206 @@
+// Compiled with contraction enabled: a * b + c below is one fused operation if the vectors have it.
+
+#include "workloads/harness/probes/limits.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <new>
+
+#include <fmt/format.h>
+
+#include "framework/dispatch/op.h"
+#include "workloads/processes/timing.h"
+
+namespace diptych::workloads {
+namespace {
+
+using nlohmann::json;
+
+using Vector4 = float __attribute__((vector_size(16)));
+using Vector8 = float __attribute__((vector_size(32)));
+using Vector16 = float __attribute__((vector_size(64)));
+
+/// More chains than latency times ports of any core so far (4 or 5 cycles, 2 ports), but few enough for 16 registers.
+constexpr int kChains = 12;
+
+template <class V>
+[[gnu::always_inline]] inline void multiply_add(std::int64_t rounds) {
+  V chains[kChains];
+  V factor = V{} + 0.999F;
+  V term = V{} + 0.001F;
+  asm volatile("" : "+m"(factor), "+m"(term));  // not known at compile time
+  for (int i = 0; i < kChains; ++i) {
+    chains[i] = V{} + static_cast<float>(i);
+  }
+  for (std::int64_t round = 0; round < rounds; ++round) {
+#pragma GCC unroll 12
+    for (int i = 0; i < kChains; ++i) {
+      chains[i] = chains[i] * factor + term;
+    }
+  }
+  V sum = chains[0];
+  for (int i = 1; i < kChains; ++i) {
+    sum += chains[i];
+  }
+  asm volatile("" : : "m"(sum));
+}
+
+void multiply_add_generic(std::int64_t rounds) { multiply_add<Vector4>(rounds); }
+[[gnu::target("avx2,fma")]] void multiply_add_avx2(std::int64_t rounds) { multiply_add<Vector8>(rounds); }
+[[gnu::target("avx512f,avx512vl,avx512dq,avx512bw,fma")]] void multiply_add_avx512(std::int64_t rounds) {
+  multiply_add<Vector16>(rounds);
+}
+
+template <class V>
+[[gnu::always_inline]] inline void read_all(const std::byte* data, std::int64_t bytes) {
+  constexpr int kStreams = 4;
+  V sums[kStreams] = {};
+  for (std::int64_t at = 0; at < bytes; at += kStreams * static_cast<std::int64_t>(sizeof(V))) {
+#pragma GCC unroll 4
+    for (int i = 0; i < kStreams; ++i) {
+      V value;
+      std::memcpy(&value, data + at + i * static_cast<std::int64_t>(sizeof(V)), sizeof(V));
+      sums[i] += value;
+    }
+  }
+  const V sum = sums[0] + sums[1] + sums[2] + sums[3];
+  asm volatile("" : : "m"(sum));
+}
+
+void read_generic(const std::byte* data, std::int64_t bytes) { read_all<Vector4>(data, bytes); }
+[[gnu::target("avx2,fma")]] void read_avx2(const std::byte* data, std::int64_t bytes) {
+  read_all<Vector8>(data, bytes);
+}
+[[gnu::target("avx512f,avx512vl,avx512dq,avx512bw,fma")]] void read_avx512(const std::byte* data, std::int64_t bytes) {
+  read_all<Vector16>(data, bytes);
+}
+
+constexpr double kProbeSeconds = 3e-3;
+
+/// Memory of at least that many bytes, with separate pages: not from the engine's allocator, whose cache stays as the
+/// program left it, and kept until the process ends, because fresh pages cost more than all sweeps.
+const std::byte* probe_memory(std::int64_t bytes) {
+  constexpr std::align_val_t kAlignment{64};
+  struct Release {
+    void operator()(std::byte* data) const { ::operator delete(data, kAlignment); }
+  };
+  static std::unique_ptr<std::byte, Release> memory;
+  static std::int64_t size = 0;
+  if (size < bytes) {
+    memory.reset(static_cast<std::byte*>(::operator new(static_cast<std::size_t>(bytes), kAlignment)));
+    std::memset(memory.get(), 0, static_cast<std::size_t>(bytes));  // otherwise all would be the zero page
+    size = bytes;
+  }
+  return memory.get();
+}
+
+/// The shortest of repeated bursts, in seconds: what the machine can do, not what a neighbour leaves.
+template <class Burst>
+double best_of(const Burst& burst) {
+  double best = 1e9;
+  int bursts = 0;
+  for (const double end = steady_seconds() + kProbeSeconds; bursts < 2 || steady_seconds() < end; ++bursts) {
+    const double start = steady_seconds();
+    burst();
+    best = std::min(best, steady_seconds() - start);
+  }
+  return best;
+}
+
+std::int64_t type_bytes(const TensorType& type) {
+  return type.shape.product() * static_cast<std::int64_t>(size_of(type.dtype));
+}
+
+}  // namespace
+
+std::vector<MemoryLevel> memory_levels(const profiler::SystemFiles& files) {
+  std::vector<MemoryLevel> levels;
+  const std::string folder = "/sys/devices/system/cpu/cpu0/cache";
+  for (const std::string& index : files.list(folder)) {
+    const std::string path = folder + "/" + index;
+    const auto size = files.read(path + "/size");  // "32K"
+    const auto level = files.read_integer(path + "/level");
+    if (!size || !level || files.read(path + "/type") == "Instruction") {
+      continue;
+    }
+    const std::int64_t unit = size->ends_with('M') ? 1 << 20 : size->ends_with('K') ? 1 << 10 : 1;
+    const std::int64_t bytes = profiler::leading_integer(*size).value_or(0) * unit;
+    if (bytes > 0) {
+      levels.push_back({fmt::format("L{}", *level), bytes, bytes / 2});
+    }
+  }
+  std::sort(levels.begin(), levels.end(), [](const auto& a, const auto& b) { return a.size < b.size; });
+  constexpr std::int64_t kLeast = std::int64_t{32} << 20;
+  constexpr std::int64_t kMost = std::int64_t{128} << 20;
+  const std::int64_t last = levels.empty() ? 0 : levels.back().size;
+  if (last > kMost / 2) {
+    levels.pop_back();  // larger than what a probe can sweep in a few milliseconds, and shared with other machines
+  }
+  levels.push_back({"memory", 0, std::clamp(2 * last, kLeast, kMost)});
+  for (MemoryLevel& level : levels) {
+    level.probed = std::min(level.probed, kMost);
+  }
+  return levels;
+}
+
+double peak_flops_per_second(Isa isa) {
+  constexpr std::int64_t kRounds = 4096;
+  const auto [run, lanes] = isa == Isa::avx512 ? std::pair(&multiply_add_avx512, 16)
+                            : isa == Isa::avx2 ? std::pair(&multiply_add_avx2, 8)
+                                               : std::pair(&multiply_add_generic, 4);
+  const double seconds = best_of([run = run] { run(kRounds); });
+  return 2.0 * lanes * kChains * static_cast<double>(kRounds) / seconds;
+}
+
+double read_bytes_per_second(std::int64_t bytes, Isa isa) {
+  constexpr std::int64_t kGrain = 256;
+  bytes = std::max(bytes / kGrain, std::int64_t{1}) * kGrain;
+  const std::byte* data = probe_memory(bytes);
+  const auto run = isa == Isa::avx512 ? read_avx512 : isa == Isa::avx2 ? read_avx2 : read_generic;
+  constexpr std::int64_t kBurst = std::int64_t{1} << 20;  // long compared with the clock's cost
+  const std::int64_t sweeps = std::max<std::int64_t>(1, kBurst / bytes);
+  const double seconds = best_of([&] {
+    for (std::int64_t sweep = 0; sweep < sweeps; ++sweep) {
+      run(data, bytes);
+    }
+  });
+  return static_cast<double>(bytes * sweeps) / seconds;
+}
+
+nlohmann::json measure_limits(const std::vector<MemoryLevel>& levels) {
+  probe_memory(levels.back().probed);  // the largest, allocated once
+  json bandwidth = json::array();
+  for (const MemoryLevel& level : levels) {
+    bandwidth.push_back({{"level", level.name},
+                         {"size_bytes", level.size > 0 ? json(level.size) : json()},
+                         {"bytes_per_second", read_bytes_per_second(level.probed, active_isa())}});
+  }
+  return {{"fma_flops_per_second", peak_flops_per_second(active_isa())}, {"bandwidth", std::move(bandwidth)}};
+}
+
+nlohmann::json analytic_work(const graph::Graph& graph) {
+  Cost total;
+  double compulsory = 0;
+  for (const graph::Node& node : graph.nodes) {
+    if (node.is_control()) {
+      return {{"reason", fmt::format("{} is control flow: how often it runs isn't known ahead", node.op->name)}};
+    }
+    const Cost cost = cost_of(*node.op, graph.input_types(node), node.attributes.get(), graph.types[node.output()]);
+    total.flops += cost.flops;
+    total.bytes += cost.bytes;
+  }
+  const auto add = [&](graph::ValueId value) { compulsory += static_cast<double>(type_bytes(graph.types[value])); };
+  for (const graph::Input& input : graph.inputs) {
+    add(input.value);
+  }
+  for (const graph::ValueId output : graph.outputs) {
+    add(output);
+  }
+  for (const graph::Update& update : graph.updates) {
+    add(update.value);
+  }
+  return {{"flops", total.flops}, {"op_bytes", total.bytes}, {"compulsory_bytes", compulsory}};
+}
+
+}  // namespace diptych::workloads

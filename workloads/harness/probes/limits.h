@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "framework/core/isa.h"
+#include "framework/graph/ir.h"
+#include "profiler/machine/system_files.h"
+
+/// The best that the machine can do on one thread, measured next to the rounds, because clocks and neighbours change.
+namespace diptych::workloads {
+
+/// A place that data is read from: a cache, or the main memory behind all caches.
+struct MemoryLevel {
+  std::string name;         ///< "L1", "L2", "L3", "memory"
+  std::int64_t size = 0;    ///< bytes that it holds; 0: memory
+  std::int64_t probed = 0;  ///< bytes that the probe reads again and again
+};
+/// Data and unified caches of the first CPU, smallest first, then memory; memory alone if sysfs doesn't tell.
+std::vector<MemoryLevel> memory_levels(const profiler::SystemFiles& files = profiler::SystemFiles());
+
+/// f32 operations per second of independent multiply-adds in registers (two operations each), with the vectors of
+/// `isa`: the best of several bursts, about 3 ms in total.
+double peak_flops_per_second(Isa isa);
+
+/// Bytes per second when reading `bytes` again and again: the best of several sweeps, about 3 ms in total, or two
+/// sweeps.
+double read_bytes_per_second(std::int64_t bytes, Isa isa);
+
+/// {"fma_flops_per_second", "bandwidth": [{"level", "size_bytes", "bytes_per_second"}]}
+nlohmann::json measure_limits(const std::vector<MemoryLevel>& levels);
+
+/// The work of one call of a captured graph, by the ops' cost functions: {"flops", "op_bytes" (what all ops read and
+/// write), "compulsory_bytes" (inputs and states read, outputs and new states written: no execution moves less)}; or
+/// {"reason"} if the graph has control flow, whose trip counts aren't known.
+nlohmann::json analytic_work(const graph::Graph& graph);
+
+}  // namespace diptych::workloads

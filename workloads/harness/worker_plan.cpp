@@ -1,0 +1,92 @@
+#include "workloads/harness/worker_plan.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "framework/core/error.h"
+
+namespace diptych::workloads {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Injection, time, instructions, arms)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(WorkerPlan, workloads, arms, external_arms, without, seed, process_seed,
+                                                layout_seed, rounds, block_seconds, first_call_check, pinned, injection,
+                                                takes_turns, is_first, benchmark_options, counts_instructions,
+                                                extra_instructions)
+
+namespace {
+
+/// The plan as flags, for programs from before the document. Later settings can't be passed to them.
+std::vector<std::string> flags_of(const WorkerPlan& plan) {
+  std::vector<std::string> flags;
+  const auto option = [&](const char* name, const std::string& value) {
+    flags.emplace_back(name);
+    flags.push_back(value);
+  };
+  if (plan.counts_instructions) {
+    flags.emplace_back("--count-instructions");
+  }
+  for (const std::string& workload : plan.workloads) {
+    option("--workloads", workload);
+  }
+  option("--arms", fmt::format("{}", fmt::join(plan.arms, ",")));
+  option("--seed", std::to_string(plan.seed));
+  if (plan.counts_instructions) {
+    for (const auto& [arm, instructions] : plan.extra_instructions) {
+      option("--extra-instructions", fmt::format("{}={}", arm, instructions));
+    }
+    return flags;
+  }
+  option("--process-seed", std::to_string(plan.process_seed));
+  option("--rounds", std::to_string(plan.rounds));
+  option("--block-seconds", fmt::format("{}", plan.block_seconds));
+  for (const std::string& workload : plan.first_call_check) {
+    option("--first-call-check", workload);
+  }
+  for (const std::string& failed : plan.without) {
+    option("--without", failed);
+  }
+  for (const auto& [name, command] : plan.external_arms) {
+    option("--arm", fmt::format("{}={}", name, command));
+  }
+  if (!plan.pinned.empty()) {
+    option("--pin", fmt::format("{}", fmt::join(plan.pinned, ",")));
+  }
+  if (plan.injection.time > 0) {
+    option("--inject-time", fmt::format("{}", plan.injection.time));
+    if (!plan.injection.arms.empty()) {
+      option("--inject-arm", fmt::format("{}", fmt::join(plan.injection.arms, ",")));
+    }
+  }
+  if (plan.takes_turns) {
+    option("--turns", plan.is_first ? "first" : "second");
+  }
+  if (!plan.benchmark_options.empty()) {
+    flags.emplace_back("--");
+    flags.insert(flags.end(), plan.benchmark_options.begin(), plan.benchmark_options.end());
+  }
+  return flags;
+}
+
+}  // namespace
+
+std::vector<std::string> worker_arguments(const WorkerPlan& plan, int protocol) {
+  if (protocol < kDocumentProtocol) {
+    return flags_of(plan);
+  }
+  const nlohmann::json document = plan;
+  return {"--plan", document.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace)};
+}
+
+WorkerPlan worker_plan_of(const std::string& document) {
+  try {
+    return nlohmann::json::parse(document).get<WorkerPlan>();
+  } catch (const nlohmann::json::exception& error) {
+    throw Error(
+        fmt::format("the plan of a measuring process can't be read ({}); `diptych run` writes it, to start one "
+                    "by hand is for those who look for a fault",
+                    error.what()));
+  }
+}
+
+}  // namespace diptych::workloads
