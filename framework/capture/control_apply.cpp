@@ -28,10 +28,6 @@ Tensor row_of(const Tensor& rows, std::int64_t index) {
   return row;
 }
 
-std::size_t bytes_of(const Tensor& tensor) {
-  return static_cast<std::size_t>(tensor.numel()) * size_of(tensor.dtype());
-}
-
 /// A stacked tensor, filled row by row.
 class Stack {
  public:
@@ -48,7 +44,7 @@ class Stack {
     }
   }
   Tensor finish(std::int64_t first_unset) {
-    if (const std::size_t left = bytes_of(rows_) - static_cast<std::size_t>(first_unset) * row_bytes_; left > 0) {
+    if (const std::size_t left = bytes_of(rows_.type()) - static_cast<std::size_t>(first_unset) * row_bytes_; left > 0) {
       std::memset(at(first_unset), 0, left);
     }
     return std::move(rows_);

@@ -176,4 +176,30 @@ std::string shorten_middle(std::string_view text, int columns) {
          std::string(mark.substr(0, static_cast<std::size_t>(std::max(0, columns)))) + std::string(text.substr(start));
 }
 
+std::vector<int> column_widths(const TextRows& rows) {
+  std::vector<int> widths;
+  for (const std::vector<std::string>& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()), 0);
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      widths[i] = std::max(widths[i], display_width(row[i]));
+    }
+  }
+  return widths;
+}
+
+std::vector<std::string> aligned_lines(const TextRows& rows, std::span<const Align> columns) {
+  const std::vector<int> widths = column_widths(rows);
+  std::vector<std::string> lines;
+  for (const std::vector<std::string>& row : rows) {
+    std::string& line = lines.emplace_back();
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const std::string padding(static_cast<std::size_t>(widths[i] - display_width(row[i])), ' ');
+      line += i == 0 ? "" : "  ";
+      line += i < columns.size() && columns[i] == Align::right ? padding + row[i] : row[i] + padding;
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+  }
+  return lines;
+}
+
 }  // namespace diptych

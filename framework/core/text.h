@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 /// Names of models, files, ops and machines are hostile input: everything printed goes through these functions.
 namespace diptych {
@@ -26,5 +28,17 @@ std::string shorten(std::string_view text, int columns);
 /// The same with the cut in the middle, because paths of modules and tensors differ at their ends. Any text of any
 /// length: the result has at most 4 bytes per column.
 std::string shorten_middle(std::string_view text, int columns);
+
+/// A table's cells, printable.
+using TextRows = std::vector<std::vector<std::string>>;
+
+/// The terminal columns of the widest cell in each column of a table.
+std::vector<int> column_widths(const TextRows& rows);
+
+enum class Align : unsigned char { left, right };
+
+/// The rows as lines: columns as wide as their widest cell, two spaces between them, no trailing spaces. Columns
+/// without an alignment are aligned to the left.
+std::vector<std::string> aligned_lines(const TextRows& rows, std::span<const Align> columns = {});
 
 }  // namespace diptych

@@ -19,6 +19,10 @@ struct Narrow {
 
 }  // namespace
 
+void copy_strided(const Operand& operand, void* destination, const Strides& strides) {
+  strided_copy(operand.type->shape, size_of(operand.type->dtype), operand.data, *operand.strides, destination, strides);
+}
+
 void copy_dense(const Operand& operand, void* destination) {
   if (operand.contiguous) {
     if (const std::size_t bytes = bytes_of(*operand.type); bytes > 0) {
@@ -26,8 +30,7 @@ void copy_dense(const Operand& operand, void* destination) {
     }
     return;
   }
-  strided_copy(operand.type->shape, size_of(operand.type->dtype), operand.data, *operand.strides, destination,
-               contiguous_strides(operand.type->shape));
+  copy_strided(operand, destination, contiguous_strides(operand.type->shape));
 }
 
 void through_float(const KernelCall& call, Kernel kernel) {

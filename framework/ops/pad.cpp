@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "framework/core/strided_copy.h"
+#include "framework/kernels/dense.h"
 #include "framework/ops/define.h"
 #include "framework/ops/lengths.h"
 #include "framework/ops/shape.h"
@@ -76,7 +77,7 @@ void pad_kernel(const KernelCall& call) {
     kernels::strided_copy(box, size, &value, repeat, at(offset + length * strides[axis]), strides);
     box[axis] = length;
   }
-  kernels::strided_copy(input.type->shape, size, input.data, *input.strides, at(offset), strides);
+  kernels::copy_strided(input, at(offset), strides);
 }
 
 const Op kPad{

@@ -26,8 +26,7 @@ std::byte* element_at(const Operand& operand, std::int64_t offset) {
 }
 
 void copy_to(const Operand& from, const Operand& output, std::int64_t offset) {
-  kernels::strided_copy(from.type->shape, size_of(from.type->dtype), from.data, *from.strides,
-                        element_at(output, offset), *output.strides);
+  kernels::copy_strided(from, element_at(output, offset), *output.strides);
 }
 
 void infer_concat(const InferCall& call, TensorType& output) {

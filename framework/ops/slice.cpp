@@ -41,7 +41,7 @@ void write_slice(const Operand& value, const Operand& to, std::int64_t axis, std
   const auto size = static_cast<std::int64_t>(size_of(to.type->dtype));
   auto* first = static_cast<std::byte*>(to.data) + start * strides[static_cast<int>(axis)] * size;
   strides[static_cast<int>(axis)] *= step;
-  kernels::strided_copy(value.type->shape, static_cast<std::size_t>(size), value.data, *value.strides, first, strides);
+  kernels::copy_strided(value, first, strides);
 }
 
 // The gradient of a slice: puts the elements back at their places, with zeros in between, in one pass.

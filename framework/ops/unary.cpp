@@ -1,6 +1,6 @@
 // Unary arithmetic. Each entry starts with its scalar function. See transcendental.cpp and activation.cpp for more.
 
-#include "framework/core/strided_copy.h"
+#include "framework/kernels/dense.h"
 #include "framework/ops/creation.h"
 #include "framework/ops/define.h"
 #include "framework/ops/elementwise.h"
@@ -234,8 +234,7 @@ struct Copy {
 void strided_copy_kernel(const KernelCall& call) {
   const Operand& from = call.inputs[0];
   if (from.data != call.output.data) {
-    kernels::strided_copy(from.type->shape, size_of(from.type->dtype), from.data, *from.strides, call.output.data,
-                          *call.output.strides);
+    kernels::copy_strided(from, call.output.data, *call.output.strides);
   }
 }
 

@@ -11,7 +11,7 @@
 
 #include "framework/core/text.h"
 #include "profiler/machine/doctor.h"
-#include "profiler/text_table.h"
+#include "profiler/units_text.h"
 
 namespace diptych::profiler {
 

@@ -1,10 +1,11 @@
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 
 #include "framework/core/text.h"
-#include "profiler/text_table.h"
 #include "profiler/trace/op_table.h"
+#include "profiler/units_text.h"
 
 namespace diptych::profiler {
 
@@ -45,22 +46,27 @@ std::string footer(const OpTable& table, bool below_resolution) {
 
 std::string render(const OpTable& table, std::size_t max_rows) {
   const bool corrected = table.overhead.enabled_ns > 0;
-  TextTable text({Align::left, Align::left, Align::right, Align::right, Align::right, Align::right, Align::right,
-                  Align::right, Align::right, Align::right});
-  text.add({"category", "op", "calls", "self", "corrected", "share", "total", "mean", "min", "max"});
+  TextRows rows = {{"category", "op", "calls", "self", "corrected", "share", "total", "mean", "min", "max"}};
   const std::size_t shown = max_rows == 0 ? table.rows.size() : std::min(max_rows, table.rows.size());
   bool below_resolution = false;
   for (std::size_t i = 0; i < shown; ++i) {
     const OpRow& row = table.rows[i];
     below_resolution |= row.corrected_self_ns < 0;
-    text.add({std::string(to_string(row.category)), shorten(printable(row.name), 48), std::to_string(row.calls),
-              format_duration(static_cast<double>(row.self_ns)),
-              corrected ? format_duration(row.corrected_self_ns) : std::string("-"),
-              fmt::format("{:.1f}%", 100.0 * row.share_of_wall), format_duration(static_cast<double>(row.total_ns)),
-              format_duration(row.mean_ns), format_duration(static_cast<double>(row.min_ns)),
-              format_duration(static_cast<double>(row.max_ns))});
+    rows.push_back({std::string(to_string(row.category)), shorten(printable(row.name), 48), std::to_string(row.calls),
+                    format_duration(static_cast<double>(row.self_ns)),
+                    corrected ? format_duration(row.corrected_self_ns) : std::string("-"),
+                    fmt::format("{:.1f}%", 100.0 * row.share_of_wall),
+                    format_duration(static_cast<double>(row.total_ns)), format_duration(row.mean_ns),
+                    format_duration(static_cast<double>(row.min_ns)),
+                    format_duration(static_cast<double>(row.max_ns))});
   }
-  std::string result = text.render();
+  std::array<Align, 10> columns;
+  columns.fill(Align::right);
+  columns[0] = columns[1] = Align::left;
+  std::string result;
+  for (const std::string& line : aligned_lines(rows, columns)) {
+    result += line + '\n';
+  }
   if (shown < table.rows.size()) {
     result += fmt::format("... and {} more rows\n", table.rows.size() - shown);
   }

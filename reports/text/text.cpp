@@ -21,20 +21,9 @@ std::string entity(char c) {
 
 }  // namespace
 
-std::string aligned(const std::vector<std::vector<std::string>>& rows, int width) {
-  std::vector<int> widths(rows.front().size(), 0);
-  for (const std::vector<std::string>& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      widths[i] = std::max(widths[i], display_width(row[i]));
-    }
-  }
+std::string aligned(const TextRows& rows, int width) {
   std::string out;
-  for (const std::vector<std::string>& row : rows) {
-    std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      line += padded(row[i], widths[i]) + "  ";
-    }
-    line.erase(line.find_last_not_of(' ') + 1);
+  for (const std::string& line : aligned_lines(rows)) {
     out += shorten(line, std::max(width, 60)) + "\n";
   }
   return out;

@@ -16,7 +16,7 @@ using diptych::printable;
 using diptych::shorten;
 
 /// Rows for a terminal, with aligned columns; lines that are too long are cut.
-std::string aligned(const std::vector<std::vector<std::string>>& rows, int width);
+std::string aligned(const TextRows& rows, int width);
 
 /// `printable`, and safe as text and as a quoted attribute in HTML, XML and SVG.
 std::string escape_xml(std::string_view text);

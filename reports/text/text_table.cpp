@@ -1,6 +1,7 @@
 #include "reports/text/text_table.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -39,34 +40,26 @@ std::string wrapped(const std::string& label, const std::string& body, int width
 }
 
 void TextTable::add(std::vector<std::string> fields, std::string tone) {
-  fields.resize(header_.size());
-  rows_.push_back({std::move(fields), std::move(tone)});
+  fields.resize(rows_.front().size());
+  rows_.push_back(std::move(fields));
+  tones_.push_back(std::move(tone));
 }
 
 std::string TextTable::render(bool colour, int width) const {
-  std::vector<int> widths;
-  for (std::size_t i = 0; i < header_.size(); ++i) {
-    widths.push_back(display_width(header_[i]));
-    for (const Row& row : rows_) {
-      widths[i] = std::max(widths[i], display_width(row.fields[i]));
-    }
-  }
-  const auto line = [&](const std::vector<std::string>& fields, const std::string& tone) {
-    std::string out;
+  const std::vector<int> widths = column_widths(rows_);
+  const int total = std::accumulate(widths.begin(), widths.end(), 2 * (static_cast<int>(widths.size()) - 1));
+  std::string out;
+  for (std::size_t row = 0; row < rows_.size(); ++row) {
+    const std::vector<std::string>& fields = rows_[row];
+    std::string line;
     for (std::size_t i = 0; i + 1 < fields.size(); ++i) {
-      out += padded(fields[i], widths[i]) + "  ";
+      line += padded(fields[i], widths[i]) + "  ";
     }
-    const int room = std::max(0, width - display_width(out));
-    const std::string last = shorten(fields.back(), room);
-    return shorten(out, width) + coloured(last, tone, colour && !tone.empty()) + "\n";
-  };
-  int total = 2 * (static_cast<int>(widths.size()) - 1);
-  for (const int column : widths) {
-    total += column;
-  }
-  std::string out = line(header_, "") + std::string(static_cast<std::size_t>(std::min(total, width)), '-') + "\n";
-  for (const Row& row : rows_) {
-    out += line(row.fields, row.tone);
+    const std::string last = shorten(fields.back(), std::max(0, width - display_width(line)));
+    out += shorten(line, width) + coloured(last, tones_[row], colour && !tones_[row].empty()) + "\n";
+    if (row == 0) {
+      out += std::string(static_cast<std::size_t>(std::min(total, width)), '-') + "\n";
+    }
   }
   return out;
 }

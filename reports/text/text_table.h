@@ -17,21 +17,17 @@ std::string wrapped(const std::string& label, const std::string& body, int width
 /// be printable.
 class TextTable {
  public:
-  explicit TextTable(std::vector<std::string> header) : header_(std::move(header)) {}
+  explicit TextTable(std::vector<std::string> header) : rows_{std::move(header)}, tones_{""} {}
 
   /// `tone` colours the last field: "faster" (blue), "slower" (orange), "dim", or "" for none.
   void add(std::vector<std::string> fields, std::string tone = "");
   /// Lines longer than `width` are cut.
   std::string render(bool colour, int width) const;
-  bool empty() const { return rows_.empty(); }
+  bool empty() const { return rows_.size() == 1; }
 
  private:
-  struct Row {
-    std::vector<std::string> fields;
-    std::string tone;
-  };
-  std::vector<std::string> header_;
-  std::vector<Row> rows_;
+  std::vector<std::vector<std::string>> rows_;  ///< the header first
+  std::vector<std::string> tones_;              ///< of each row
 };
 
 }  // namespace diptych::reports

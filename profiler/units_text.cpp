@@ -1,12 +1,9 @@
-#include "profiler/text_table.h"
+#include "profiler/units_text.h"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 
 #include <fmt/format.h>
-
-#include "framework/core/text.h"
 
 namespace diptych::profiler {
 
@@ -25,27 +22,6 @@ std::string scaled(double value, std::array<std::string_view, 4> units, double s
 }
 
 }  // namespace
-
-std::string TextTable::render() const {
-  std::vector<int> widths(columns_.size(), 0);
-  for (const auto& row : rows_) {
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      widths[i] = std::max(widths[i], display_width(row[i]));
-    }
-  }
-  std::string text;
-  for (const auto& row : rows_) {
-    std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      const std::string padding(static_cast<std::size_t>(widths[i] - display_width(row[i])), ' ');
-      line += i == 0 ? "" : "  ";
-      line += columns_[i] == Align::right ? padding + row[i] : row[i] + padding;
-    }
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + '\n';
-  }
-  return text;
-}
 
 std::string format_duration(double nanoseconds) { return scaled(nanoseconds, {"ns", "us", "ms", "s"}, 1000.0); }
 
