@@ -4,6 +4,7 @@
 #include <immintrin.h>
 #endif
 
+#include <algorithm>
 #include <type_traits>
 
 #include "framework/core/isa.h"
@@ -45,24 +46,34 @@ DIPTYCH_INLINE void add_product(const typename Lanes<T, lanes>::Vector& a, const
   }
 }
 
-/// A tile of `height` rows by `width` vectors of `lanes`, held in registers.
+/// A part of all chains of a product: `begin` to `end` of its depth.
+struct Chains {
+  std::int64_t begin, end;
+};
+
+/// A tile of `height` rows by `width` vectors of `lanes`, held in registers. Where a chain is interrupted, its sums
+/// wait in `partial`.
 template <class T, int lanes, int height, int width>
-DIPTYCH_INLINE void product_tile(const ProductCall<T>& call, std::int64_t row, std::int64_t column) {
+DIPTYCH_INLINE void product_tile(const ProductCall<T>& call, const Chains& part, std::int64_t row, std::int64_t column,
+                                 T* partial) {
   using Vector = typename Lanes<T, lanes>::Vector;
   using Loose = typename Lanes<T, lanes>::Loose;
   const T* a[height];
   Vector sums[height][width];
+  const auto waiting = [&](int i, int j) __attribute__((always_inline))->Loose& {
+    return *reinterpret_cast<Loose*>(partial + (i * width + j) * lanes);
+  };
 #pragma GCC unroll 16
   for (int i = 0; i < height; ++i) {
     a[i] = call.rows[row + i];
 #pragma GCC unroll 16
     for (int j = 0; j < width; ++j) {
-      sums[i][j] = Vector{};
+      sums[i][j] = part.begin == 0 ? Vector{} : waiting(i, j);
     }
   }
-  const T* const* b = call.b;
-  const std::int64_t* const end = call.at + call.depth;
-  for (const std::int64_t* at = call.at; at != end; ++at, ++b) {
+  const T* const* b = call.b + part.begin;
+  const std::int64_t* const end = call.at + part.end;
+  for (const std::int64_t* at = call.at + part.begin; at != end; ++at, ++b) {
     Vector right[width];
 #pragma GCC unroll 16
     for (int j = 0; j < width; ++j) {
@@ -77,21 +88,43 @@ DIPTYCH_INLINE void product_tile(const ProductCall<T>& call, std::int64_t row, s
       }
     }
   }
+  const bool ends = part.end == call.depth;
 #pragma GCC unroll 16
   for (int i = 0; i < height; ++i) {
     T* c = call.c + (row + i) * call.c_pitch + column;
 #pragma GCC unroll 16
     for (int j = 0; j < width; ++j) {
+      if (!ends) {
+        waiting(i, j) = sums[i][j];
+        continue;
+      }
       Loose& out = *reinterpret_cast<Loose*>(c + j * lanes);
       out = call.accumulate ? out + sums[i][j] : sums[i][j];
     }
   }
 }
 
+/// The columns of one tile, for all rows. All rows read the same part of the right side: it is kept so short that it
+/// stays in the L1 cache, which interrupts the chains of a few rows at a time.
 template <class T, int lanes, int height, int width>
 DIPTYCH_INLINE void product_rows(const ProductCall<T>& call, std::int64_t row, std::int64_t column) {
-  for (; row + height <= call.row_count; row += height) {
-    product_tile<T, lanes, height, width>(call, row, column);
+  constexpr std::int64_t kDepth = 144;
+  constexpr std::int64_t kTiles = 64 / height;
+  T partial[kTiles * height * width * lanes];
+  const bool is_read_again = call.row_count >= 4 * height;
+  const std::int64_t parts = is_read_again ? std::max<std::int64_t>((call.depth + kDepth - 1) / kDepth, 1) : 1;
+  const std::int64_t depth = (call.depth + parts - 1) / parts;
+  for (std::int64_t tiles = (call.row_count - row) / height; tiles > 0;) {
+    const std::int64_t count = std::min(tiles, parts == 1 ? tiles : kTiles);
+    for (std::int64_t i = 0; i < parts; ++i) {
+      const Chains part = {i * depth, std::min((i + 1) * depth, call.depth)};
+      for (std::int64_t tile = 0; tile < count; ++tile) {
+        product_tile<T, lanes, height, width>(call, part, row + tile * height, column,
+                                              partial + (parts == 1 ? 0 : tile * height * width * lanes));
+      }
+    }
+    row += count * height;
+    tiles -= count;
   }
   if constexpr (height > 1) {
     product_rows<T, lanes, height / 2, width>(call, row, column);
@@ -101,7 +134,9 @@ DIPTYCH_INLINE void product_rows(const ProductCall<T>& call, std::int64_t row, s
 template <class T, int lanes, int height, int width>
 DIPTYCH_INLINE void product_columns(const ProductCall<T>& call, std::int64_t column) {
   constexpr std::int64_t kStep = std::int64_t{width} * lanes;
-  for (; column + kStep <= call.columns; column += kStep) {
+  // So few sums wait for each other's latency that one vector takes as long as two: four are two tiles of two.
+  constexpr bool kPairs = width == 3 && height == 4;
+  for (; column + kStep <= call.columns && !(kPairs && call.columns - column == kStep + lanes); column += kStep) {
     product_rows<T, lanes, height, width>(call, 0, column);
   }
   if constexpr (width > 1) {
@@ -116,7 +151,7 @@ struct Product {
   DIPTYCH_INLINE static void run(const ProductCall<T>* call) {
     constexpr int kLanes = bytes / static_cast<int>(sizeof(T));
     ProductCall<T> whole = *call;
-    whole.columns = (call->columns + kProductStep - 1) / kProductStep * kProductStep;
+    whole.columns = (call->columns + kLanes - 1) / kLanes * kLanes;
     if (2 * whole.row_count <= height) {
       product_columns<T, kLanes, height / 2, height == 8 ? 6 : 4>(whole, 0);
     } else {
