@@ -1,4 +1,4 @@
-// Rules of one's own, checkpointing, hooks, and gradients of computed tensors.
+// Custom rules, checkpointing, hooks, and gradients of computed tensors.
 
 #include <cmath>
 
@@ -28,7 +28,7 @@ std::string message_of(const Fn& fn) {
   return "";
 }
 
-/// x^3 whose rule counts its calls and is off by a factor of ten, to see that it is used.
+/// x^3 with a rule that counts its calls and is off by a factor of ten, to show that it is used.
 auto odd_cube(int& calls) {
   return custom_vjp([](const Tensor& x) { return std::pair(x * x * x, x); },
                     [&calls](const Tensor& x, const Tensor& u) {

@@ -1,4 +1,4 @@
-// grad, value_and_grad, no_grad: from the user's side.
+// grad, value_and_grad and no_grad from the user's side.
 
 #include <cmath>
 
@@ -38,7 +38,7 @@ TEST(Grad, OfTanhFollowsTheFormulasToTheThirdOrder) {
 }
 
 TEST(Grad, NestedOverDifferentVariables) {
-  // d/dx [ x * d/dy (x * y^2) ] = d/dx [2 x^2 y] = 4 x y: the inner result depends on x by the closure.
+  // d/dx [ x * d/dy (x * y^2) ] = d/dx [2 x^2 y] = 4 x y: the inner result depends on x through the closure.
   auto f = grad([](const Tensor& x) {
     auto inner = grad([&](const Tensor& y) { return x * y * y; });
     return x * inner(scalar(5));
@@ -199,7 +199,7 @@ TEST(Tape, SecondBackwardThroughFreedBuffersIsAnError) {
 TEST(Tape, WhatWasSavedIsFreedAsSoonAsItsLastReaderRan) {
   constexpr std::int64_t kBytes = std::int64_t{4} << 20U;
   constexpr int kSteps = 8;
-  std::vector<std::int64_t> in_use;  // where the pass comes by, last op first
+  std::vector<std::int64_t> in_use;  // as the pass reaches each op, last op first
   const auto chain = [&](const Tensor& x) {
     Tensor y = x;
     for (int i = 0; i < kSteps; ++i) {
@@ -213,7 +213,7 @@ TEST(Tape, WhatWasSavedIsFreedAsSoonAsItsLastReaderRan) {
   };
   grad(chain)(zeros({kBytes / 4}));
   ASSERT_EQ(in_use.size(), kSteps);
-  for (int i = 2; i < kSteps; ++i) {  // the first cotangent is a number spread out: it takes no room
+  for (int i = 2; i < kSteps; ++i) {  // the first cotangent is one number, expanded: it takes no memory
     EXPECT_LE(in_use[static_cast<std::size_t>(i)], in_use[static_cast<std::size_t>(i - 1)] - kBytes) << i;
   }
 }
@@ -238,7 +238,7 @@ TEST(Tape, ALongChainNeedsNoStack) {
 }
 
 TEST(Tape, FreesWhatNoRuleReads) {
-  // neg saves nothing: a chain of it keeps one tensor, not all.
+  // neg saves nothing: a chain of them keeps one tensor, not all.
   const std::int64_t before = allocator::stats().bytes_in_use;
   allocator::reset_peak();
   const Tensor x = autograd::watch(full({1 << 16}, 1));

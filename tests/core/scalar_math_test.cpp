@@ -90,7 +90,7 @@ TEST(ScalarMath, Float64) {
       2.6, [](double x) { return erf(x); }, std::erf, -7, 7);
 }
 
-/// Over all magnitudes: numbers of random bits below `limit`.
+/// Over all magnitudes: numbers with random bits, below `limit`.
 template <class T>
 void expect_within_for_all_sizes(double bound, T (*actual)(T), long double (*expected)(long double), double limit) {
   std::mt19937_64 bits(1);

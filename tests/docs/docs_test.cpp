@@ -1,4 +1,4 @@
-// Documents that are made from the code are current, and links lead somewhere.
+// Documents made from the code are current, and links lead somewhere.
 
 #include <algorithm>
 #include <cctype>
@@ -133,7 +133,7 @@ TEST(Documents, TheReadmeOpensWithTheTwoCommandsAndARealOutput) {
   EXPECT_THAT(readme, ::testing::HasSubstr("mlp/digits  "));
 }
 
-// "`Suite.Name`" in the table of what can go wrong is a test that exists.
+// Every "`Suite.Name`" in the table of what can go wrong is an existing test.
 TEST(Documents, TheTestsOfBadInputExist) {
   std::string sources;
   for (const auto& entry : fs::recursive_directory_iterator(fs::path(DIPTYCH_SOURCE) / "tests")) {

@@ -1,4 +1,4 @@
-// Completion as a shell sees it: the script is sourced, and asked as the shell asks on the tab key.
+// Completion as a shell sees it: the script is sourced, and queried as the shell does on the tab key.
 
 #include <sstream>
 
@@ -19,7 +19,7 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-/// What bash offers for the last of the words.
+/// What bash offers for the last word.
 std::vector<std::string> offered(const std::vector<std::string>& words) {
   TemporaryFolder folder;
   Command command{{"/bin/bash", "-c",

@@ -1,4 +1,4 @@
-// Disks and files that don't play along: a clear message, exit code 1, and nothing half-written.
+// Disks and files that fail: a clear message, exit code 1, and nothing half-written.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -83,7 +83,7 @@ TEST(FullDisk, WhatFittedIsWhole) {
   EXPECT_THAT(reports::validate(run), IsEmpty());
 }
 
-// The limit's signal ends the program in the middle of a write, with its temporary file left.
+// The limit's signal ends the program in the middle of a write and leaves its temporary file.
 TEST(FileSizeLimit, IsAMessageToo) {
   TemporaryFolder folder;
   Command command = diptych_command({"run", "micro/dispatch"}, folder.path());

@@ -23,8 +23,8 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
 
-/// A script that stands for a program: what `special` doesn't answer goes to the real one. It says another hash of
-/// itself, so that a gate measures it.
+/// A script that stands in for a program: what `special` doesn't answer goes to the real one. It reports another hash,
+/// so that a gate measures it.
 std::string script(const std::string& special, char digit = 'b') {
   return "#!/bin/sh\nreal=" DIPTYCH_PROGRAM "\n" + special +
          "\nif [ \"$1\" = doctor ]; then exec 3>&1; \"$real\" \"$@\" | sed 's/sha256\": \"[0-9a-f]*\"/sha256\": "
@@ -32,7 +32,7 @@ std::string script(const std::string& special, char digit = 'b') {
          std::string(64, digit) + "\"/'; exit 0; fi\nexec \"$real\" \"$@\"\n";
 }
 
-/// For `script`: a program that says the first protocol, and whose measuring processes know nothing but its flags.
+/// For `script`: a program that speaks the first protocol, and whose measuring processes know nothing but its flags.
 constexpr const char* kOfTheFirstProtocol = R"(
 if [ "$1" = list ]; then "$real" "$@" | sed 's/"worker_protocol": [0-9]*/"worker_protocol": 1/'; exit; fi
 if [ "$1" = worker ]; then
@@ -173,7 +173,7 @@ TEST_F(GateRuns, ProcessesTakeTurnsWhereBothProgramsCan) {
     least_load =
         std::min(least_load, one["load"]["others_cpu"].get<double>() + other["load"]["others_cpu"].get<double>());
   }
-  // A round of micro/dispatch takes 10 ms, to make it anew 1 ms; beside others it may have waited for a CPU, and be too
+  // A round of micro/dispatch takes 10 ms, making it anew 1 ms; beside others it may have waited for a CPU and take too
   // long.
   EXPECT_GE(made_anew, machine.is_quiet() ? 12 : 7) << machine.text();
   const auto [older, newer, later] = gated(put_program("older", script(kOfTheFirstProtocol)));
@@ -216,7 +216,7 @@ TEST_F(GateRuns, CtrlCKeepsWhatWasMeasured) {
   }
 }
 
-// Measuring processes of another age: the flags changed, or what stands for them in `list --json`.
+// Measuring processes of another version: the flags changed, or their protocol number in `list --json`.
 TEST_F(GateRuns, ProgramsOfAnotherAgeAreNamed) {
   const auto refused = [&](const std::string& special) {
     const Outcome outcome = run(
@@ -274,7 +274,7 @@ TEST_F(GateRuns, RefsOfAProjectsHistory) {
   EXPECT_THAT(run_folders(folder_.path()), SizeIs(1)) << "what can't be measured makes no folder";
 }
 
-// Runs are kept as they grow, and the verdict is said before it is written.
+// Runs are kept as they grow, and the verdict is printed before it is written.
 TEST(GateFullDisk, KeepsWhatFittedAndSaysWhatDidNot) {
   const TemporaryFolder programs;
   write_text(programs.path() / "other", script(""));

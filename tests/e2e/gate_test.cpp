@@ -171,7 +171,7 @@ TEST_F(Gate, AFileAgainstThisProgram) {
   EXPECT_EQ(run({"gate", "--base", "a.json", "--workloads", "micro/dispatch", "--metrics", "exact", "--out", "same"})
                 .exit_code,
             0);
-  // Only what a run measures by itself can be new: not every arm that exists.
+  // Only what a run measures by default can be new, not every arm that exists.
   EXPECT_THAT(gate_new("same"), IsEmpty());
   // What the program has and the file lacks is named, not passed over.
   const Outcome all = run({"gate", "--base", "a.json", "--metrics", "exact", "--arms", "eager", "--out", "all"});
@@ -191,7 +191,7 @@ TEST_F(Gate, TheSameProgramIsUnchanged) {
   EXPECT_THAT(outcome.output, HasSubstr("unchanged"));
 }
 
-/// A repository whose "build" copies a script that stands for the program.
+/// A repository whose "build" copies a script that stands in for the program.
 TEST_F(Gate, GitRefsAreBuiltAndCleanedUp) {
   const auto shell = [&](const std::string& line) {
     return run_command({{"/bin/sh", "-c", line}, folder_.path().string()});

@@ -1,4 +1,4 @@
-// `--help` and `help`: every verb teaches itself, and says the same as docs/.
+// `--help` and `help`: every verb explains itself, and says the same as docs/.
 
 #include <algorithm>
 #include <cctype>

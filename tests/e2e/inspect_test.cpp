@@ -138,7 +138,7 @@ struct Zone {
 /// A JSON number of microseconds with three decimals, in whole nanoseconds.
 std::int64_t nanoseconds(const Json& microseconds) { return std::llround(microseconds.get<double>() * 1000); }
 
-/// Zones by thread: each lies inside or outside of every other one.
+/// Zones by thread: each lies inside or outside every other one.
 void expect_nested(std::vector<Zone> zones) {
   std::stable_sort(zones.begin(), zones.end(),
                    [](const Zone& a, const Zone& b) { return a.start != b.start ? a.start < b.start : a.end > b.end; });

@@ -67,7 +67,7 @@ TEST(Interrupt, TerminationIsTheSame) {
   EXPECT_EQ(read_json(run_folder(folder.path()) / "run.json")["status"], "interrupted");
 }
 
-// The measuring process finds nobody to tell, and ends.
+// The measuring process finds nobody to report to, and ends.
 TEST(Interrupt, AKilledParentLeavesNoProcessForLong) {
   TemporaryFolder folder;
   Process process(diptych_command({"run", "micro/dispatch", "--standard", "--arms", "eager"}, folder.path()));
@@ -116,7 +116,7 @@ TEST(DeadWorker, AllDeadIsAnErrorWithoutAFolder) {
   EXPECT_THAT(run_folders(folder.path()), IsEmpty());
 }
 
-// The first process alone checks every step and takes the metrics: if it dies, another one has to.
+// Only the first process checks every step and takes the metrics: if it dies, another one has to.
 TEST(DeadWorker, TheFirstOnesCheckIsMadeUpFor) {
   TemporaryFolder folder;
   Process process(diptych_command({"run", "mlp/digits"}, folder.path()));

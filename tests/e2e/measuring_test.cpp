@@ -1,4 +1,4 @@
-// How a run measures when it is told to: sizes, CPUs, metrics, slowdowns on purpose.
+// What a run can be told about measuring: sizes, CPUs, metrics, slowdowns on purpose.
 
 #include <unistd.h>
 

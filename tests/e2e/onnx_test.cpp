@@ -1,4 +1,4 @@
-// `diptych onnx ...`, and the verbs that take a model's file for a workload.
+// `diptych onnx ...`, and the verbs that take a model file as a workload.
 
 #include <algorithm>
 #include <fstream>
@@ -163,7 +163,7 @@ TEST_F(Onnx, OperatorsAreListed) {
   EXPECT_THAT(listed.output, AllOf(HasSubstr("MatMul"), HasSubstr("Attention"), Not(HasSubstr("|"))));
 }
 
-/// An arm that answers as one does, for small.onnx with a batch of 1 and x = 1, 1, 1.
+/// An arm that answers as it should, for small.onnx with a batch of 1 and x = 1, 1, 1.
 constexpr const char* kArm = R"sh(
 while read -r line; do
   [[ $line =~ \"folder\":\"([^\"]*)\" ]] && folder=${BASH_REMATCH[1]}
@@ -181,8 +181,7 @@ while read -r line; do
   esac
 done)sh";
 
-/// The product's own word that it could not tell how long an arm's blocks were: beside others, none of the arm's
-/// faults.
+/// The program itself says that it could not tell how long an arm's blocks were: beside others, no fault of the arm.
 bool is_disturbed(const Json& arm, const MachineState& machine) {
   const std::string why = arm.value("failed", "");
   const auto says = [&](const char* text) { return why.find(text) != std::string::npos; };
@@ -213,7 +212,7 @@ TEST_F(Onnx, ArmsOfOnesOwnTakePartAndFailAlone) {
   EXPECT_THAT(outcome.output, HasSubstr("absent against eager: -, INVALID"));
   EXPECT_THAT(cell["reproduce"].get<std::string>(), HasSubstr("--arm 'mine=bash arm.sh'"));
 
-  // A command that stands in a file isn't run because the file is read.
+  // A command recorded in a file isn't run when the file is read.
   const std::string folder = run_folder(folder_.path()).string();
   const std::string name = cell["workload"];
   const Outcome shown = run({"reproduce", folder, name, "--arm", "mine"});
@@ -237,7 +236,7 @@ TEST_F(Onnx, PeersWriteTheirTable) {
   EXPECT_THAT(page, AllOf(HasSubstr("diptych peers mlp/digits small.onnx:inputs=x.npy --arms eager,graph,mine"),
                           HasSubstr("| workload | eager | graph | mine |"),
                           HasSubstr("| small.onnx:inputs=x.npy | mine |"), HasSubstr("bash 1")));
-  // Of a workload that trains, the trained model.
+  // For a workload that trains, the trained model.
   EXPECT_THAT(page, HasSubstr("models/mlp-digits-seed-1.onnx | graph |"));
   EXPECT_THAT(page, AllOf(HasSubstr("Missing, and why"), HasSubstr("wrong results")));
 }
@@ -253,15 +252,15 @@ TEST_F(Onnx, LongNamesFitIntoFiles) {
   EXPECT_EQ(std::distance(fs::begin(pictures), fs::end(pictures)), 2);
 }
 
-/// It isn't installed, and says so; whatever else goes wrong with a shipped arm is a failure of the test.
+/// It isn't installed, and says so; anything else that goes wrong with a shipped arm fails the test.
 bool is_absent(const Json& arm) {
   const std::string why = arm.value("failed", "");
   const auto says = [&](const char* text) { return why.find(text) != std::string::npos; };
   return says("install") && (says("No module named") || says("is not installed") || says("can't start a process"));
 }
 
-/// A shipped arm in a run of small.onnx, with a batch that keeps an arm of long calls within what is too slow; skips
-/// where its framework isn't there, and then asks for a line how to get it.
+/// A shipped arm in a run of small.onnx, with a batch that keeps an arm with long calls from being too slow; skips
+/// where its framework isn't there, and then expects a line on how to get it.
 void expect_it_takes_part(const Outcome& outcome, const fs::path& folder, const std::string& framework) {
   const Json measured = read_json(run_folder(folder) / "run.json");
   EXPECT_THAT(reports::validate(measured), IsEmpty());

@@ -1,4 +1,4 @@
-// Where output goes: what is lost is an error, `--json -` is a document, `latest` is the last run, and what takes long
+// Where output goes: lost output is an error, `--json -` is a document, `latest` is the last run, and what takes long
 // says how long.
 
 #include <csignal>

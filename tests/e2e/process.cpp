@@ -55,7 +55,7 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
   return result;
 }
 
-/// Appends what is readable; closes at the end. A terminal whose other side is gone says EIO.
+/// Appends what is readable; closes at the end. A terminal whose other side is gone gives EIO.
 void read_some(int& descriptor, std::string& text) {
   char chunk[1 << 14];
   const ssize_t got = read(descriptor, chunk, sizeof chunk);

@@ -8,7 +8,7 @@
 
 #include "tests/support/machine_watch.h"
 
-/// Runs a program as a user's shell would, and keeps all that it says.
+/// Runs a program as a user's shell would, and keeps all its output.
 namespace diptych::testing {
 
 /// The streams that are a terminal; the others are pipes.
@@ -20,7 +20,7 @@ struct Command {
   std::map<std::string, std::string> environment = {};  ///< on top of this process's; TERM is set, NO_COLOR is not
   Terminal terminal = Terminal::none;
   std::size_t file_size_limit = 0;  ///< RLIMIT_FSIZE in bytes; 0: none
-  double timeout = 180;             ///< seconds, after which it is killed: for what hangs, also beside others
+  double timeout = 180;             ///< seconds after which it is killed: for hangs, also beside others
 };
 
 struct Outcome {
@@ -48,9 +48,9 @@ class Process {
   void type(const std::string& text) const;
   /// Direct children that are alive.
   std::vector<pid_t> children() const;
-  /// Processes of its session that are alive, without itself.
+  /// Live processes of its session, without itself.
   std::vector<pid_t> descendants() const;
-  /// Reads what it says until `condition` holds; false when it ends, or time is up, before.
+  /// Reads its output until `condition` holds; false if it ends, or time is up, before that.
   bool wait_until(const std::function<bool()>& condition);
   /// Waits for its end.
   Outcome finish();

@@ -15,7 +15,7 @@ namespace diptych::testing {
 /// `diptych ARGUMENTS...` in `folder`.
 Command diptych_command(const std::vector<std::string>& arguments, const std::filesystem::path& folder);
 Outcome diptych(const std::vector<std::string>& arguments, const std::filesystem::path& folder);
-/// `diptych run ARGUMENTS...`, which has to succeed: its run.json, which has to fit the schema.
+/// The run.json of `diptych run ARGUMENTS...`, which has to succeed; it has to fit the schema.
 nlohmann::json run_json(const std::vector<std::string>& arguments, const std::filesystem::path& folder,
                         Outcome* outcome = nullptr);
 /// `diptych ARGUMENTS...`, which has to be refused.
@@ -24,7 +24,7 @@ Outcome refused(const std::vector<std::string>& arguments, const std::filesystem
 std::string read_text(const std::filesystem::path& path);
 nlohmann::json read_json(const std::filesystem::path& path);
 void write_text(const std::filesystem::path& path, const std::string& text);
-/// All below `folder`, sorted, relative to it; folders end with '/'.
+/// Everything below `folder`, sorted, relative to it; folders end with '/'.
 std::vector<std::string> tree(const std::filesystem::path& folder);
 /// The run folders in `<folder>/diptych-out`, sorted.
 std::vector<std::filesystem::path> run_folders(const std::filesystem::path& folder);

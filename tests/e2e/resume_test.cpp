@@ -73,7 +73,7 @@ TEST(Resume, GoesOnAsIfNothingHadBeen) {
   EXPECT_EQ(read_text(written / "run.json"), text);
 }
 
-/// A finished run of one cell, whose file tests change.
+/// A finished run of one cell, whose file the tests change.
 const Json& finished_dispatch_run() {
   static const Json run = [] {
     TemporaryFolder folder;
@@ -122,7 +122,7 @@ TEST(Resume, RefusesWhatContradictsTheRun) {
   expect_refused({"--", "--benchmark_filter=x"}, {"behind --"});
   EXPECT_EQ(read_text(folder.path() / "run.json"), text);
 
-  // The code decides: a file hash alone differs too where only the revision in it does.
+  // The code decides: the file's hash also differs where only the revision in it does.
   run["environment"]["build"]["sha256"] = std::string(64, '0');
   run["environment"]["build"]["code_sha256"] = std::string(64, '0');
   write_text(folder.path() / "run.json", run.dump());

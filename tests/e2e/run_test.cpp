@@ -79,7 +79,7 @@ std::vector<std::uint64_t> process_seeds(const Json& cell) {
   return result;
 }
 
-/// The page as a reader without JavaScript, styles and network sees it.
+/// The page as a reader without JavaScript, styles or network sees it.
 std::string without_scripts(std::string html) {
   for (const std::string tag : {"script", "style"}) {
     for (std::size_t start = html.find("<" + tag); start != std::string::npos; start = html.find("<" + tag)) {
@@ -190,7 +190,7 @@ TEST(Run, DigitsLearnsTheSameInEveryMode) {
   }
   EXPECT_EQ(arms, (std::set<std::string>{"eager", "replay", "graph"}));
   EXPECT_THAT(accuracies, SizeIs(1));
-  // Every loss of whole epochs, of both compiled arms against eager.
+  // Every loss of whole epochs, of both compiled arms, against eager's.
   std::smatch steps;
   const std::string check = cell["validity"]["checks"][0];
   ASSERT_TRUE(
@@ -273,7 +273,7 @@ TEST(Run, OneArmIsMeasuredWithoutAVerdict) {
   EXPECT_THAT(reports::validate(read_json(run_folder(folder.path()) / "run.json")), IsEmpty());
 }
 
-// Google Benchmark adds "/iterations:1/manual_time" to its names; the filter is about ours.
+// Google Benchmark adds "/iterations:1/manual_time" to its names; the filter applies to ours.
 TEST(Run, FilterSeesTheWorkloadsNames) {
   TemporaryFolder folder;
   const Outcome outcome = diptych({"run", "micro", "--filter", "^micro/dispatch$", "--arms", "eager"}, folder.path());
@@ -282,7 +282,7 @@ TEST(Run, FilterSeesTheWorkloadsNames) {
             1);
 }
 
-// Without the arm between, its cause belongs to the step too.
+// Without the arm in between, its cause belongs to the step too.
 TEST(Run, ASkippedArmsCauseIsNotGivenToAnother) {
   TemporaryFolder folder;
   const Outcome outcome = diptych({"run", "micro/dispatch", "--arms", "eager,graph"}, folder.path());

@@ -229,7 +229,7 @@ TEST(Usage, ABrokenFilterIsNamedOnce) {
   EXPECT_THAT(outcome.error, HasSubstr("regular expression"));
 }
 
-// A list in front of the workload must not take the workload for one more of its elements.
+// A list in front of the workload must not take the workload as one more element.
 TEST(Usage, ListsEndAtTheirCommas) {
   TemporaryFolder folder;
   EXPECT_EQ(diptych({"graph", "--format", "txt", "micro/dispatch"}, folder.path()).exit_code, 0);

@@ -1,5 +1,5 @@
-// Damaged documents in `compare`, `gate` and `calibrate`: each is refused with an Error, or gives a verdict that is one
-// of those that exist and views of it. Nothing crashes, hangs, or throws anything but Error, and damage is no pass.
+// Damaged documents in `compare`, `gate` and `calibrate`: each is refused with an Error, or gives one of the existing
+// verdicts and views of it. Nothing crashes, hangs, or throws anything but Error, and damage never passes.
 
 #include <set>
 
@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 using testing::fuzz_times;
 using testing::JsonMutator;
 
-/// A run with all that this version writes.
+/// A run with everything that this version writes.
 Json good_run() {
   Json run = Json::parse(testing::read_whole(fs::path(DIPTYCH_GOLDEN) / "complete.json"));
   for (Json& cell : run["cells"]) {
@@ -49,7 +49,7 @@ void expect_verdicts(const Json& rows) {
   }
 }
 
-/// Compares and judges as the verbs do, with the checks of a file before. True if there was a comparison.
+/// Checks the files, then compares and judges as the verbs do. True if there was a comparison.
 bool try_pair(const Json& base, const Json& head) {
   try {
     for (const Json* side : {&base, &head}) {
@@ -129,7 +129,7 @@ TEST(CompareFuzz, DamagedTextsNeverGetThatFar) {
   }
 }
 
-// A damaged calibration is refused or doesn't hold; it may hold where the damage is in what nothing rests on.
+// A damaged calibration is refused or doesn't hold; it may hold where nothing rests on what is damaged.
 TEST(CompareFuzz, DamagedCalibrationsAreRefusedOrLooked) {
   const Json run = good_run();
   Json calibration = new_calibration(run["environment"], {{"workloads", {"mlp/digits"}}, {"arms", {"eager"}}});

@@ -107,7 +107,7 @@ class GraphMutator {
  private:
   std::size_t below(std::size_t n) { return static_cast<std::size_t>(random_() % n); }
 
-  /// Begin and length of some word, number or sign.
+  /// Start and length of some word, number or sign.
   std::pair<std::size_t, std::size_t> token(const std::string& text) {
     const std::size_t begin = below(text.size());
     std::size_t end = begin + 1;

@@ -25,7 +25,7 @@ class JsonMutator {
  public:
   explicit JsonMutator(std::vector<std::string> texts) : texts_(std::move(texts)) {}
 
-  /// Bytes flipped, cut, doubled: mostly no JSON any more.
+  /// Bytes flipped, cut, doubled: mostly no longer JSON.
   std::string damaged_text() {
     std::string text = texts_[below(texts_.size())];
     for (std::size_t i = 0; i <= below(3) && !text.empty(); ++i) {

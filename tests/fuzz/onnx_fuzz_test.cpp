@@ -1,5 +1,5 @@
-// Damaged model files: reading, importing and calling one either works or throws Error; nothing else happens. Seconds
-// by default; DIPTYCH_FUZZ_SECONDS gives it longer, DIPTYCH_FUZZ_SEED another run of damage.
+// Damaged model files: reading, importing and calling one either works or throws Error; nothing else happens. It takes
+// seconds by default; DIPTYCH_FUZZ_SECONDS sets another time, DIPTYCH_FUZZ_SEED other damage.
 
 #include <chrono>
 #include <csignal>

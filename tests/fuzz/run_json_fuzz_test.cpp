@@ -67,7 +67,7 @@ class RunJsonFuzz : public ::testing::Test {
     EXPECT_FALSE(render_html(run).empty());
   }
 
-  // A finding is the text that does it; without it nobody can look.
+  // A finding is the text that causes it; without it nobody can look.
   bool survives(const std::string& text) {
     bool accepted = false;
     try {

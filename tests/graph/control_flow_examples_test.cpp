@@ -1,4 +1,4 @@
-// The examples of docs/control-flow.md: tests/docs compares them to the page.
+// The examples of docs/control-flow.md: tests/docs compares them with the page.
 
 #include <sstream>
 

@@ -1,4 +1,4 @@
-// Gradients of control flow: against finite differences and closed forms, at first and second order, to the same bits
+// Gradients of control flow: against finite differences and closed forms, at first and second order, with the same bits
 // in eager and in graphs.
 
 #include <gmock/gmock.h>
@@ -64,7 +64,7 @@ void check_gradients(const Scalar& function, const Tensor& x) {
     expect_same_bits(jit(first, {.pipeline = variant.pipeline})(x), first(x), variant.name + ", first order");
     expect_same_bits(jit(second, {.pipeline = variant.pipeline})(x), second(x), variant.name + ", second order");
   }
-  // Forward mode: the directional derivative, and to the same bits in a graph.
+  // Forward mode: the directional derivative, with the same bits in a graph.
   const Tensor direction = full_like(x, 1.0) + x * 0.5;
   const auto forward = [&](const Tensor& at) { return std::get<1>(jvp(function, at, direction)); };
   const Tensor tangent = forward(x);

@@ -23,7 +23,7 @@ using testing::message_of;
 using testing::ramp;
 using testing::wave;
 
-/// Eager's results, after every variant of the graph gave the same (twice: compiled, and replayed).
+/// Eager's results, once every variant of the graph has given the same (twice: compiled, and replayed).
 template <class Fn, class... Arguments>
 std::vector<Tensor> everywhere(const Fn& function, const Arguments&... arguments) {
   const std::vector<Tensor> expected = flatten_tree(function(arguments...));
@@ -145,7 +145,7 @@ TEST(WhileLoop, MayEndAtOnce) {
 
 TEST(WhileLoop, CarriesTreesAndReadsAround) {
   const auto program = [](const Tensor& limit, const Tensor& step) {
-    using Carry = std::pair<Tensor, std::vector<Tensor>>;  // the counter, and two numbers of Fibonacci
+    using Carry = std::pair<Tensor, std::vector<Tensor>>;  // the counter, and two Fibonacci numbers
     return while_loop(
         [&](const Carry& c) { return less(c.first, limit); },
         [&](const Carry& c) {

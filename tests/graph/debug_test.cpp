@@ -35,7 +35,7 @@ TEST_F(Debug, PrintsInProgramOrderAtEachCall) {
   const auto program = [](const Tensor& x) {
     debug::print("x", x);
     const Tensor y = debug::print("y", x * 2) + 1;
-    debug::print("x", x);  // the same again: no two prints are one
+    debug::print("x", x);  // the same again: prints are never merged
     debug::print("unused", exp(x) * 0);
     return y;
   };

@@ -123,7 +123,7 @@ TEST(Jit, FindsItsGraphAmongManyWithoutComparingThem) {
     EXPECT_EQ(line.calls, 3U);
     comparisons += line.comparisons;
   }
-  EXPECT_LE(comparisons, 2U * 3U * kShapes);  // the last one used, and the one of its hash
+  EXPECT_LE(comparisons, 2U * 3U * kShapes);  // with the last one used, and with the one of its hash
 }
 
 TEST(Jit, ResultsSurviveTheEvictionOfTheirGraph) {

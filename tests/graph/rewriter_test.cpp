@@ -1,4 +1,4 @@
-// The rewriter and the users that passes are made of.
+// The rewriter and the lists of users, from which passes are made.
 
 #include "framework/graph/rewriter.h"
 

@@ -15,7 +15,7 @@ using diptych::testing::i64;
 using diptych::testing::ramp;
 using ::testing::ElementsAre;
 
-/// A replay must never change what somebody else holds.
+/// A replay must never change what anyone else holds.
 void expect_untouched(const std::function<Tensor(const Tensor&)>& handle) {
   for (const auto& variant : diptych::testing::pipeline_variants()) {
     SCOPED_TRACE(variant.name);

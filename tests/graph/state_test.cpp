@@ -1,4 +1,5 @@
-// What a state becomes: the same in eager and in graphs, with every set of passes, whatever is read and assigned when.
+// What a state becomes: the same in eager and in graphs, with every set of passes, whatever is read and assigned, and
+// when.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,7 +17,7 @@ using ::testing::ElementsAre;
 
 using Body = std::function<std::vector<Tensor>(Variables& states, const Tensor& x)>;
 
-/// Calls `body` a few times on fresh variables, as eager and as every kind of graph: the same results, the same states.
+/// Calls `body` a few times on fresh variables, in eager and as every kind of graph: the same results, the same states.
 void expect_agreement(const std::vector<Tensor>& initial, const Body& body, const std::vector<Tensor>& arguments) {
   const auto run = [&](const std::function<std::vector<Tensor>(Variables&, const Tensor&)>& step) {
     Variables states;

@@ -11,7 +11,7 @@
 #include "framework/passes/pass.h"
 #include "tests/support/message_of.h"
 
-/// The ways to run one program as a graph that all have to give eager's bits.
+/// The ways to run a program as a graph; all have to give eager's bits.
 namespace diptych::testing {
 
 struct Variant {

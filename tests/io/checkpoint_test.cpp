@@ -1,5 +1,4 @@
-// Training that goes on from a file is the training that was never interrupted; a file that doesn't fit changes
-// nothing.
+// Training resumed from a file is the same as training never interrupted; a file that doesn't fit changes nothing.
 
 #include "framework/io/checkpoint.h"
 
@@ -104,7 +103,7 @@ INSTANTIATE_TEST_SUITE_P(Modes, Resumed, ::testing::Combine(::testing::Bool(), :
                                   (std::get<1>(instance.param) ? "graph" : "eager");
                          });
 
-/// Running statistics and the generator of the dropout are part of what a run goes on from.
+/// Running statistics and the generator of the dropout are part of what a run resumes from.
 TEST(Checkpoint, HoldsBuffersAndRandomState) {
   struct Run {
     Run()

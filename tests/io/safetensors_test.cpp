@@ -74,7 +74,7 @@ TEST(Safetensors, StridedTensorsAreWrittenDense) {
   EXPECT_EQ(load_safetensors(folder / "a").find("t")->to_vector<int>(), (std::vector<int>{1, 4, 2, 5, 3, 6}));
 }
 
-/// Written by hand from the format's description, byte for byte: a header that isn't padded and not in our order.
+/// Written by hand from the format's description, byte for byte: a header that is neither padded nor in our order.
 TEST(Safetensors, AFileMadeByHandIsRead) {
   const std::string header = R"({"b":{"dtype":"I32","shape":[],"data_offsets":[8,12]},)"
                              R"("__metadata__":{"format":"pt"},)"
@@ -257,7 +257,7 @@ TEST(SafetensorsSaving, AnErrorLeavesTheOldFileAndNothingElse) {
   getrlimit(RLIMIT_FSIZE, &limit);
   const struct rlimit small { 4096, limit.rlim_max };
   const auto previous = std::signal(SIGXFSZ, SIG_IGN);
-  setrlimit(RLIMIT_FSIZE, &small);  // the disk is full, so to say
+  setrlimit(RLIMIT_FSIZE, &small);  // the disk is full, so to speak
   std::string message = "no error";
   try {
     save_safetensors(folder / "a", {{{"x", ones({100000})}}, {}});

@@ -231,7 +231,7 @@ TEST(SyntheticTokens, FollowTheirChain) {
     }
     ++counts[in[i]][out[i]];
   }
-  // The entropy of the chain as it is seen, from the counts, and as it is said to be: 1.5 bits.
+  // The entropy of the chain as observed, from the counts, and as stated: 1.5 bits.
   double entropy = 0;
   for (const auto& [token, next] : counts) {
     EXPECT_LE(next.size(), 3U);

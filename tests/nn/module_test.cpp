@@ -345,7 +345,7 @@ TEST(BackwardHook, ForwardModeGoesThroughIt) {
   EXPECT_EQ(tangent.item(), 12);
 }
 
-// ---- layers of which nothing but arithmetic is needed
+// ---- layers that are nothing but arithmetic
 
 TEST(PatchEmbed, IsALinearMapOfEveryPatch) {
   Rng rng(3);

@@ -136,7 +136,7 @@ TEST(Difference, CountsTypesNanAndInfinity) {
   EXPECT_NE(compare(Tensor::from({1.0}, {1}), Tensor::from({1.0}, {})).reason, "");
 }
 
-// Its last places are those of the terms it was summed from: 1e-6 beside 2 is as good where the sum comes out at zero.
+// A sum's last places are those of its terms: 1e-6 beside 2 is good enough where the sum is zero.
 TEST(Difference, OfNumbersNearZeroIsJudgedByTheLargestOfTheirTensor) {
   const auto reason = [](const Tensor& a, const Tensor& b) { return difference(a, b, 1e-3, 1e-7).reason; };
   const double inf = std::numeric_limits<double>::infinity();

@@ -1,5 +1,5 @@
 // The ONNX backend tests that Debian ships (libonnx-testdata): recorded inputs and outputs of one operator or a small
-// model each. docs/onnx-conformance.md is made of what comes out.
+// model each. docs/onnx-conformance.md is made from the results.
 
 #include <algorithm>
 #include <cstdlib>
@@ -47,7 +47,7 @@ struct Count {
   int unsupported = 0;
 };
 
-/// What came out, by folder, operator and reason.
+/// The results, by folder, operator and reason.
 class Tally {
  public:
   void add(const fs::path& folder, Outcome outcome, const std::string& reason) {
@@ -65,7 +65,7 @@ class Tally {
     }
     count(all_, outcome);
     if (outcome == Outcome::unsupported) {
-      // Without the node's own name: nodes of many cases have one reason.
+      // Without the node's own name: nodes of many cases share a reason.
       static const std::regex node(R"(^[^(]*\(([^,]+), opset \d+\): )");
       ++reasons_[std::regex_replace(reason, node, "$1: ")];
     }

@@ -44,7 +44,7 @@ double largest_magnitude(const std::vector<Tensor>& tensors) {
   return largest;
 }
 
-// As `diptych onnx export` and then `diptych onnx check` do, by their defaults.
+// As `diptych onnx export` and then `diptych onnx check` do, with their defaults.
 TEST_P(Export, PassesItsOwnCheck) {
   const Workload* workload = find_workload(GetParam());
   ASSERT_NE(workload, nullptr);

@@ -78,7 +78,7 @@ TEST(OnnxFile, OtherFilesAreNoModels) {
   EXPECT_THAT(file_error([] { read_model("missing.onnx"); }), HasSubstr("missing.onnx"));
 }
 
-/// A model of one initializer that is as `fill` makes it.
+/// A model of one initializer, which `fill` makes.
 template <class Fill>
 Model with_tensor(const Fill& fill, const std::filesystem::path& folder) {
   ::onnx::ModelProto proto;

@@ -1,4 +1,4 @@
-// What of a model made node by node is refused, by its nodes, its inputs or its size, and with which message.
+// Models made node by node that are refused for their nodes, inputs or sizes, and the messages.
 
 #include <limits>
 

@@ -38,7 +38,7 @@ TEST(Import, AMultilayerPerceptronGivesTheEnginesBits) {
   }
 }
 
-// x.reshape(x.shape[0], -1) as exporters write it: four nodes of arithmetic on shapes, none of which is left in a call.
+// x.reshape(x.shape[0], -1) as exporters write it: four nodes of shape arithmetic, none of them left in a call.
 TEST(Import, ArithmeticOnShapesIsDoneOnce) {
   ImportedModel model = Builder()
                             .input("x", DType::float32, {"batch", 3, 4})
@@ -262,7 +262,7 @@ TEST(Import, IntegersStayExact) {
 }
 
 TEST(Import, PlacesOutsideOfTheirAxisAreNoOtherPlaces) {
-  // [0, 5] of a [2, 3]: as one number it would be that of [1, 2].
+  // [0, 5] in a [2, 3]: as a flat index it would be that of [1, 2].
   const Tensor x = full({2, 3}, 1);
   const Tensor wrong = Tensor::from({std::int64_t{0}, std::int64_t{5}}, {1, 2});
   ImportedModel known = Builder()

@@ -1,4 +1,4 @@
-// How the values of a file are called in everything that is made of a model: the IR, pictures, traces and tables.
+// What the values of a file are called in everything made from a model: the IR, pictures, traces and tables.
 
 #include <algorithm>
 #include <set>
@@ -167,7 +167,7 @@ TEST(OnnxNames, LongOnesKeepTheirEndsAndStayApart) {
   ImportedModel model = layer("x", stem + ".layer1.weight", stem + ".layer1.bias").imported();
   EXPECT_THAT(input_names(graph_of(model, {full({2, 3}, 1)})),
               UnorderedElementsAre("x", ::testing::EndsWith(".layer1.weight"), ::testing::EndsWith(".layer1.bias")));
-  // What differs in the middle alone is equal once it is cut.
+  // Names that differ only in the middle are equal once cut.
   ImportedModel twins = layer("x", stem + "1" + stem, stem + "2" + stem).imported();
   const std::vector<std::string> names = input_names(graph_of(twins, {full({2, 3}, 1)}));
   EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(), 3U);

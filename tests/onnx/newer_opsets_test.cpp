@@ -1,4 +1,4 @@
-// Operators as opsets 18 to 23 word them, which Debian's recorded cases (up to 17) don't have: against formulas in
+// Operators as opsets 18 to 23 define them, which Debian's recorded cases (up to 17) don't cover: against formulas in
 // double.
 
 #include <cmath>

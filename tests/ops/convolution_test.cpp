@@ -93,10 +93,10 @@ std::vector<ConvolutionCase> convolution_grid() {
   cases.push_back({1, 3, 5, 8, 2, 1, 1, {}});
   cases.push_back({3, 2, 5, 5, 3, 1, 1, {{2}, {0}, {1}, 1}});
   cases.push_back({1, 1, 6, 5, 1, 6, 5, {}});                                 // one output
-  cases.push_back({2, 2, 4, 6, 2, 3, 3, {{1, 2}, {2, 0, 1, 3}, {1, 2}, 1}});  // every side its own
+  cases.push_back({2, 2, 4, 6, 2, 3, 3, {{1, 2}, {2, 0, 1, 3}, {1, 2}, 1}});  // every side different
   cases.push_back({1, 6, 7, 5, 6, 3, 3, {{2, 1}, {0, 1, 2, 0}, {2, 1}, 6}});
   cases.push_back({1, 2, 3, 3, 2, 2, 2, {{1}, {4}, {1}, 1}});           // windows of padding alone
-  cases.push_back({1, 2, 3, 3, 4, 2, 2, {{5}, {4}, {3}, 2}});           // stride over the kernel, depthwise
+  cases.push_back({1, 2, 3, 3, 4, 2, 2, {{5}, {4}, {3}, 2}});           // stride beyond the kernel, depthwise
   cases.push_back({0, 3, 4, 4, 2, 3, 3, {}});                           // no image
   cases.push_back({2, 0, 4, 4, 2, 3, 3, {}});                           // no channel: the bias alone
   cases.push_back({2, 3, 4, 4, 0, 3, 3, {}});                           // no output

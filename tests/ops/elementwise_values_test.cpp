@@ -342,7 +342,7 @@ TEST(Remainder, IsExactForEveryPairOfSizes) {
       ASSERT_TRUE(same(out[i], python_mod(as[i], bs[i]))) << as[i] << " % " << bs[i] << " = " << out[i];
     }
   }
-  // Quotients that are whole, or just aren't: the rounded quotient is one too high.
+  // Quotients that are whole, or just short of it: the rounded quotient is one too high.
   for (int k = 1; k < 2000; ++k) {
     for (const double b : {0.1, 0.3, 1.0 / 3, -0.7}) {
       for (const double a : {k * b, std::nextafter(k * b, 0.0), std::nextafter(k * b, kInfinite), -k * b}) {

@@ -190,7 +190,7 @@ TEST_P(GradCheck, SecondOrderAndForwardModeHaveTheSameBitsInAGraph) {
 std::vector<OpCase> differentiable_cases() {
   std::vector<OpCase> cases;
   for (OpCase& c : all_op_cases()) {
-    // stop_gradient's rule is to be wrong on purpose.
+    // stop_gradient's rule is wrong on purpose.
     if (c.op->vjp == nullptr || std::string_view(c.op->name) == "stop_gradient") {
       continue;
     }

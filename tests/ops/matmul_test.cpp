@@ -1,4 +1,4 @@
-// Products of matrices against three loops in double, for every layout that BLAS gets and those that it can't.
+// Products of matrices against three loops in double, for every layout that BLAS can take and those that it can't.
 
 #include <cmath>
 

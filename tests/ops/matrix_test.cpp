@@ -83,7 +83,7 @@ TEST_P(Matrix, ZeroLengthAxesAreFineOrRefused) {
       std::vector<Tensor> emptied = inputs;
       emptied[i] = slice(inputs[i], axis, 0, 0);
       expect_modes_agree(emptied, "input " + std::to_string(i) + " axis " + std::to_string(axis));
-      // All inputs that have this length at this place: where they belong together.
+      // All inputs with this length on this axis: where they belong together.
       for (std::size_t k = 0; k < inputs.size(); ++k) {
         if (axis < inputs[k].rank() && inputs[k].shape()[axis] == inputs[i].shape()[axis]) {
           emptied[k] = slice(inputs[k], axis, 0, 0);

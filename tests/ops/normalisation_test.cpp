@@ -189,7 +189,7 @@ TEST(BatchNorm, FollowsTheFormulaAndMovesTheRunningStatistics) {
     expect_near(mean.value(), moved_mean, 1e-13, "running mean");
     expect_near(variance.value(), moved_variance, 1e-12, "running variance");
 
-    // From then on, not trained, by the running ones; which stay.
+    // From then on, outside training, the running ones are used, and stay.
     std::vector<double> by_running;
     for (std::size_t i = 0; i < values.size(); ++i) {
       const auto c = static_cast<std::size_t>(channel_of(static_cast<std::int64_t>(i)));

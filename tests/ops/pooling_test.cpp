@@ -243,7 +243,7 @@ TEST(MaxPool, PaddingNeverWinsAndInfinityIsAValue) {
   const Tensor x = full({1, 1, 3, 3}, -kInfinity);
   const PoolOptions options{.stride = {2}, .padding = {1}};
   EXPECT_THAT(max_pool2d(x, {3}, options).to_vector<double>(), Each(-kInfinity));
-  // All equal: the first element that is no padding.
+  // All equal: the first element that isn't padding.
   auto f = grad([&](const Tensor& t) { return sum(max_pool2d(t, {3}, options)); });
   EXPECT_THAT(f(x).to_vector<float>(), ElementsAre(1, 1, 0, 1, 1, 0, 0, 0, 0));
   EXPECT_THAT(max_pool2d(full({1, 1, 3, 3}, -5), {3}, options).to_vector<float>(), Each(-5));

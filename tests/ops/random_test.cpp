@@ -57,7 +57,8 @@ double ks_bound(double n) { return std::sqrt(std::log(2e6) / (2 * n)); }
 
 double normal_cdf(double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); }
 
-/// Neighbouring elements must not go together: the serial correlation at several lags, those of the layout among them.
+/// Neighbouring elements must not be correlated: the serial correlation at several lags, those of the layout among
+/// them.
 void expect_uncorrelated(const std::vector<double>& values) {
   const Moments m = moments_of(values);
   for (const std::size_t lag : {1U, 2U, 4U, 15U, 16U, 17U, 32U, 48U, 64U, 1024U}) {

@@ -156,7 +156,7 @@ TEST(ReductionValues, RowsAndColumnsOfEveryLengthHaveTheSameBits) {
             << c.name << " of " << length << " in " << width;
       }
     }
-    // Zeros of both signs are the one value whose extreme depends on the order.
+    // Zeros of both signs are the only values whose extreme depends on the order.
     const Tensor zeros_of_both_signs = mul(sign(rng.normal({length, 40})), zeros({}));
     const Tensor rows = contiguous(transpose(zeros_of_both_signs));
     EXPECT_TRUE(bitwise_equal(max(zeros_of_both_signs, {0}), max(rows, {1}))) << length;
@@ -328,7 +328,7 @@ TEST(ArgExtremes, FindEveryPositionOfALongRow) {
     std::vector<double> values(150, 1);
     for (const double special : {2.0, kInf, kNan}) {
       values[static_cast<std::size_t>(position)] = special;
-      values[149] = position < 149 && special == 2 ? 2 : values[149];  // an equal one behind it
+      values[149] = position < 149 && special == 2 ? 2 : values[149];  // an equal one after it
       const Tensor x = Tensor::from(values, {150});
       EXPECT_EQ(argmax(x).item(), static_cast<double>(position));
       EXPECT_EQ(argmin(-x).item(), static_cast<double>(position));

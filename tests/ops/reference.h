@@ -12,7 +12,7 @@
 #include "framework/diptych.h"
 #include "tests/support/message_of.h"
 
-/// Plain loops to hold results against.
+/// Plain loops to compare results with.
 namespace diptych::testing {
 
 inline constexpr double kInf = std::numeric_limits<double>::infinity();

@@ -1,4 +1,4 @@
-// Sorting against std::stable_sort with the order written out: NaN last, equal elements as they stood.
+// Sorting against std::stable_sort with the order written out: NaN last, equal elements in their old order.
 
 #include <algorithm>
 #include <numeric>

@@ -216,7 +216,7 @@ TEST(Simplify, WhatFeedsAMatrixProductKeepsItsLayout) {
   for (std::size_t i = 0; i < programs.size(); ++i) {
     EXPECT_TRUE(optimise(programs[i], x).exact) << "program " << i;
   }
-  // The copy fixes the strides that the product sees, so it is no copy for nothing.
+  // The copy fixes the strides that the product sees, so it isn't redundant.
   EXPECT_EQ(optimise(programs[0], x).nodes, 3U);
   EXPECT_EQ(optimise([](const Tensor& t) { return exp(copy(transpose(t))); }, x).nodes, 2U);
 }

@@ -136,7 +136,7 @@ std::string elf_file(const std::string& code, const std::string& record, const s
   add(22, build_id);
   add(1, code);
   add(7, record);
-  Elf64_Shdr zeroed{};  // as long as it likes: no bytes of the file
+  Elf64_Shdr zeroed{};  // of any length: no bytes of the file
   zeroed.sh_type = SHT_NOBITS;
   zeroed.sh_name = 41;
   zeroed.sh_size = 1U << 30U;

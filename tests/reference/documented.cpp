@@ -12,7 +12,7 @@
 namespace diptych::testing {
 namespace {
 
-/// What differs between machines is a '#', runs of spaces are one.
+/// What differs between machines becomes '#', runs of spaces become one.
 std::string masked(const std::string& line) {
   std::string text = std::regex_replace(line, std::regex(R"(-?\d+\.\d+(e[-+]?\d+)?)"), "#");
   text = std::regex_replace(text, std::regex(R"(\d+ (us|nodes|pictures)\b)"), "# $1");

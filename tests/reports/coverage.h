@@ -21,7 +21,7 @@ struct DataKind {
   std::string name;
   double mean_effect;
   std::function<SimulatedProcess(Random&, int rounds)> draw;
-  bool within_range = true;  ///< the shipped interval covers in 93 to 97 %; false: documented where it doesn't
+  bool within_range = true;  ///< the shipped interval covers 93 to 97 %; false: documented where it doesn't
 };
 
 std::vector<DataKind> data_kinds();

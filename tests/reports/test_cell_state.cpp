@@ -97,7 +97,7 @@ TEST(CellStateOf, OlderFilesSayNoShareOfWhatWasMeasured) {
   EXPECT_THAT(verdict["detail"].get<std::string>(), AllOf(HasSubstr("older file"), Not(HasSubstr("%"))));
 }
 
-/// A run of a machine whose host takes these shares of a CPU's time, in slices far below a tick, within blocks and
+/// A run on a machine whose host takes these shares of a CPU's time, in slices far below a tick, within blocks and
 /// between them. /proc shows whole ticks.
 struct Size {
   const char* name;
@@ -125,7 +125,7 @@ bool is_called_stolen(const Size& size, double within, double between, std::mt19
 }
 
 // The threshold is 5 %. Runs of two arms of every size: of those that lose 1 %, at most 1 in 100 is called stolen,
-// however much goes between the blocks; of those that lose 20 %, at least 95 in 100 (of the two sizes that give
+// however much is taken between the blocks; of those that lose 20 %, at least 95 in 100 (for the two sizes that give
 // verdicts 10 % suffices).
 TEST(CellStateOf, IsRightAboutStolenRunsOfEverySize) {
   constexpr int kRuns = 1000;

@@ -77,7 +77,7 @@ TEST(Compare, TheSameRunIsEquivalentInAll) {
   EXPECT_EQ(comparison["summary"]["verdict"], "EQUIVALENT");
   EXPECT_EQ(comparison["machine"]["same"], "same");
   EXPECT_THAT(comparison["environment"], IsEmpty());
-  // eager: dispatches, allocations, peak, time; of a graph also nodes and planned peak.
+  // eager: dispatches, allocations, peak, time; for a graph also nodes and planned peak.
   EXPECT_EQ(comparison["rows"].size(), 4u + 6u + 6u);
   EXPECT_EQ(row(comparison, "graph", "time")["ratio"]["estimate"], 1.0);
   EXPECT_THAT(comparison["notes"][0].get<std::string>(), HasSubstr("not interleaved"));
@@ -104,8 +104,8 @@ TEST(Compare, NoVerdictWithoutItsDetectableChange) {
   EXPECT_GT(time["p_holm"].get<double>(), 0.01);
 }
 
-// Two hundred comparisons of what is the same, three rows each: at a family-wise level of 1 % about two of them may
-// alarm if the margin were zero; the margin of 2 % leaves none.
+// Two hundred comparisons of equal runs, three rows each: at a family-wise level of 1 % about two of them may alarm if
+// the margin were zero; the margin of 2 % leaves none.
 TEST(Compare, FalseAlarmsStayBelowTheLevel) {
   int alarms = 0;
   for (std::uint64_t i = 0; i < 200; ++i) {

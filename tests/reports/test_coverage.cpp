@@ -1,5 +1,5 @@
-// Does the interval that ships cover the truth as often as it says? On data that timings look like, not only on normal
-// ones. DIPTYCH_LONG=1 prints the table of docs/measurement.md (about three minutes).
+// Does the interval that ships cover the truth as often as it says? On data like timings, not only on normal data.
+// DIPTYCH_LONG=1 prints the table of docs/measurement.md (about three minutes).
 
 #include <algorithm>
 #include <cmath>

@@ -191,7 +191,7 @@ TEST(RoundAutocorrelation, FindsThePhiOfAnAutoregression) {
         x = phi * x + normal(random);
       }
     }
-    // The correction is exact for phi = 0; otherwise a bias of order phi / rounds stays.
+    // The correction is exact for phi = 0; otherwise a bias of order phi / rounds remains.
     EXPECT_NEAR(*round_autocorrelation(rounds), phi, phi == 0 ? 0.012 : 0.08) << phi;
   }
 }

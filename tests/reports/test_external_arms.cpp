@@ -1,4 +1,4 @@
-// Arms of other frameworks in the views: their figures beside the engine's, and why one is out in every view.
+// Arms of other frameworks in the views: their figures beside the engine's, and why one is left out, in every view.
 
 #include <sstream>
 
@@ -27,7 +27,7 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using testing::sample_run;
 
-/// The sample's last arm played by another framework; `why` it is out, if it is.
+/// The sample's last arm is another framework's; `why`: the reason if it is left out.
 Json with_external_arm(const std::string& why = "") {
   Json run = sample_run({{}}, {.processes = 4});
   for (Json& cell : run["cells"]) {

@@ -1,6 +1,6 @@
-// Files that must go on loading, and figures that must go on meaning the same. golden/first_version.json was written by
-// the first version of the program; golden/complete.json holds every field of version 1 that a run of two arms fills.
-// After a deliberate change: DIPTYCH_UPDATE_GOLDEN=1 writes the computed part of complete.json again; read the diff.
+// Files that must keep loading, and figures that must keep their meaning. golden/first_version.json was written by the
+// first version of the program; golden/complete.json holds every field of version 1 that a run of two arms fills. After
+// a deliberate change: DIPTYCH_UPDATE_GOLDEN=1 writes the computed part of complete.json again; read the diff.
 
 #include <algorithm>
 #include <cmath>
@@ -38,8 +38,8 @@ Json read(const fs::path& path) {
   return Json::parse(in);
 }
 
-// The first place where `found` lacks what `expected` has, or has something else; "" when all of it is there. Figures
-// may differ in the last digits: libm does.
+// The first place where `found` lacks what `expected` has, or differs from it; "" if all of it is there. Figures may
+// differ in the last digits: libm does.
 std::string first_difference(const Json& expected, const Json& found, const std::string& place = "") {
   if (expected.is_number() && found.is_number()) {
     const double a = expected;

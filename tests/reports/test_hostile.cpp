@@ -127,7 +127,7 @@ TEST_P(Hostile, JsonIsAsciiAndParsesBack) {
   for (const char c : text) {
     ASSERT_TRUE(c == '\n' || (c >= 0x20 && c < 0x7F));
   }
-  // Broken UTF-8 is replaced on the first way out; from then on nothing changes.
+  // Broken UTF-8 is replaced on the first output; from then on nothing changes.
   const Json back = Json::parse(text);
   EXPECT_EQ(Json::parse(to_text(back)), back);
 }

@@ -338,7 +338,7 @@ TEST(LadderViews, OldRunsShowTheirRungs) {
   EXPECT_EQ(testing::markup_problem(render_html(run)), "");
 }
 
-/// What stands in the texts of an SVG picture, in order.
+/// The texts of an SVG picture, in order.
 std::vector<std::string> texts_of(const std::string& svg) {
   std::vector<std::string> texts;
   for (std::size_t at = svg.find("<text"); at != std::string::npos; at = svg.find("<text", at + 1)) {
@@ -365,7 +365,7 @@ TEST(LadderViews, AnArmHasOneFigure) {
     EXPECT_THAT(render_ladder(run, {false, 200}), HasSubstr(ascii)) << arm;
     EXPECT_THAT(render_table(run, {false, 200}), HasSubstr(ascii)) << arm;
   }
-  // run.json too: what the first version calls its rungs are those of the ladder.
+  // run.json too: what the first version calls rungs are the ladder's.
   for (std::size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(cell["rungs"][i]["saved_seconds"], cell["ladder"]["rungs"][i]["saved_seconds"]);
   }

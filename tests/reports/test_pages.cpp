@@ -1,5 +1,5 @@
-// The page as it stands on a screen of 1,400 pixels and on paper. Widths are computed from the page's own text and
-// style sheet: what a browser shows can't be wider.
+// The page as it looks on a screen of 1,400 pixels and on paper. Widths are computed from the page's own text and style
+// sheet: what a browser shows can't be wider.
 
 #include <map>
 #include <regex>
@@ -129,7 +129,7 @@ double longest_word(const std::string& text) {
   return static_cast<double>(longest);
 }
 
-/// The least width that the table can have.
+/// The smallest width that the table can have.
 double width_of(const Table& table, const Metrics& metrics) {
   std::map<std::size_t, double> columns;
   for (std::size_t row = 0; row < table.size(); ++row) {

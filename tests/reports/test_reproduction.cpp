@@ -128,7 +128,7 @@ TEST(Reproduction, SaysHowToGetTheRecordedProgram) {
               AllOf(HasSubstr("revision not recorded (an archive \\x1b)"), Not(HasSubstr("rebuild  "))));
 }
 
-/// A cell with one arm, timed so.
+/// A cell with one arm, with these times.
 json timed_cell(const json& seconds, int nodes = 5) {
   return {{"arms", {{{"name", "graph"}, {"seconds", seconds}, {"exact", {{"nodes", nodes}}}}}}};
 }

@@ -1,4 +1,4 @@
-// How near to the machine's limits, from limits that are known.
+// How close to the machine's limits, from known limits.
 
 #include <regex>
 

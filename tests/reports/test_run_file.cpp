@@ -144,7 +144,7 @@ TEST_F(RunFile, WritingIntoNowhereSaysSo) {
   }
 }
 
-// Runs in a child so that its limits and its user are its own; gives back the message of the FileError.
+// Runs in a child so that its limits and its user are its own; returns the message of the FileError.
 std::string message_in_child(const std::function<void()>& restrict_process, const std::function<void()>& act) {
   int ends[2];
   EXPECT_EQ(::pipe(ends), 0);

@@ -16,7 +16,7 @@ TEST(Suggest, OneLetterInThreeAtMost) {
   EXPECT_EQ(nearest("--json", Names{"--pin", "--seed"}), "");
   EXPECT_EQ(nearest("--batch", Names{"--gate"}), "");
   EXPECT_EQ(nearest("--jsn", Names{"--pin", "--json"}), "--json");
-  EXPECT_EQ(nearest("rnu", Names{"list", "run"}), "run");  // neighbours that changed places are one
+  EXPECT_EQ(nearest("rnu", Names{"list", "run"}), "run");  // two swapped neighbours are one mistake
   EXPECT_EQ(nearest("graf", Names{"eager", "graph"}), "graph");
   EXPECT_EQ(nearest("compaer", Names{"compare", "reproduce"}), "compare");
   EXPECT_EQ(nearest("foo", Names{"doctor", "report"}), "");

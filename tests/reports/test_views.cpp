@@ -44,7 +44,7 @@ std::vector<std::string> lines(const std::string& text) {
   return out;
 }
 
-// What follows each occurrence of `mark`, a little of it.
+// A little of what follows each occurrence of `mark`.
 std::vector<std::string> after_each(const std::string& text, const std::string& mark) {
   std::vector<std::string> out;
   for (std::size_t at = text.find(mark); at != std::string::npos; at = text.find(mark, at + 1)) {

@@ -238,7 +238,7 @@ TEST(Stats, CountWhatACallCosts) {
 }
 
 TEST(Stats, AnExecutableRefusesToRunWithinItself) {
-  // From two threads at once it would corrupt its arena, so it says no; one after the other is fine.
+  // Two threads at once would corrupt its arena, so it refuses; one after the other is fine.
   auto function = jit([](const Tensor& x) { return x + 1; });
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ(function(Tensor::scalar(1.0F)).item(), 2);

@@ -212,7 +212,7 @@ TEST(LaunchQueue, HoldsTheHostWhenFull) {
   expect_same_bits(x, direct, "9000 launches");
 }
 
-/// What `n` ops in a chain have in use at most, in bytes.
+/// The most that `n` ops in a chain have in use, in bytes.
 std::int64_t peak_of_chain(std::int64_t elements, int n) {
   const Tensor x = ramp({elements});
   synchronize();
@@ -302,7 +302,7 @@ TEST(PipelinedThreads, EachHasItsOwnQueue) {
   }
 }
 
-// The other thread gets a tensor that is still being written, and lets go of it last.
+// The other thread gets a tensor that is still being written, and releases it last.
 TEST(PipelinedThreads, MayUseEachOthersTensors) {
   Tensor direct = wave({96, 96}, 1);
   for (int i = 0; i < 10; ++i) {

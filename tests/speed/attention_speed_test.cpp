@@ -16,7 +16,7 @@ namespace {
 
 using Forward = std::function<Tensor(const std::vector<Tensor>&)>;
 
-/// As the reference: inputs, one run, then the time of `iterations` runs.
+/// Like the reference: inputs, one run, then the time of `iterations` runs.
 double our_seconds(const Forward& forward, const std::vector<Shape>& shapes, bool gradients, int iterations) {
   Rng rng(1);
   std::vector<Tensor> inputs;
@@ -37,12 +37,12 @@ double our_seconds(const Forward& forward, const std::vector<Shape>& shapes, boo
   return testing::seconds_of(iterations, once);
 }
 
-/// Our time is at most so much of theirs.
+/// Our time is at most this share of theirs.
 void expect_no_slower(const std::string& name, double limit, const testing::Block& ours, const testing::Block& theirs) {
   testing::expect_ratio(name, limit, ours, theirs, "of libtorch's time");
 }
 
-/// Where the same BLAS calls take nearly all of the time, theirs may be faster by this.
+/// Where the same BLAS calls take nearly all of the time, theirs may be faster by this much.
 constexpr double kSame = 1.1;
 
 class Gradients : public ::testing::TestWithParam<bool> {};

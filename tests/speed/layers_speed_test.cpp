@@ -1,6 +1,6 @@
 // Convolutions, poolings and normalisations against libtorch: one thread, the same shapes, interleaved rounds. libtorch
 // keeps from the forward pass what its backward pass needs (indices, statistics); Diptych computes that again. So the
-// second figure is of both passes together.
+// second figure is for both passes together.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -50,7 +50,7 @@ TEST(OnnxSpeed, ImportTakesLittleMoreThanReadingAndPacking) {
   const fs::path path = folder.path() / "large.onnx";
   onnx::write_model(*large_model(), path);
   const std::size_t size = fs::file_size(path);
-  // The least that an importer can do: the bytes of the file, and each weight where the engine wants it.
+  // The least that an importer can do: read the file and put each weight where the engine wants it.
   const auto least = [&] {
     const std::unique_ptr<char[]> bytes(new char[size]);
     std::ifstream(path, std::ios::binary).read(bytes.get(), static_cast<std::streamsize>(size));
@@ -151,9 +151,9 @@ TEST_P(FromOnnx, RunsAsFastAsTheModelBuiltInCpp) {
 
 INSTANTIATE_TEST_SUITE_P(Models, FromOnnx, ::testing::Values("conv/resnet18", "vit/b16", "bert/mini"));
 
-/// The least arm, which answers, and that is all; and the pipes and the wake-ups behind it alone: a loop in Python that
-/// says every line again. This process on one CPU, those on another or the same: what the scheduler chooses differs
-/// between loops that differ by microseconds, and a CPU that has gone idle takes longer to wake than all else here.
+/// A minimal arm, which only answers, and its pipes and wake-ups alone: a loop in Python that echoes every line. This
+/// process is on one CPU, those are on another or the same: the scheduler's choice differs between loops that differ by
+/// microseconds, and waking an idle CPU takes longer than everything else here.
 class ArmProtocol : public ::testing::Test {
  protected:
   ~ArmProtocol() override { pin_this_process(before_); }
@@ -175,8 +175,8 @@ for line in sys.stdin:
     pin_this_process(std::vector{own_cpu});
   }
 
-  /// Seconds of lines there and back: asked and answered by the protocol, and without it. By the median line: one that
-  /// waited for its CPU says nothing about either.
+  /// Seconds of lines there and back, with the protocol and without it. By the median line: one that waited for its CPU
+  /// says nothing about either.
   std::vector<Block> lines() {
     const auto median_line = [](int count, const auto& line) {
       std::vector<double> seconds;
@@ -233,7 +233,7 @@ TEST_F(ArmProtocol, ARoundAcrossCpusCostsLittleMoreThanWakingThem) {
     GTEST_SKIP() << "needs two CPUs; this process may use one";
   }
   start(cpus.front(), cpus.back());
-  // 50 us, but where two pipes and the wake-ups behind them take that by themselves.
+  // 50 us, except where two pipes and their wake-ups alone take that long.
   expect_bounds(lines(),
                 {{.what = "a line there and back across CPUs",
                   .limit = 1,

@@ -17,13 +17,13 @@ using testing::expect_bounds;
 using testing::InterleavedRounds;
 using testing::seconds_of;
 
-/// What does `n` calls itself, as a contender.
+/// A contender that makes `n` calls itself.
 template <class Calls>
 Block calls_of(Calls calls) {
   return [=](int n) { return seconds_of(1, [&] { calls(n); }); };
 }
 
-/// Nanoseconds a call of each, over 21 rounds of blocks of so many calls.
+/// Nanoseconds per call of each, over 21 rounds of blocks of that many calls.
 std::vector<double> median_ns(int calls, const std::vector<Block>& contenders) {
   InterleavedRounds round(contenders, {}, {.calls = calls});
   std::vector<std::vector<double>> all(contenders.size());

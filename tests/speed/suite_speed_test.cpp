@@ -77,7 +77,7 @@ double libtorch_peak(Step (*make)()) {
 }
 
 // Ours count in size classes, which round up by 3 % at most and 1 % here; theirs as asked for. A graph's arena is there
-// for the whole call, also beside the results that it has given out: more than its eager twin has in use at one time.
+// for the whole call, also beside the results that it has returned: more than its eager twin has in use at one time.
 TEST_P(AgainstLibtorch, TakesNoMoreMemory) {
   const double theirs = libtorch_peak(GetParam().libtorch);
   fmt::print("{}: libtorch {:.2f} MB at the peak of a step\n", workload().name, theirs / 1e6);

@@ -20,8 +20,8 @@ constexpr double kFamilyLevel = 0.99;  ///< over all looks
 constexpr double kMostAutocorrelation = 0.3;
 constexpr int kAttempts = 2;
 constexpr std::chrono::seconds kBetweenAttempts(3);
-/// What looks after the first, and second attempts, may take in one process, so that a test of fifty bounds doesn't
-/// take an hour next to a neighbour.
+/// The time that later looks and second attempts may take in one process, so that a test of fifty bounds doesn't take
+/// an hour next to a neighbour.
 constexpr double kMostSecondsInAll = 150;
 
 double now_seconds() {

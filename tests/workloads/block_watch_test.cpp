@@ -73,7 +73,7 @@ TEST(ThreadTimesOfProc, AreReadWhateverTheNameHolds) {
   EXPECT_FALSE(profiler::thread_times(profiler::SystemFiles(), "/proc/self").empty());
 }
 
-// Two blocks of 1 s on CPU 0. Of each 10 ticks are stolen there; what goes from CPU 1, and before and between the
+// Two blocks of 1 s on CPU 0. Of each 10 ticks are stolen there; what is taken from CPU 1, and before and between the
 // blocks, is nobody's loss.
 TEST(Blocks, LoseWhatIsStolenFromTheirCpuWhileTheyRun) {
   ASSERT_DOUBLE_EQ(profiler::tick_seconds(), 0.01);
@@ -128,7 +128,7 @@ TEST(Blocks, ShareTheMachineWithThoseWhoRanMeanwhile) {
   EXPECT_NEAR(blocks["waited_share"].get<double>(), 0.1, 1e-12);
 }
 
-// Blocks as long as a tick, of which 3 % is stolen in slices that no tick can show: 4,000 of them say it within 10 %.
+// Blocks as long as a tick, of which 3 % is stolen in slices that no tick can show: 4,000 of them show it within 10 %.
 TEST(Blocks, AsShortAsATickAddUpWithoutBias) {
   FakeProc proc;
   BlockWatch watch(proc.files());

@@ -104,7 +104,7 @@ TEST(Cell, ThatDisagreesLateOrInTheLastArmIsFound) {
   Adding::Behaviour behaviour;
   behaviour.output = [](int instance, std::int64_t step) { return instance == 2 && step == 2 ? 1.0 : 0.0; };
   expect_refused(measure(adding(behaviour)), "output 0 of eager and graph differ in step 2");
-  // Later processes look at the first step alone.
+  // Later processes look only at the first step.
   EXPECT_EQ(measure(adding(behaviour), false)["validity"]["agree"], true);
 }
 
@@ -168,7 +168,7 @@ TEST(Cell, MetricTargetsDecide) {
   expect_refused(measure(adding(behaviour, {{"held-out accuracy", 0.95}})), "below 0.95");
 }
 
-// A target whose metric is misspelt, or not given, holds by silence.
+// A target whose metric is misspelt, or not given, would hold unnoticed.
 TEST(Cell, AMissingMetricMissesItsTarget) {
   expect_refused(measure(adding({}, {{"held-out accuracy", 0.95}})), "held-out accuracy");
 }

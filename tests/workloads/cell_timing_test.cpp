@@ -281,7 +281,7 @@ double ratio_of(const json& cell) {
   return fastest("graph") / fastest("eager");
 }
 
-// Three times longer is far outside of what a busy machine does to the fastest of 15 rounds.
+// Three times longer is far beyond what a busy machine does to the fastest of 15 rounds.
 TEST(Cell, InjectedTimeMakesTheOtherArmsSlower) {
   const Workload workload = adding({});
   CellPlan plan = cell_plan_of(workload);

@@ -19,7 +19,7 @@
 /// What the tests of measured cells share: a program whose behaviour they choose, its measurement, and its run.
 namespace diptych::workloads::testing {
 
-/// x + 1 plus what the test asks for. `instance` counts the programs made: each arm's is another one.
+/// x + 1 plus what the test asks for. `instance` counts the programs made: each arm has its own.
 class Adding final : public Program {
  public:
   struct Behaviour {

@@ -1,5 +1,5 @@
 // Arms of other frameworks, played by shell scripts: what they say is believed as far as it can be, and one that hangs,
-// dies or lies ends itself alone.
+// dies or lies ends only itself.
 
 #include <chrono>
 #include <fstream>
@@ -27,8 +27,8 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-/// What a script answers to each request; `extra` stands before and wins. It forks nothing, so that its times are
-/// honest: 10 ms for any count.
+/// What a script answers to each request; `extra` comes first and wins. It forks nothing, so that its times are honest:
+/// 10 ms for any count.
 std::vector<std::string> arm(const std::string& extra = "") {
   const std::string script = R"sh(
 while read -r line; do
@@ -88,7 +88,7 @@ TEST(ExternalProcess, WhatIsNoAnswerIsAFailureWithItsReason) {
       process.load("model.onnx", {}, folder.path().string());
       process.check(folder.path().string(), kTwo);
       process.run(1);
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));  // what it says too much has come by then
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));  // what it says in excess has come by then
       process.run(1);
     });
   };

@@ -149,7 +149,7 @@ std::string proc_stat(int user, int idle) {
          " 40 5 5 900 0 0\ncpu0 1 1 1 1\ncpu1 1 1 1 1\nintr 5\n";
 }
 
-// In 2 s: 300 ticks of user time more on the machine, 1 s of them own; ticks are 10 ms.
+// In 2 s: 300 more ticks of user time on the machine, 1 s of them our own; ticks are 10 ms.
 TEST(Load, IsWhatOthersTookOfTheCpus) {
   ASSERT_EQ(sysconf(_SC_CLK_TCK), 100);
   Folder root;
@@ -263,7 +263,7 @@ TEST(Injection, HitsAllButEagerOrThoseNamed) {
 
 TEST(Instructions, TotalsOfCallgrindFiles) {
   EXPECT_EQ(callgrind_total("version: 1\nevents: Ir\nsummary: 30075\n\nfn=x\n"), 30075);
-  EXPECT_EQ(callgrind_total("summary: 12 34\n"), 12);  // with cache simulation: Ir stands first
+  EXPECT_EQ(callgrind_total("summary: 12 34\n"), 12);  // with cache simulation: Ir comes first
   for (const char* text : {"", "summary: 0\n", "summary: x\n", "totals: 5\n", "summary: -4\n", "summary: "}) {
     EXPECT_THAT(error_of([&] { callgrind_total(text); }), HasSubstr("counted nothing")) << text;
   }

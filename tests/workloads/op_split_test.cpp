@@ -79,7 +79,7 @@ TEST(OpSplit, CountsOpsTapeAndKinds) {
   EXPECT_GT(taped["taped_seconds"], taped["untaped_seconds"]);
 }
 
-/// The value of a round that stands at `index`.
+/// A round's value at `index`.
 auto value_at(std::size_t index) {
   return [index](std::span<const double> values) { return values[index]; };
 }

@@ -1,5 +1,5 @@
-// The parent of the measuring processes, against workers made of shell: what they say is gathered, how they end is
-// told.
+// The parent of the measuring processes, against workers that are shell scripts: what they say is gathered, how they
+// end is reported.
 
 #include "workloads/harness/runner.h"
 
@@ -49,13 +49,13 @@ RunResult run_script(const std::string& script, std::uint64_t seed = 1, const Ru
 /// The document of the worker's plan, for echoing(): without its quotes.
 constexpr const char* kPlan = "$(echo \"$2\" | tr -d '\"')";
 
-/// A line that says the expression with `{"event":"error",...}`.
+/// A line that reports the expression in `{"event":"error",...}`.
 std::string echoing(const std::string& expression) {
   return "echo \"{\\\"event\\\":\\\"error\\\",\\\"workload\\\":\\\"w\\\",\\\"message\\\":\\\"" + expression +
          "\\\"}\"\n";
 }
 
-/// What each process says so.
+/// What each process reports that way.
 std::vector<std::string> echoed(const std::string& expression, std::uint64_t seed = 1) {
   return run_script(echoing(expression) + kDone, seed).problems;
 }
@@ -392,7 +392,7 @@ TEST(Runner, StopsAWorkerThatSaysNothing) {
   EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1);  // no child is left
 }
 
-// Its output is closed, itself goes on: waiting for it must not make the parent deaf to Ctrl-C.
+// Its output is closed, but it goes on: waiting for it must not make the parent deaf to Ctrl-C.
 TEST(Runner, StopsAWorkerThatClosedItsOutput) {
   std::atomic<bool> stop = false;
   RunHooks hooks;

@@ -110,7 +110,7 @@ TEST(UsageMeter, OneEventThatDoesNotFitIsNullWithItsReason) {
   EXPECT_EQ(counters["cycles"], 800.0);
 }
 
-// There are virtual machines that open every event and read 0.
+// Some virtual machines open every event and read 0.
 TEST(UsageMeter, ZerosOfAStubAreNotBelieved) {
   const FakeProc proc;
   FakeKernel kernel = counting_kernel();
