@@ -163,7 +163,7 @@ def write_case(folder, name, module, inputs, opset, dynamic):
     data = case / "test_data_set_0"
     data.mkdir(parents=True)
     give_signal(module, inputs)
-    with torch.no_grad():  # in double precision: deep models differ by 1e-4 between two ways to round
+    with torch.no_grad():  # in double precision: deep models differ by 1e-4 between two ways of rounding
         outputs = copy.deepcopy(module).double()(*(x.double() if x.is_floating_point() else x for x in inputs))
     outputs = outputs if isinstance(outputs, tuple) else (outputs,)
     for value in outputs:
@@ -171,7 +171,7 @@ def write_case(folder, name, module, inputs, opset, dynamic):
     input_names = [f"input_{i}" for i in range(len(inputs))]
     torch.onnx.export(module, inputs, str(case / "model.onnx"), opset_version=opset, input_names=input_names,
                       dynamic_axes=dynamic)
-    # The exporter leaves inputs out that nothing reads.
+    # The exporter leaves out inputs that nothing reads.
     kept = [value.name for value in onnx.load(str(case / "model.onnx"), load_external_data=False).graph.input]
     for i, value in enumerate(kept):
         tensor = onnx.numpy_helper.from_array(inputs[input_names.index(value)].numpy(), value)

@@ -73,7 +73,7 @@ TEST(ThreadTimesOfProc, AreReadWhateverTheNameHolds) {
   EXPECT_FALSE(profiler::thread_times(profiler::SystemFiles(), "/proc/self").empty());
 }
 
-// Two blocks of 1 s on CPU 0. Of each 10 ticks are stolen there; what is taken from CPU 1, and before and between the
+// Two blocks of 1 s on CPU 0. Of each, 10 ticks are stolen there; what is taken from CPU 1, and before and between the
 // blocks, is nobody's loss.
 TEST(Blocks, LoseWhatIsStolenFromTheirCpuWhileTheyRun) {
   ASSERT_DOUBLE_EQ(profiler::tick_seconds(), 0.01);
