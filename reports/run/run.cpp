@@ -19,16 +19,6 @@ std::optional<Interval> interval(const Json& json) {
 
 }  // namespace
 
-const Json Part::nothing_;
-
-std::vector<std::string> Part::texts(const char* key) const {
-  std::vector<std::string> texts;
-  for (const Json& item : list(*json_, key)) {
-    texts.push_back(item.is_string() ? item.get<std::string>() : std::string());
-  }
-  return texts;
-}
-
 std::optional<std::string> Arm::cause() const {
   return member("cause").is_string() ? std::optional(text("cause")) : std::nullopt;
 }

@@ -7,80 +7,13 @@
 #include <nlohmann/json.hpp>
 
 #include "reports/run/json_access.h"
+#include "reports/run/part.h"
 #include "reports/run/verdicts.h"
 #include "reports/statistics/statistics.h"
 
-/// The parts of a run file (reports/schema/run.schema.json says what they mean), each as a typed view of its JSON; this
-/// is the only place that names the keys to read. They trust nothing: a member that is missing, null or of another type
-/// is an empty answer. Like std::string_view they point at what they view: a temporary is fine as an argument, but the
-/// view of it must not be kept.
+/// The parts of a run file (reports/schema/run.schema.json says what they mean), each as a typed view of its JSON
+/// (part.h); this is the only place that names the keys to read.
 namespace diptych::reports {
-
-class Part {
- public:
-  Part() = default;
-  Part(const Json& json) : json_(&json) {}  // NOLINT(google-explicit-constructor): a view of its argument
-
-  const Json& json() const { return *json_; }
-  /// Whether the part exists and has members.
-  explicit operator bool() const { return json_->is_object(); }
-
- protected:
-  const Json& member(const char* key) const { return reports::member(*json_, key); }
-  std::string text(const char* key) const { return reports::text(*json_, key); }
-  std::optional<double> number(const char* key) const { return reports::number(*json_, key); }
-  std::optional<Estimate> estimate(const char* key) const { return reports::estimate(member(key)); }
-  bool is_true(const char* key) const { return member(key) == true; }
-  /// The strings of an array; elements of other types are empty.
-  std::vector<std::string> texts(const char* key) const;
-
- private:
-  static const Json nothing_;
-
-  const Json* json_ = &nothing_;
-};
-
-/// The elements of an array, each as a `T`.
-template <class T>
-class Parts {
- public:
-  class Iterator {
-   public:
-    using value_type = T;
-    using difference_type = std::ptrdiff_t;
-
-    Iterator() = default;
-    explicit Iterator(const Json::const_iterator& place) : place_(place) {}
-    T operator*() const { return T(*place_); }
-    Iterator& operator++() {
-      ++place_;
-      return *this;
-    }
-    Iterator operator++(int) {
-      Iterator before = *this;
-      ++place_;
-      return before;
-    }
-    bool operator==(const Iterator& other) const { return place_ == other.place_; }
-
-   private:
-    Json::const_iterator place_;
-  };
-
-  explicit Parts(const Json& array) : array_(&array) {}
-
-  Iterator begin() const { return Iterator(array_->begin()); }
-  Iterator end() const { return Iterator(array_->end()); }
-  std::size_t size() const { return array_->size(); }
-  bool empty() const { return array_->empty(); }
-  const Json& json() const { return *array_; }
-  T operator[](std::size_t i) const { return T((*array_)[i]); }
-  T front() const { return T(array_->front()); }
-  T back() const { return T(array_->back()); }
-
- private:
-  const Json* array_;
-};
 
 // ---- An arm
 
@@ -325,7 +258,7 @@ class Evidence : public Part {
 class Judgement : public Part {
  public:
   using Part::Part;
-  std::optional<Verdict> verdict() const { return verdict_of(json()); }
+  std::optional<Verdict> verdict() const { return named_verdict("verdict"); }
   std::string name() const { return text("verdict"); }
   std::string direction() const { return text("direction"); }
   std::string reason() const { return text("reason"); }
