@@ -7,6 +7,7 @@
 #include "cli/measurements.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
+#include "reports/gate/documents.h"
 #include "reports/run/run_file.h"
 #include "reports/run/verdicts.h"
 #include "reports/text/text.h"
@@ -23,17 +24,18 @@ int compare(const CompareVerbOptions& options) {
   const nlohmann::json base = load_measurements(options.base);
   const nlohmann::json head = load_measurements(options.head);
   const nlohmann::json comparison = reports::compare_runs(base, head, how);
+  const reports::ComparisonDocument document = comparison;
   const reports::SideNames names{options.base, options.head};
-  fmt::print("{}", reports::render_comparison(comparison, names, {wants_colour(), terminal_width()}));
+  fmt::print("{}", reports::render_comparison(document, names, {wants_colour(), terminal_width()}));
   if (!options.json.empty()) {
     reports::write_atomically(options.json, reports::to_text(comparison));
   }
   if (!options.markdown.empty()) {
-    reports::write_atomically(options.markdown, reports::render_comparison_markdown(comparison, names));
+    reports::write_atomically(options.markdown, reports::render_comparison_markdown(document, names));
   }
-  if (reports::verdict_of(comparison["summary"]) == reports::Verdict::invalid) {
+  if (document.summary().verdict() == reports::Verdict::invalid) {
     fmt::print(stderr, "diptych: nothing could be compared: {}\n",
-               comparison["rows"].empty() ? "the two sides have no cell in common" : "no row is valid");
+               document.rows().empty() ? "the two sides have no cell in common" : "no row is valid");
     return kCannotTell;
   }
   return kSuccess;

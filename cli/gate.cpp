@@ -16,6 +16,7 @@
 #include "framework/core/error.h"
 #include "framework/core/temporary_folder.h"
 #include "reports/gate/calibration.h"
+#include "reports/gate/documents.h"
 #include "reports/run/json_access.h"
 #include "reports/run/run_file.h"
 #include "reports/text/suggest.h"
@@ -58,8 +59,8 @@ void calibrate_setup(reports::GateSetup& setup, const std::string& file, const j
         fmt::format("advisory: no calibration ('{}'); `diptych calibrate` takes one", reports::printable(file));
     return;
   }
-  const json calibration = reports::parse_json(file, reports::read_text_file(file));
-  const reports::CalibrationMatch match = reports::match_calibration(calibration, environment);
+  const reports::CalibrationMatch match =
+      reports::match_calibration(reports::parse_json(file, reports::read_text_file(file)), environment);
   setup.time_decides = match.holds;
   setup.time_note = match.holds ? match.note : "advisory: " + match.note;
 }
@@ -76,10 +77,10 @@ void write_runs(const GateOutcome& outcome, const std::string& folder) {
   write("head-again.json", outcome.head_again);
 }
 
-void write_verdict(const json& gate, const std::string& folder) {
+void write_verdict(const reports::GateDocument& gate, const std::string& folder) {
   reports::write_atomically(folder + "/gate.md", reports::render_gate_markdown(gate));
   reports::write_atomically(folder + "/junit.xml", reports::render_junit(gate));
-  reports::write_atomically(folder + "/gate.json", reports::to_text(gate));
+  reports::write_atomically(folder + "/gate.json", reports::to_text(gate.json()));
 }
 
 bool in_github_actions() {
@@ -132,7 +133,7 @@ int report_outcome(const GateOutcome& outcome, const std::string& folder, bool a
     fmt::print(stderr, "diptych: interrupted; what was measured until then is kept, and is no verdict\n");
     return kInterrupted;
   }
-  return outcome.gate["exit_code"].get<int>();
+  return reports::GateDocument(outcome.gate).exit_code();
 }
 
 int run_named(const GateVerbOptions& options) {

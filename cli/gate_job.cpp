@@ -12,6 +12,7 @@
 #include "cli/measurements.h"
 #include "framework/core/error.h"
 #include "reports/analysis/analyse.h"
+#include "reports/gate/documents.h"
 #include "reports/run/fingerprint.h"
 #include "reports/run/json_access.h"
 #include "reports/run/run.h"
@@ -217,8 +218,8 @@ class Gate {
 
   std::vector<std::string> flagged_workloads(const json& screen) const {
     std::vector<std::string> names;
-    for (const json& row : screen["rows"]) {
-      const std::string name = reports::text(row, "workload");
+    for (const reports::ComparisonRow row : reports::ComparisonDocument(screen).rows()) {
+      const std::string name = row.workload();
       if (reports::needs_confirmation(row, job_.config, job_.setup) &&
           std::find(names.begin(), names.end(), name) == names.end()) {
         names.push_back(name);

@@ -7,7 +7,8 @@
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "framework/core/error.h"
-#include "reports/run/json_access.h"
+#include "reports/gate/documents.h"
+#include "reports/run/run.h"
 #include "reports/run/verdicts.h"
 #include "reports/text/format.h"
 #include "reports/text/text.h"
@@ -17,6 +18,7 @@ namespace diptych::cli {
 namespace {
 
 using nlohmann::json;
+using reports::GateDocument;
 using reports::Tier;
 
 enum class Result { holds, fails, cannot_tell };
@@ -81,10 +83,10 @@ class SelfTest {
     worst_ = result == Result::fails || worst_ == Result::holds ? (result == Result::holds ? worst_ : result) : worst_;
   }
 
-  void expect_code(const std::string& what, const json& gate, int code) {
-    const int seen = gate["exit_code"].get<int>();
+  void expect_code(const std::string& what, const GateDocument& gate, int code) {
+    const int seen = gate.exit_code();
     report(what, fmt::format("exit {}", code), seen == code ? Result::holds : Result::fails,
-           fmt::format("exit {}: {}", seen, reports::text(gate, "reason")));
+           fmt::format("exit {}: {}", seen, gate.reason()));
   }
 
   void identical_passes() {
@@ -92,11 +94,11 @@ class SelfTest {
         job(wants("time") ? std::set<Tier>{Tier::exact, Tier::time} : std::set<Tier>{Tier::exact}, "identical"));
     base_ = outcome.base;
     head_ = outcome.head;
-    const bool noisy = outcome.gate["exit_code"] == reports::gate_cannot_tell;
-    if (noisy) {
-      report("identical programs", "exit 0", Result::cannot_tell, reports::text(outcome.gate, "reason"));
+    const GateDocument gate = outcome.gate;
+    if (gate.exit_code() == reports::gate_cannot_tell) {
+      report("identical programs", "exit 0", Result::cannot_tell, gate.reason());
     } else {
-      expect_code("identical programs", outcome.gate, reports::gate_pass);
+      expect_code("identical programs", gate, reports::gate_pass);
     }
   }
 
@@ -107,7 +109,7 @@ class SelfTest {
   }
 
   void counted_changes_are_caught() {
-    if (base_.is_null() || reports::list(base_, "cells").empty()) {
+    if (reports::Run(base_).cells().empty()) {
       return;
     }
     json head = head_;
@@ -134,11 +136,11 @@ class SelfTest {
       return;
     }
     GateJob same = job({Tier::instructions}, "instructions");
-    const json unchanged = run_whole_gate(same).gate;
-    if (unchanged["exit_code"] == reports::gate_cannot_tell) {
+    const json judged = run_whole_gate(same).gate;
+    const GateDocument unchanged = judged;
+    if (unchanged.exit_code() == reports::gate_cannot_tell) {
       report("+1 % instructions", "exit 2", Result::cannot_tell,
-             unchanged["rows"].empty() ? reports::text(unchanged, "reason")
-                                       : reports::text(unchanged["rows"][0], "detail"));
+             unchanged.rows().empty() ? unchanged.reason() : unchanged.rows().front().detail());
       return;
     }
     expect_code("the same instructions", unchanged, reports::gate_pass);
@@ -153,16 +155,16 @@ class SelfTest {
     GateJob slower = job({Tier::time}, "+5 % time");
     slower.injection.time = kTimeInjected;
     const json gate = run_whole_gate(std::move(slower)).gate;
-    for (const json& row : gate["rows"]) {
-      if (reports::text(row, "arm") == "eager") {
+    for (const reports::ComparisonRow row : GateDocument(gate).rows()) {
+      if (row.arm() == "eager") {
         continue;  // the injection affects the other arms
       }
-      const auto detectable = reports::number(row, "detectable");
+      const auto detectable = row.detectable();
       const bool claimed = detectable && *detectable <= kTimeInjected;
-      const std::optional<reports::Verdict> verdict = reports::verdict_of(row);
-      const std::string seen = fmt::format("{}, detects {}", reports::text(row, "verdict"),
-                                           detectable ? reports::format_percent(*detectable) : "-");
-      report("+5 % time, " + reports::text(row, "workload"), "REGRESSED",
+      const std::optional<reports::Verdict> verdict = row.verdict();
+      const std::string seen =
+          fmt::format("{}, detects {}", row.verdict_name(), detectable ? reports::format_percent(*detectable) : "-");
+      report("+5 % time, " + row.workload(), "REGRESSED",
              verdict == reports::Verdict::regressed      ? Result::holds
              : claimed && !reports::is_unusable(verdict) ? Result::fails
                                                          : Result::cannot_tell,

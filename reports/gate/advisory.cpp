@@ -6,14 +6,11 @@
 #include "reports/run/json_access.h"
 
 namespace diptych::reports {
+
 void add_advisory_rows(Json& rows, const Subject& base, const Subject& head, SameMachine machine) {
   for (const UsageMetric& metric : usage_metrics()) {
-    const auto value = [&](const Subject& subject) {
-      const auto found = subject.usage.find(metric.name);
-      return found == subject.usage.end() ? std::nullopt : found->second;
-    };
-    const auto a = value(base);
-    const auto b = value(head);
+    const auto a = figure_of(base.usage, metric.name);
+    const auto b = figure_of(head.usage, metric.name);
     const bool is_hardware = metric.group == std::string("counters");
     if (metric.name == std::string("peak_rss_bytes") && base.after != head.after) {
       continue;

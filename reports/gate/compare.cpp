@@ -12,8 +12,10 @@
 #include "reports/analysis/verdict.h"
 #include "reports/gate/advisory.h"
 #include "reports/gate/compare_side.h"
+#include "reports/gate/documents.h"
 #include "reports/run/fingerprint.h"
 #include "reports/run/json_access.h"
+#include "reports/run/run.h"
 #include "reports/run/verdicts.h"
 #include "reports/statistics/statistics.h"
 #include "reports/statistics/welch.h"
@@ -21,12 +23,6 @@
 
 namespace diptych::reports {
 namespace {
-
-void set_verdict(Json& row, Verdict verdict, const char* reason, const std::string& detail) {
-  row["verdict"] = verdict;
-  row["reason"] = reason;
-  row["detail"] = detail;
-}
 
 /// The worse of both sides' states: whatever keeps either side from being judged.
 CellState worse(const CellState& base, const CellState& head) {
@@ -61,8 +57,8 @@ class RunComparison {
     const MachineComparison machine = compare_machines(base_.environment, head_.environment);
     machine_ = machine.same;
     for (const Subject& subject : base_.subjects) {
-      const auto found = std::ranges::find(head_.subjects, subject.key(), &Subject::key);
-      if (found == head_.subjects.end()) {
+      const Subject* found = head_.find(subject.key());
+      if (found == nullptr) {
         vanished_.push_back(subject.key());
       } else {
         compare(subject, *found);
@@ -70,7 +66,7 @@ class RunComparison {
       }
     }
     for (const Subject& subject : head_.subjects) {
-      if (std::ranges::find(base_.subjects, subject.key(), &Subject::key) == base_.subjects.end()) {
+      if (base_.find(subject.key()) == nullptr) {
         new_.push_back(subject.key());
       }
     }
@@ -84,7 +80,7 @@ class RunComparison {
   }
   bool wants(Tier tier) const { return options_.tiers.contains(tier); }
 
-  Json make_row(const Subject& subject, const char* metric, Tier tier, const char* unit) const {
+  static Json make_row(const Subject& subject, const char* metric, Tier tier, const char* unit, double allowed) {
     return {{"workload", subject.workload},
             {"arm", subject.arm.empty() ? Json() : Json(subject.arm)},
             {"metric", metric},
@@ -93,7 +89,7 @@ class RunComparison {
             {"base", nullptr},
             {"head", nullptr},
             {"ratio", nullptr},
-            {"delta", delta(subject, metric, tier)},
+            {"delta", allowed},
             {"mde", nullptr},
             {"detectable", nullptr},
             {"p", nullptr},
@@ -122,13 +118,9 @@ class RunComparison {
     if (!wants(Tier::exact) || base_.format != head_.format) {
       return;  // Google Benchmark doesn't count any
     }
-    const auto value = [](const Subject& subject, const char* name) {
-      const auto found = subject.exact.find(name);
-      return found == subject.exact.end() ? std::nullopt : found->second;
-    };
     for (const runtime::ExactMetric& metric : runtime::exact_metrics()) {
-      const auto a = value(base, metric.name);
-      const auto b = value(head, metric.name);
+      const auto a = figure_of(base.exact, metric.name);
+      const auto b = figure_of(head.exact, metric.name);
       if (metric.is_judged && (a || b)) {
         compare_numbers(base, head, metric.name, Tier::exact, metric.is_bytes ? "bytes" : "count", a, b);
       }
@@ -143,9 +135,10 @@ class RunComparison {
       return;
     }
     const bool is_said = std::any_of(rows_.begin() + static_cast<std::ptrdiff_t>(first_row), rows_.end(),
-                                     [](const Json& row) { return verdict_of(row) == Verdict::invalid; });
+                                     [](const ComparisonRow& row) { return row.verdict() == Verdict::invalid; });
     if (!is_said) {
-      Json row = make_row(base, "validity", wants(Tier::exact) ? Tier::exact : Tier::instructions, "count");
+      const Tier tier = wants(Tier::exact) ? Tier::exact : Tier::instructions;
+      Json row = make_row(base, "validity", tier, "count", delta(base, "validity", tier));
       set_verdict(row, Verdict::invalid, "arms-disagree", state.disagreement);
       rows_.push_back(std::move(row));
     }
@@ -157,10 +150,11 @@ class RunComparison {
     }
     compare_numbers(base, head, "instructions", Tier::instructions, "count", base.instructions, head.instructions);
     Json& row = rows_.back();
+    const bool is_invalid = ComparisonRow(row).verdict() == Verdict::invalid;
     const std::string reason = base.not_counted.empty() ? head.not_counted : base.not_counted;
-    if (verdict_of(row) == Verdict::invalid && row["reason"] == "not-measured" && !reason.empty()) {
+    if (is_invalid && ComparisonRow(row).reason() == "not-measured" && !reason.empty()) {
       row["detail"] = reason;
-    } else if (base.instruction_set != head.instruction_set && verdict_of(row) != Verdict::invalid) {
+    } else if (base.instruction_set != head.instruction_set && !is_invalid) {
       set_verdict(row, Verdict::invalid, "instruction-sets-differ",
                   fmt::format("counted with {} and {} kernels", base.instruction_set, head.instruction_set));
     }
@@ -168,7 +162,8 @@ class RunComparison {
 
   void compare_numbers(const Subject& base, const Subject& head, const char* metric, Tier tier, const char* unit,
                        std::optional<double> a, std::optional<double> b) {
-    Json row = make_row(base, metric, tier, unit);
+    const double bound = delta(base, metric, tier);
+    Json row = make_row(base, metric, tier, unit, bound);
     row["base"] = to_json(a);
     row["head"] = to_json(b);
     if (!a || !b || !std::isfinite(*a) || !std::isfinite(*b) || *a < 0 || *b < 0) {
@@ -179,7 +174,6 @@ class RunComparison {
       rows_.push_back(std::move(row));
       return;
     }
-    const double bound = row["delta"].get<double>();
     const double change = *a == *b ? 0 : *a == 0 ? INFINITY : *b / *a - 1;
     if (*a > 0) {
       row["ratio"] = to_json(std::optional<Estimate>(Estimate{*b / *a, std::nullopt, std::nullopt, 0.95}));
@@ -201,13 +195,13 @@ class RunComparison {
     const bool is_time = metric == std::string("time");
     const std::vector<double>& a = is_time ? base.log_seconds : base.log_speedups;
     const std::vector<double>& b = is_time ? head.log_seconds : head.log_speedups;
-    Json row = make_row(base, metric, Tier::time, is_time ? "seconds" : "ratio");
-    row["base"] = centre(a);
-    row["head"] = centre(b);
     Candidate candidate;
     candidate.row = rows_.size();
-    candidate.delta = row["delta"].get<double>();
+    candidate.delta = delta(base, metric, Tier::time);
     candidate.state = worse(base.state, head.state);
+    Json row = make_row(base, metric, Tier::time, is_time ? "seconds" : "ratio", candidate.delta);
+    row["base"] = centre(a);
+    row["head"] = centre(b);
     quick_ = quick_ || candidate.state.quick;
     if (is_time && machine_ != SameMachine::yes && !options_.force_time) {
       const bool unknown = machine_ == SameMachine::unknown;
@@ -294,19 +288,15 @@ class RunComparison {
       row["p"] = p;
       row["p_holm"] = p_holm;
     }
-    const Json verdict = options_.interleaved || !candidate.effect
-                             ? decide_change(candidate.effects, rule, candidate.state)
-                             : decide_independent(candidate, rule);
-    row["verdict"] = verdict["verdict"];
-    row["reason"] = verdict["reason"];
-    row["detail"] = verdict["detail"];
+    row.update(options_.interleaved || !candidate.effect ? decide_change(candidate.effects, rule, candidate.state)
+                                                         : decide_independent(candidate, rule));
   }
 
   /// The order of decide_change (verdict.h). The verdicts that follow from the state come from a call with a single
   /// effect, for which it can otherwise only say "too few processes".
   static Json decide_independent(const Candidate& candidate, const ChangeRule& rule) {
     Json verdict = decide_change(candidate.effects, rule, candidate.state);
-    if (verdict["reason"] != "too-few-processes") {
+    if (Judgement(verdict).reason() != "too-few-processes") {
       return verdict;
     }
     const Effect& effect = *candidate.effect;
@@ -422,8 +412,8 @@ double default_delta(Tier tier) { return tier == Tier::exact ? 0 : tier == Tier:
 
 Json summarise_rows(const Json& rows) {
   std::map<std::string, int> counts;
-  for (const Json& row : rows) {
-    ++counts[text(row, "verdict")];
+  for (const ComparisonRow row : Parts<ComparisonRow>(rows)) {
+    ++counts[row.verdict_name()];
   }
   Verdict verdict = Verdict::invalid;
   for (const Verdict candidate :
@@ -439,9 +429,12 @@ Json compare_runs(const Json& base, const Json& head, const CompareOptions& opti
   return RunComparison(base, head, options).run();
 }
 
-std::string row_subject(const Json& row) {
-  const std::string arm = text(row, "arm");
-  return text(row, "workload") + (arm.empty() ? "" : "/" + arm);
+std::string row_subject(const Json& row) { return ComparisonRow(row).subject(); }
+
+void set_verdict(Json& row, Verdict verdict, const std::string& reason, const std::string& detail) {
+  row["verdict"] = verdict;
+  row["reason"] = reason;
+  row["detail"] = detail;
 }
 
 }  // namespace diptych::reports

@@ -7,6 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "reports/run/verdicts.h"
+
 /// What changed between two measurements. The document ("diptych.compare/1") is the source of the table, the Markdown
 /// and the gate's verdicts.
 namespace diptych::reports {
@@ -57,5 +59,6 @@ nlohmann::json summarise_rows(const nlohmann::json& rows);
 
 /// The subject of a row: "mlp/digits/graph". Not escaped: escape it for the medium.
 std::string row_subject(const nlohmann::json& row);
+void set_verdict(nlohmann::json& row, Verdict verdict, const std::string& reason, const std::string& detail);
 
 }  // namespace diptych::reports

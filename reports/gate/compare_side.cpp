@@ -169,6 +169,17 @@ Side read_benchmarks(const Json& document) {
 
 }  // namespace
 
+const Subject* Side::find(const std::string& key) const {
+  const auto found = std::ranges::find(subjects, key, &Subject::key);
+  return found == subjects.end() ? nullptr : &*found;
+}
+
+std::optional<double> figure_of(const std::map<std::string, std::optional<double>>& figures,
+                                const std::string& metric) {
+  const auto found = figures.find(metric);
+  return found == figures.end() ? std::nullopt : found->second;
+}
+
 std::vector<double> paired_log_ratios(const Subject& base, const Subject& head) {
   std::vector<double> effects;
   for (std::size_t i = 0; i < std::min(base.log_seconds.size(), head.log_seconds.size()); ++i) {

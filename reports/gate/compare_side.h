@@ -38,7 +38,13 @@ struct Side {
   nlohmann::json environment = nlohmann::json::object();
   nlohmann::json about;  ///< name, created, status, size, as far as they are known
   std::vector<Subject> subjects;
+
+  /// Null if there is none of that key.
+  const Subject* find(const std::string& key) const;
 };
+
+/// The figure of that metric; empty if there is none.
+std::optional<double> figure_of(const std::map<std::string, std::optional<double>>& figures, const std::string& metric);
 
 /// ln(head / base) of each pair of processes: for pairs that took turns, the median over the rounds of the ratio of two
 /// adjacent rounds; otherwise the ratio of their median rounds.

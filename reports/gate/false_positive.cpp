@@ -7,13 +7,14 @@
 #include <fmt/format.h>
 
 #include "framework/core/error.h"
+#include "reports/run/run.h"
 #include "reports/run/verdicts.h"
 
 namespace diptych::reports {
 namespace {
 
-bool is_alarm(const nlohmann::json& judged) {
-  const std::optional<Verdict> verdict = verdict_of(judged);
+bool is_alarm(const Judgement& judged) {
+  const std::optional<Verdict> verdict = judged.verdict();
   return verdict == Verdict::regressed || verdict == Verdict::improved;
 }
 
@@ -47,9 +48,9 @@ std::vector<nlohmann::json> decide_changes(std::span<const std::vector<double>> 
   std::vector<double> p;
   for (std::size_t i = 0; i < effects.size(); ++i) {
     judged.push_back(decide_change(effects[i], alone, states[i]));
-    const auto& reason = judged.back().at("reason").get_ref<const std::string&>();
-    const bool counts =
-        !is_unusable(verdict_of(judged.back())) && reason != "quick-size" && reason != "too-few-processes";
+    const Judgement uncorrected = judged.back();
+    const std::string reason = uncorrected.reason();
+    const bool counts = !is_unusable(uncorrected.verdict()) && reason != "quick-size" && reason != "too-few-processes";
     if (counts) {
       family.push_back(i);
       p.push_back(change_p(effects[i], rule.delta));

@@ -6,41 +6,30 @@
 #include <fmt/format.h>
 
 #include "reports/gate/compare.h"
-#include "reports/run/json_access.h"
 #include "reports/run/verdicts.h"
 #include "reports/text/text.h"
 
 namespace diptych::reports {
 namespace {
 
-const GateMute* mute_of(const Json& row, const GateConfig& config) {
-  return config.mute_of(row_subject(row), text(row, "metric"), text(row, "tier"));
+const GateMute* mute_of(const ComparisonRow& row, const GateConfig& config) {
+  return config.mute_of(row.subject(), row.metric(), row.tier());
 }
 
-const char* role_of(const Json& row, const GateConfig& config, const GateSetup& setup) {
+std::string role_of(const ComparisonRow& row, const GateConfig& config, const GateSetup& setup) {
   if (mute_of(row, config) != nullptr) {
     return "muted";
   }
-  return text(row, "tier") == "time" && !setup.time_decides ? "advisory" : "deciding";
-}
-
-const Json* find_row(const Json& comparison, const Json& like) {
-  for (const Json& row : list(comparison, "rows")) {
-    if (member(row, "workload") == member(like, "workload") && member(row, "arm") == member(like, "arm") &&
-        member(row, "metric") == member(like, "metric")) {
-      return &row;
-    }
-  }
-  return nullptr;
+  return row.is_time() && !setup.time_decides ? "advisory" : "deciding";
 }
 
 class Judge {
  public:
   Judge(const Json& screen, const Json& confirm, const GateConfig& config, const GateSetup& setup)
-      : screen_(screen), confirm_(confirm), config_(config), setup_(setup) {}
+      : screen_(screen), confirm_(confirm), measured_again_(!confirm.is_null()), config_(config), setup_(setup) {}
 
   Json run() {
-    for (const Json& row : list(screen_, "rows")) {
+    for (const ComparisonRow row : screen_.rows()) {
       rows_.push_back(judge_row(row));
     }
     judge_vanished();
@@ -49,49 +38,45 @@ class Judge {
   }
 
  private:
-  Json judge_row(Json row) {
-    row["role"] = role_of(row, config_, setup_);
+  Json judge_row(const ComparisonRow& screened) {
+    Json row = screened.json();
+    row["role"] = role_of(screened, config_, setup_);
     row["screened"] = row["verdict"];
     row["confirmed"] = nullptr;
-    if (const GateMute* mute = mute_of(row, config_)) {
+    if (const GateMute* mute = mute_of(screened, config_)) {
       used_.insert(mute);
       row["mute"] = {{"until", mute->until}, {"reason", mute->reason}, {"line", mute->line}};
     }
-    deciding_ += row["role"] == "deciding" ? 1 : 0;
-    if (!needs_confirmation(row, config_, setup_) || confirm_.is_null()) {
+    deciding_ += ComparisonRow(row).decides() ? 1 : 0;
+    if (!needs_confirmation(screened, config_, setup_) || !measured_again_) {
       return row;
     }
     ++flagged_;
-    const Json* again = find_row(confirm_, row);
-    if (again == nullptr) {
-      row["verdict"] = Verdict::invalid;
-      row["reason"] = "not-measured";
-      row["detail"] = "it was worse, and could not be measured a second time";
+    const ComparisonRow again = confirm_.row_like(screened);
+    if (!again) {
+      set_verdict(row, Verdict::invalid, "not-measured", "it was worse, and could not be measured a second time");
       return row;
     }
-    row["confirmed"] = text(*again, "verdict");
-    row["confirmation"] = *again;
+    row["confirmed"] = again.verdict_name();
+    row["confirmation"] = again.json();
     // Both measurements must find it, so the blunter one says what the gate can detect.
-    if (const auto blunter = number(*again, "detectable"); blunter > number(row, "detectable")) {
+    if (const auto blunter = again.detectable(); blunter > screened.detectable()) {
       row["detectable"] = *blunter;
     }
-    const std::optional<Verdict> second = verdict_of(*again);
+    const std::optional<Verdict> second = again.verdict();
     if (second == Verdict::regressed) {
       ++confirmed_;
     } else if (is_unusable(second)) {
-      row["verdict"] = *second;
-      row["reason"] = text(*again, "reason");
-      row["detail"] = "worse at first, then: " + text(*again, "detail");
+      set_verdict(row, *second, again.reason(), "worse at first, then: " + again.detail());
     } else {
-      row["verdict"] = Verdict::inconclusive;
-      row["reason"] = "not-confirmed";
-      row["detail"] = "worse at first, not so in fresh processes: " + text(*again, "detail");
+      set_verdict(row, Verdict::inconclusive, "not-confirmed",
+                  "worse at first, not so in fresh processes: " + again.detail());
     }
     return row;
   }
 
   void judge_vanished() {
-    for (const Json& name : list(screen_, "vanished")) {
+    for (const Json& name : screen_.vanished().json()) {
       const GateMute* mute = nullptr;
       for (const GateMute& candidate : config_.mutes) {
         if (candidate.metric == "vanished" && glob_matches(candidate.cell, name.get<std::string>())) {
@@ -109,9 +94,9 @@ class Judge {
 
   std::vector<std::string> deciding(Verdict verdict) const {
     std::vector<std::string> names;
-    for (const Json& row : rows_) {
-      if (row["role"] == "deciding" && verdict_of(row) == verdict) {
-        names.push_back(row_subject(row) + " " + text(row, "metric"));
+    for (const ComparisonRow row : Parts<ComparisonRow>(rows_)) {
+      if (row.decides() && row.verdict() == verdict) {
+        names.push_back(row.subject() + " " + row.metric());
       }
     }
     return names;
@@ -144,7 +129,7 @@ class Judge {
     if (!vanished_.empty()) {
       return set("CANNOT TELL", gate_cannot_tell,
                  fmt::format("vanished from head: {}; if that is meant, mute it with metric = \"vanished\"",
-                             some(vanished_.get<std::vector<std::string>>())));
+                             some(NameList(vanished_).all())));
     }
     if (deciding_ == 0) {
       return set("CANNOT TELL", gate_cannot_tell, "no row decides: all are muted or advisory");
@@ -159,10 +144,7 @@ class Judge {
 
   Json document() const {
     Json mutes = Json::array();
-    std::vector<std::string> notes;
-    for (const Json& note : list(screen_, "notes")) {
-      notes.push_back(note.get<std::string>());
-    }
+    std::vector<std::string> notes = screen_.notes().all();
     for (const GateMute& mute : config_.mutes) {
       const bool used = used_.contains(&mute);
       mutes.push_back({{"cell", mute.cell},
@@ -185,27 +167,28 @@ class Judge {
             {"today", setup_.today},
             {"config", config_.file.empty() ? Json() : Json(config_.file)},
             {"unchanged", setup_.unchanged},
-            {"design", text(screen_, "design")},
+            {"design", screen_.design()},
             {"alpha", config_.alpha},
             {"time", {{"decides", setup_.time_decides}, {"note", setup_.time_note}}},
             {"stages",
              {{"screened", rows_.size()},
               {"flagged", flagged_},
               {"confirmed", confirmed_},
-              {"measured_again", !confirm_.is_null()}}},
+              {"measured_again", measured_again_}}},
             {"rows", rows_},
-            {"advisory", list(screen_, "advisory")},
-            {"new", list(screen_, "new")},
+            {"advisory", screen_.advisory().json()},
+            {"new", screen_.new_cells().json()},
             {"vanished", vanished_},
             {"vanished_as_expected", expected_vanished_},
             {"mutes", std::move(mutes)},
-            {"machine", member(screen_, "machine")},
-            {"environment", list(screen_, "environment")},
+            {"machine", screen_.machine().json()},
+            {"environment", screen_.environment().json()},
             {"notes", notes},
             {"summary", summarise_rows(rows_)}};
   }
 
-  const Json &screen_, &confirm_;
+  ComparisonDocument screen_, confirm_;
+  bool measured_again_;
   const GateConfig& config_;
   const GateSetup& setup_;
   Json rows_ = Json::array();
@@ -219,8 +202,8 @@ class Judge {
 
 }  // namespace
 
-bool needs_confirmation(const Json& row, const GateConfig& config, const GateSetup& setup) {
-  return verdict_of(row) == Verdict::regressed && role_of(row, config, setup) == std::string("deciding");
+bool needs_confirmation(const ComparisonRow& row, const GateConfig& config, const GateSetup& setup) {
+  return row.verdict() == Verdict::regressed && role_of(row, config, setup) == "deciding";
 }
 
 Json judge_gate(const Json& screen, const Json& confirm, const GateConfig& config, const GateSetup& setup) {

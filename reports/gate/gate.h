@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "reports/gate/documents.h"
 #include "reports/gate/gate_config.h"
 
 /// Verdicts for CI. The document ("diptych.gate/1") is the source of everything that the gate prints.
@@ -32,7 +33,7 @@ struct GateSetup {
 };
 
 /// Whether a screened row needs to be measured again in fresh processes: it is REGRESSED, decides, and isn't muted.
-bool needs_confirmation(const nlohmann::json& row, const GateConfig& config, const GateSetup& setup);
+bool needs_confirmation(const ComparisonRow& row, const GateConfig& config, const GateSetup& setup);
 
 /// `screen` and `confirm` are comparison documents (compare.h); `confirm` is null if there was nothing to confirm, or
 /// nothing to measure again (files). If both exist, a regression must be in both.
