@@ -14,6 +14,7 @@
 #include "framework/core/error.h"
 #include "framework/core/rng.h"
 #include "reports/gate/calibration.h"
+#include "reports/gate/documents.h"
 #include "reports/run/fingerprint.h"
 #include "reports/run/json_access.h"
 #include "reports/run/run_file.h"
@@ -98,18 +99,19 @@ class Calibration {
 
  private:
   void check_same(const json& design) const {
-    const auto machine = reports::compare_machines(document_["environment"], program_.environment);
+    const reports::CalibrationDocument document = document_;
+    const auto machine = reports::compare_machines(document.environment(), program_.environment);
     if (machine.same != reports::SameMachine::yes) {
       throw Error(
           fmt::format("'{}' is of another machine ({}); start a new file with --out", reports::printable(file_),
                       machine.differences.empty() ? "unknown" : reports::printable(machine.differences.front())));
     }
-    const json& then = reports::member(reports::member(document_["environment"], "build"), "version");
+    const json& then = reports::member(reports::member(document.environment(), "build"), "version");
     if (then != reports::member(reports::member(program_.environment, "build"), "version")) {
       throw Error(
           fmt::format("'{}' is of another version of Diptych; start a new file with --out", reports::printable(file_)));
     }
-    if (document_["design"] != design) {
+    if (document.design().json() != design) {
       throw Error(fmt::format("'{}' was taken with other workloads, arms or sizes; start a new file with --out",
                               reports::printable(file_)));
     }
@@ -121,7 +123,7 @@ class Calibration {
     job.head = {"A again", {}, program_};
     job.plan = plan_;
     // Each run has its own layouts and orders, even over several calls with --append.
-    job.plan.seed = Rng(options_.seed + document_["runs"].size()).next_u64() >> 11U;
+    job.plan.seed = Rng(options_.seed + reports::CalibrationDocument(document_).runs().size()).next_u64() >> 11U;
     job.setup.time_decides = true;
     job.setup.base = job.setup.head = "this program";
     job.tiers = tiers_;
@@ -138,45 +140,47 @@ class Calibration {
   }
 
   void show() {
-    if (!document_["runs"].empty() && !reports::is_power_study(document_)) {
+    const reports::CalibrationDocument document = document_;
+    if (!document.runs().empty() && !document.is_power_study()) {
       document_["summary"]["resampled"] = reports::resampled_gates(document_, kResamples, options_.seed);
       reports::write_atomically(file_, reports::to_text(document_));
     }
-    const json& summary = document_["summary"];
-    if (const json& power = reports::member(summary, "power"); power.is_object()) {
+    const reports::CalibrationSummary summary = document.summary();
+    if (const reports::PowerSummary power = summary.power()) {
       show_power(power);
       return;
     }
-    fmt::print("{} A/A runs, {} could not tell: {} false alarms, rate {}, at most {} (95 %)\n",
-               summary["runs"].get<int>(), summary["cannot_tell"].get<int>(), summary["alarms"].get<int>(),
-               reports::format_percent(summary["rate"].get<double>()),
-               reports::format_percent(summary["upper_95"].get<double>()));
-    if (const json& resampled = reports::member(summary, "resampled"); resampled.is_object()) {
+    fmt::print("{} A/A runs, {} could not tell: {} false alarms, rate {}, at most {} (95 %)\n", summary.runs(),
+               summary.cannot_tell(), summary.alarms(), reports::format_percent(summary.rate()),
+               reports::format_percent(summary.upper_95()));
+    if (const reports::ResampledSummary resampled = summary.resampled()) {
       fmt::print("{} gates drawn again from their processes: false alarms {}, at most {} (95 %)\n",
-                 resampled["resamples"].get<int>(), reports::format_percent(resampled["rate"].get<double>()),
-                 reports::format_percent(resampled["upper_95"].get<double>()));
+                 resampled.resamples(), reports::format_percent(resampled.rate()),
+                 reports::format_percent(resampled.upper_95()));
     }
     fmt::print("Of the time of an arm, a gate here finds a change that is this large nine times out of ten:\n");
-    for (const json& cell : summary["cells"]) {
-      fmt::print("  {:<36} detects {}\n", reports::printable(cell["cell"].get<std::string>()),
-                 cell["detectable"].is_number() ? reports::format_percent(cell["detectable"].get<double>()) : "-");
+    for (const reports::CellOfCalibration cell : summary.cells()) {
+      const auto detectable = cell.detectable();
+      fmt::print("  {:<36} detects {}\n", reports::printable(cell.cell()),
+                 detectable ? reports::format_percent(*detectable) : "-");
     }
-    fmt::print("{}\n", reports::printable(reports::match_calibration(document_, program_.environment).note));
+    fmt::print("{}\n", reports::printable(reports::match_calibration(document, program_.environment).note));
     if (fs::exists(file_)) {
       fmt::print("{}\n", reports::printable(file_));
     }
   }
 
-  void show_power(const json& power) const {
-    const int claimed = power["claimed"].get<int>();
-    fmt::print("{} runs with {} put in, {} rows of the changed arms\n", document_["runs"].size(),
+  void show_power(const reports::PowerSummary& power) const {
+    const int claimed = power.claimed();
+    fmt::print("{} runs with {} put in, {} rows of the changed arms\n",
+               reports::CalibrationDocument(document_).runs().size(),
                injection_.time > 0 ? fmt::format("+{} time", reports::format_percent(injection_.time))
                                    : fmt::format("+{} instructions", reports::format_percent(injection_.instructions)),
-               power["rows"].get<int>());
-    fmt::print("{} of them claim to detect it, {} did", claimed, power["caught"].get<int>());
+               power.rows());
+    fmt::print("{} of them claim to detect it, {} did", claimed, power.caught());
     if (claimed > 0) {
-      fmt::print(": {}, at least {} (95 %)", reports::format_percent(power["rate"].get<double>()),
-                 reports::format_percent(power["lower_95"].get<double>()));
+      fmt::print(": {}, at least {} (95 %)", reports::format_percent(power.rate()),
+                 reports::format_percent(power.lower_95()));
     }
     fmt::print("\n{}\n", reports::printable(file_));
   }

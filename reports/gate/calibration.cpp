@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 
 #include "framework/core/error.h"
-#include "reports/gate/compare.h"
 #include "reports/gate/compare_side.h"
 #include "reports/gate/false_positive.h"
+#include "reports/gate/gate.h"
 #include "reports/run/fingerprint.h"
 #include "reports/run/json_access.h"
 #include "reports/run/verdicts.h"
@@ -34,11 +34,9 @@ Json effects_of(const Json& base, const Json& head) {
   const Side b = read_side(head);
   Json effects = Json::object();
   for (const Subject& subject : a.subjects) {
-    const auto other = std::ranges::find(b.subjects, subject.key(), &Subject::key);
-    if (other == b.subjects.end()) {
-      continue;
+    if (const Subject* other = b.find(subject.key())) {
+      effects[subject.key()] = paired_log_ratios(subject, *other);
     }
-    effects[subject.key()] = paired_log_ratios(subject, *other);
   }
   return effects;
 }
@@ -48,22 +46,22 @@ struct CellSummary {
   int alarms = 0;
 };
 
-Json summary_of_gates(const Json& runs) {
+Json summary_of_gates(const Parts<CalibrationRun>& runs) {
   int alarms = 0;
   int undecided = 0;
   int screen_alarms = 0;
   std::map<std::string, CellSummary> cells;
-  for (const Json& run : runs) {
-    const double code = number(run, "exit_code").value_or(3);
-    undecided += code == 3 ? 1 : 0;
-    alarms += code == 2 ? 1 : 0;
-    screen_alarms += number(run, "flagged").value_or(0) > 0 ? 1 : 0;
-    for (const Json& row : list(run, "rows")) {
-      CellSummary& cell = cells[text(row, "cell")];
-      if (const auto value = number(row, "detectable")) {
+  for (const CalibrationRun run : runs) {
+    const double code = run.exit_code().value_or(gate_cannot_tell);
+    undecided += code == gate_cannot_tell ? 1 : 0;
+    alarms += code == gate_regressed ? 1 : 0;
+    screen_alarms += run.flagged().value_or(0) > 0 ? 1 : 0;
+    for (const CalibrationRow row : run.rows()) {
+      CellSummary& cell = cells[row.cell()];
+      if (const auto value = row.detectable()) {
         cell.detectable.push_back(*value);
       }
-      cell.alarms += verdict_of(row) == Verdict::regressed ? 1 : 0;
+      cell.alarms += row.verdict() == Verdict::regressed ? 1 : 0;
     }
   }
   const int told = static_cast<int>(runs.size()) - undecided;
@@ -80,21 +78,20 @@ Json summary_of_gates(const Json& runs) {
 }
 
 /// How often an injected change is found by the rows that claim to detect one of its size.
-Json summary_of_power(const Json& injection, const Json& runs) {
+Json summary_of_power(const InjectionEntry& injection, const Parts<CalibrationRun>& runs) {
   int claimed = 0;
   int caught = 0;
   int rows = 0;
-  for (const Json& run : runs) {
-    for (const Json& row : list(run, "rows")) {
-      const std::string metric = text(row, "metric");
-      const auto injected = number(injection, metric);
-      const Json& arms = list(injection, "arms");
-      if (!injected || std::find(arms.begin(), arms.end(), member(row, "arm")) == arms.end()) {
+  for (const CalibrationRun run : runs) {
+    for (const CalibrationRow row : run.rows()) {
+      const std::string metric = row.metric();
+      const auto injected = injection.size(metric);
+      if (!injected || !injection.hits(row)) {
         continue;
       }
       ++rows;
-      const std::optional<Verdict> verdict = verdict_of(row);
-      const auto detectable = number(row, "detectable");
+      const std::optional<Verdict> verdict = row.verdict();
+      const auto detectable = row.detectable();
       // Counts have no spread: anything beyond the allowed change must be found.
       const bool claims = metric != "time" || (detectable && *detectable <= *injected);
       if (claims && !is_unusable(verdict)) {
@@ -111,18 +108,16 @@ Json summary_of_power(const Json& injection, const Json& runs) {
           {"lower_95", 1 - missed.upper}};
 }
 
-Json summarise(const Json& calibration) {
-  const Json& runs = member(calibration, "runs");
+Json summarise(const CalibrationDocument& calibration) {
+  const Parts<CalibrationRun> runs = calibration.runs();
   Json summary = summary_of_gates(runs);
-  if (is_power_study(calibration)) {
-    summary["power"] = summary_of_power(member(member(calibration, "design"), "injection"), runs);
+  if (calibration.is_power_study()) {
+    summary["power"] = summary_of_power(calibration.design().injection(), runs);
   }
   return summary;
 }
 
 }  // namespace
-
-bool is_power_study(const Json& calibration) { return member(member(calibration, "design"), "injection").is_object(); }
 
 Json new_calibration(const Json& environment, const Json& design) {
   Json calibration = {
@@ -131,33 +126,31 @@ Json new_calibration(const Json& environment, const Json& design) {
   return calibration;
 }
 
-void add_calibration_run(Json& calibration, const Json& base, const Json& head, const Json& gate) {
+void add_calibration_run(Json& calibration, const Json& base, const Json& head, const GateDocument& gate) {
   Json rows = Json::array();
-  for (const Json& row : list(gate, "rows")) {
-    if (text(row, "tier") == "time" || text(row, "tier") == "instructions") {
-      rows.push_back({{"cell", row_subject(row)},
-                      {"arm", member(row, "arm")},
-                      {"metric", member(row, "metric")},
-                      {"verdict", member(row, "verdict")},
-                      {"screened", member(row, "screened")},
-                      {"detectable", member(row, "detectable")}});
+  for (const ComparisonRow row : gate.rows()) {
+    if (row.is_time() || row.tier() == tier_name(Tier::instructions)) {
+      Json& kept = rows.emplace_back(Json{{"cell", row.subject()}});
+      for (const char* key : {"arm", "metric", "verdict", "screened", "detectable"}) {
+        kept[key] = member(row.json(), key);
+      }
     }
   }
   calibration["runs"].push_back({{"created", member(base, "created")},
                                  {"seed", member(base, "seed")},
-                                 {"verdict", member(gate, "verdict")},
-                                 {"reason", member(gate, "reason")},
-                                 {"exit_code", member(gate, "exit_code")},
-                                 {"flagged", member(member(gate, "stages"), "flagged")},
+                                 {"verdict", member(gate.json(), "verdict")},
+                                 {"reason", member(gate.json(), "reason")},
+                                 {"exit_code", member(gate.json(), "exit_code")},
+                                 {"flagged", member(gate.stages().json(), "flagged")},
                                  {"rows", std::move(rows)},
                                  {"log_ratios", effects_of(base, head)}});
   calibration["summary"] = summarise(calibration);
 }
 
-Json resampled_gates(const Json& calibration, int resamples, std::uint64_t seed) {
+Json resampled_gates(const CalibrationDocument& calibration, int resamples, std::uint64_t seed) {
   std::map<std::string, std::vector<double>> effects;
-  for (const Json& run : list(calibration, "runs")) {
-    for (const auto& [cell, values] : member(run, "log_ratios").items()) {
+  for (const CalibrationRun run : calibration.runs()) {
+    for (const auto& [cell, values] : run.log_ratios().items()) {
       for (const Json& value : values) {
         effects[cell].push_back(value.get<double>());
       }
@@ -171,48 +164,47 @@ Json resampled_gates(const Json& calibration, int resamples, std::uint64_t seed)
     cells.push_back(std::move(values));
   }
   ResampledGate gate;
-  gate.processes = static_cast<int>(number(member(calibration, "design"), "processes").value_or(gate.processes));
+  gate.processes = static_cast<int>(calibration.design().processes().value_or(gate.processes));
   gate.resamples = resamples;
   gate.seed = seed;
   const RateBound bound = false_positive_rate(cells, gate);
   return {{"resamples", resamples}, {"seed", seed}, {"rate", bound.rate}, {"upper_95", bound.upper}};
 }
 
-void check_calibration(const Json& calibration) {
-  const std::string schema = text(calibration, "schema");
+void check_calibration(const CalibrationDocument& calibration) {
+  const std::string schema = calibration.schema();
   if (schema != calibration_schema_id) {
     throw Error(fmt::format("schema is \"{}\", not a calibration; expected \"{}\", which `diptych calibrate` writes",
                             shorten(printable(schema), 60), calibration_schema_id));
   }
-  if (!member(calibration, "runs").is_array() || !member(calibration, "environment").is_object() ||
-      !member(calibration, "design").is_object()) {
+  if (!calibration.is_whole()) {
     throw Error(
         "the calibration lacks \"runs\", \"environment\" or \"design\"; take it again with `diptych calibrate`");
   }
 }
 
-CalibrationMatch match_calibration(const Json& calibration, const Json& environment) {
+CalibrationMatch match_calibration(const CalibrationDocument& calibration, const Json& environment) {
   check_calibration(calibration);
-  const MachineComparison machine = compare_machines(member(calibration, "environment"), environment);
+  const MachineComparison machine = compare_machines(calibration.environment(), environment);
   if (machine.same != SameMachine::yes) {
     return {false, machine.differences.empty()
                        ? "the calibration doesn't say which machine it is of"
                        : "the calibration is of another machine (" + machine.differences.front() + ")"};
   }
-  const std::string then = version_of(member(calibration, "environment"));
+  const std::string then = version_of(calibration.environment());
   const std::string now = version_of(environment);
   if (major_of(then) != major_of(now)) {
     return {false, fmt::format("the calibration is of version {}, this is {}", then, now)};
   }
-  if (is_power_study(calibration)) {
+  if (calibration.is_power_study()) {
     return {false, "the file has runs with a change put in, not A/A runs; take those with `diptych calibrate`"};
   }
-  const Json summary = summary_of_gates(member(calibration, "runs"));  // recomputed, rather than what the file claims
-  const double upper = summary["upper_95"].get<double>();
-  const std::string said = fmt::format("{} A/A runs, {} false alarms: rate at most {} (95 %)",
-                                       summary["runs"].get<int>() - summary["cannot_tell"].get<int>(),
-                                       summary["alarms"].get<int>(), format_percent(upper));
-  if (upper > calibration_bound) {
+  const Json recomputed = summary_of_gates(calibration.runs());  // rather than what the file claims
+  const CalibrationSummary summary = recomputed;
+  const std::string said =
+      fmt::format("{} A/A runs, {} false alarms: rate at most {} (95 %)", summary.runs() - summary.cannot_tell(),
+                  summary.alarms(), format_percent(summary.upper_95()));
+  if (summary.upper_95() > calibration_bound) {
     return {false,
             fmt::format(
                 "the calibration bounds too little: {}; {} is asked for, add runs with `diptych calibrate --append`",

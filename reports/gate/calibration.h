@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "reports/gate/documents.h"
+
 /// A/A: repeated gates with the same program on both sides. How often they were wrong on this machine is the basis for
 /// what the gate claims of times. The document is "diptych.aa/1".
 namespace diptych::reports {
@@ -18,9 +20,6 @@ inline constexpr double calibration_bound = 0.15;
 /// A document without runs. `design`: what all runs have in common ("workloads", "arms", "size", "alpha").
 nlohmann::json new_calibration(const nlohmann::json& environment, const nlohmann::json& design);
 
-/// Whether a change was injected into the head.
-bool is_power_study(const nlohmann::json& calibration);
-
 /// Adds one A/A run, that is its two sides and the gate's document, and updates "summary": runs, alarms, how many
 /// couldn't tell, the rate with its one-sided Clopper-Pearson bound, and for each cell the median detectable change and
 /// its alarms. Runs that couldn't tell (noise) don't count towards the rate.
@@ -30,15 +29,15 @@ bool is_power_study(const nlohmann::json& calibration);
 /// or CONTAMINATED and claim to detect a change of this size, how many were REGRESSED, and the rate with its lower
 /// bound.
 void add_calibration_run(nlohmann::json& calibration, const nlohmann::json& base, const nlohmann::json& head,
-                         const nlohmann::json& gate);
+                         const GateDocument& gate);
 
 /// Simulates `resamples` gates from the paired effects of all A/A runs, drawn again at random; see false_positive.h.
 /// {"resamples", "seed", "rate", "upper_95"}; null without runs.
-nlohmann::json resampled_gates(const nlohmann::json& calibration, int resamples, std::uint64_t seed);
+nlohmann::json resampled_gates(const CalibrationDocument& calibration, int resamples, std::uint64_t seed);
 
 /// Throws Error if the document isn't a calibration of this version, or if it belongs to another machine or design than
 /// the run that is about to be appended.
-void check_calibration(const nlohmann::json& calibration);
+void check_calibration(const CalibrationDocument& calibration);
 
 struct CalibrationMatch {
   bool holds = false;
@@ -47,6 +46,6 @@ struct CalibrationMatch {
 
 /// Whether the calibration was made on the machine and with the major version that `environment` names, and bounds the
 /// rate.
-CalibrationMatch match_calibration(const nlohmann::json& calibration, const nlohmann::json& environment);
+CalibrationMatch match_calibration(const CalibrationDocument& calibration, const nlohmann::json& environment);
 
 }  // namespace diptych::reports

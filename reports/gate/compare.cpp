@@ -429,8 +429,6 @@ Json compare_runs(const Json& base, const Json& head, const CompareOptions& opti
   return RunComparison(base, head, options).run();
 }
 
-std::string row_subject(const Json& row) { return ComparisonRow(row).subject(); }
-
 void set_verdict(Json& row, Verdict verdict, const std::string& reason, const std::string& detail) {
   row["verdict"] = verdict;
   row["reason"] = reason;

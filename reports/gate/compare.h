@@ -57,8 +57,6 @@ nlohmann::json compare_runs(const nlohmann::json& base, const nlohmann::json& he
 /// each verdict.
 nlohmann::json summarise_rows(const nlohmann::json& rows);
 
-/// The subject of a row: "mlp/digits/graph". Not escaped: escape it for the medium.
-std::string row_subject(const nlohmann::json& row);
 void set_verdict(nlohmann::json& row, Verdict verdict, const std::string& reason, const std::string& detail);
 
 }  // namespace diptych::reports

@@ -32,4 +32,13 @@ ComparisonRow ComparisonDocument::row_like(const ComparisonRow& other) const {
   return found == all.end() ? ComparisonRow() : *found;
 }
 
+bool InjectionEntry::hits(const CalibrationRow& row) const {
+  const Json& arms = list(json(), "arms");
+  return std::find(arms.begin(), arms.end(), row.arm()) != arms.end();
+}
+
+bool CalibrationDocument::is_whole() const {
+  return member("runs").is_array() && environment().is_object() && design();
+}
+
 }  // namespace diptych::reports

@@ -8,8 +8,8 @@
 
 #include "reports/run/part.h"
 
-/// The documents of comparisons (compare.h) and gates (gate.h), each as a typed view of its JSON (run/part.h); this is
-/// the only place that names the keys to read.
+/// The documents of comparisons (compare.h), gates (gate.h) and calibrations (calibration.h), each as a typed view of
+/// its JSON (run/part.h); this is the only place that names the keys to read.
 namespace diptych::reports {
 
 /// NameList or sentences in an array.
@@ -149,6 +149,101 @@ class GateDocument : public ComparedDocument {
   std::string time_note() const { return reports::text(member("time"), "note"); }
   Stages stages() const { return member("stages"); }
   NameList vanished_as_expected() const { return list(json(), "vanished_as_expected"); }
+};
+
+// ---- A calibration
+
+/// What a run keeps of a row of its gate.
+class CalibrationRow : public Part {
+ public:
+  using Part::Part;
+  std::string cell() const { return text("cell"); }
+  /// As it stands there: null in files of Google Benchmark.
+  const Json& arm() const { return member("arm"); }
+  std::string metric() const { return text("metric"); }
+  std::optional<double> detectable() const { return number("detectable"); }
+  std::optional<Verdict> verdict() const { return named_verdict("verdict"); }
+};
+
+class CalibrationRun : public Part {
+ public:
+  using Part::Part;
+  std::optional<double> exit_code() const { return number("exit_code"); }
+  std::optional<double> flagged() const { return number("flagged"); }
+  Parts<CalibrationRow> rows() const { return Parts<CalibrationRow>(list(json(), "rows")); }
+  /// ln(head / base) of each process, by cell.
+  const Json& log_ratios() const { return member("log_ratios"); }
+};
+
+/// The change that was put into the head.
+class InjectionEntry : public Part {
+ public:
+  using Part::Part;
+  /// As a fraction; `metric`: "time" or "instructions".
+  std::optional<double> size(const std::string& metric) const { return reports::number(json(), metric); }
+  bool hits(const CalibrationRow& row) const;
+};
+
+/// What all runs have in common.
+class CalibrationDesign : public Part {
+ public:
+  using Part::Part;
+  InjectionEntry injection() const { return member("injection"); }
+  std::optional<double> processes() const { return number("processes"); }
+};
+
+class CellOfCalibration : public Computed {
+ public:
+  using Computed::Computed;
+  std::string cell() const { return figure<std::string>("cell"); }
+  std::optional<double> detectable() const { return number("detectable"); }
+};
+
+class ResampledSummary : public Computed {
+ public:
+  using Computed::Computed;
+  int resamples() const { return figure<int>("resamples"); }
+  double rate() const { return figure<double>("rate"); }
+  double upper_95() const { return figure<double>("upper_95"); }
+};
+
+/// How often the injected change was found.
+class PowerSummary : public Computed {
+ public:
+  using Computed::Computed;
+  int rows() const { return figure<int>("rows"); }
+  int claimed() const { return figure<int>("claimed"); }
+  int caught() const { return figure<int>("caught"); }
+  /// Only if any row claimed to detect it.
+  double rate() const { return figure<double>("rate"); }
+  double lower_95() const { return figure<double>("lower_95"); }
+};
+
+class CalibrationSummary : public Computed {
+ public:
+  using Computed::Computed;
+  int runs() const { return figure<int>("runs"); }
+  int alarms() const { return figure<int>("alarms"); }
+  int cannot_tell() const { return figure<int>("cannot_tell"); }
+  double rate() const { return figure<double>("rate"); }
+  double upper_95() const { return figure<double>("upper_95"); }
+  Parts<CellOfCalibration> cells() const { return Parts<CellOfCalibration>(json().at("cells")); }
+  ResampledSummary resampled() const { return member("resampled"); }
+  PowerSummary power() const { return member("power"); }
+};
+
+class CalibrationDocument : public Part {
+ public:
+  using Part::Part;
+  std::string schema() const { return text("schema"); }
+  const Json& environment() const { return member("environment"); }
+  CalibrationDesign design() const { return member("design"); }
+  /// Whether a change was put into the head.
+  bool is_power_study() const { return static_cast<bool>(design().injection()); }
+  Parts<CalibrationRun> runs() const { return Parts<CalibrationRun>(list(json(), "runs")); }
+  CalibrationSummary summary() const { return member("summary"); }
+  /// Whether it has all that a run is added to.
+  bool is_whole() const;
 };
 
 }  // namespace diptych::reports

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "reports/run/json_access.h"
-
 namespace diptych::reports {
 namespace {
 
@@ -19,8 +17,6 @@ std::optional<Verdict> verdict_from(std::string_view name) {
   const auto* const found = std::find(kNames.begin(), kNames.end(), name);
   return found != kNames.end() ? std::optional(static_cast<Verdict>(found - kNames.begin())) : std::nullopt;
 }
-
-std::optional<Verdict> verdict_of(const nlohmann::json& object) { return verdict_from(text(object, "verdict")); }
 
 void to_json(nlohmann::json& json, Verdict verdict) { json = std::string(name_of(verdict)); }
 

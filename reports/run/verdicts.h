@@ -27,8 +27,6 @@ enum class Verdict {
 std::string_view name_of(Verdict verdict);
 /// Empty for any other name.
 std::optional<Verdict> verdict_from(std::string_view name);
-/// The member "verdict" of a row, a comparison's verdict or a summary; empty if there is none.
-std::optional<Verdict> verdict_of(const nlohmann::json& object);
 /// For {"verdict", Verdict::faster} in a document.
 void to_json(nlohmann::json& json, Verdict verdict);
 /// Whether figures under this verdict must not be used: CONTAMINATED, INVALID.
