@@ -196,10 +196,7 @@ json process_robbed(bool in_calls) {
                           .make = [&](std::uint64_t) { return std::make_unique<Robbed>(proc, in_calls); }};
   CellPlan plan{.workload = &workload,
                 .arms = {find_arm("eager"), find_arm("graph")},
-                .process_seed = 5,
-                .layout_seed = 9,
-                .rounds = 4,
-                .block_seconds = 0.002,
+                .settings = {.process_seed = 5, .layout_seed = 9, .rounds = 4, .block_seconds = 0.002},
                 .full_check = true};
   plan.files = proc.files();
   return measure_cell(plan, [](const std::string&) {})["processes"][0];

@@ -43,10 +43,7 @@ json measure_inexact(const Workload& workload) {
   fast.exact = false;
   const CellPlan plan{.workload = &workload,
                       .arms = {find_arm("eager"), find_arm("graph"), &fast},
-                      .process_seed = 5,
-                      .layout_seed = 9,
-                      .rounds = 4,
-                      .block_seconds = 0.0005,
+                      .settings = {.process_seed = 5, .layout_seed = 9, .rounds = 4, .block_seconds = 0.0005},
                       .full_check = true};
   return measure_cell(plan, [](const std::string&) {});
 }

@@ -58,10 +58,7 @@ TEST(Cell, ThatAgreesIsTimed) {
 TEST(Cell, ArmBesideTheLadderIsMeasuredWithoutARung) {
   const Workload workload = adding({});
   CellPlan plan{.workload = &workload,
-                .process_seed = 5,
-                .layout_seed = 9,
-                .rounds = 4,
-                .block_seconds = 0.0005,
+                .settings = {.process_seed = 5, .layout_seed = 9, .rounds = 4, .block_seconds = 0.0005},
                 .full_check = true};
   for (const char* arm : {"eager", "eager-pipelined", "replay"}) {
     plan.arms.push_back(find_arm(arm));
@@ -103,11 +100,7 @@ TEST(Cell, OrderOfTheRoundsComesFromTheProcessSeed) {
 CellPlan cell_plan_of(const Workload& workload) {
   return {.workload = &workload,
           .arms = {find_arm("eager"), find_arm("graph")},
-          .seed = 1,
-          .process_seed = 5,
-          .layout_seed = 9,
-          .rounds = 4,
-          .block_seconds = 0.0005,
+          .settings = {.seed = 1, .process_seed = 5, .layout_seed = 9, .rounds = 4, .block_seconds = 0.0005},
           .full_check = true};
 }
 
@@ -149,7 +142,7 @@ TEST(Cell, ProgramsAreMadeAnewBetweenRoundsWhereThatCostsLittle) {
     int made = 0;
     const Workload workload = slow_to_make(build_seconds, made);
     CellPlan plan = cell_plan_of(workload);
-    plan.block_seconds = 0.02;
+    plan.settings.block_seconds = 0.02;
     const json process = measure_cell(plan, kSilent)["processes"][0];
     EXPECT_EQ(process["layout_seed"], 9);
     EXPECT_GE(process["layouts"], least) << build_seconds;
@@ -183,7 +176,7 @@ TEST(Cell, LongCallsGetFewerRounds) {
     workload.check_steps = 1;
     workload.make = [call_seconds = call_seconds](std::uint64_t) { return std::make_unique<Slow>(call_seconds); };
     CellPlan plan = cell_plan_of(workload);
-    plan.rounds = 8;
+    plan.settings.rounds = 8;
     const std::size_t rounds = measure_cell(plan, kSilent)["processes"][0]["rounds"].size();
     EXPECT_GE(rounds, static_cast<std::size_t>(least)) << call_seconds;
     EXPECT_LE(rounds, static_cast<std::size_t>(most)) << call_seconds;
@@ -203,7 +196,7 @@ TEST(Cell, ProcessesSayWhatElseRanAndWhatTheHarnessCosts) {
 TEST(Cell, WithoutRoundsCountsAndTimesNothing) {
   const Workload workload = adding({});
   CellPlan plan = cell_plan_of(workload);
-  plan.rounds = 0;
+  plan.settings.rounds = 0;
   json cell = measure_cell(plan, kSilent);
   EXPECT_THAT(cell["processes"], IsEmpty());
   EXPECT_EQ(cell["validity"]["agree"], true);
@@ -285,11 +278,11 @@ double ratio_of(const json& cell) {
 TEST(Cell, InjectedTimeMakesTheOtherArmsSlower) {
   const Workload workload = adding({});
   CellPlan plan = cell_plan_of(workload);
-  plan.rounds = 15;
+  plan.settings.rounds = 15;
   const double plain = ratio_of(measure_cell(plan, kSilent));
-  plan.injection.time = 2;
+  plan.settings.injection.time = 2;
   EXPECT_NEAR(std::log(ratio_of(measure_cell(plan, kSilent)) / plain), std::log(3.0), 0.4);
-  plan.injection.arms = {"eager"};
+  plan.settings.injection.arms = {"eager"};
   EXPECT_NEAR(std::log(ratio_of(measure_cell(plan, kSilent)) / plain), -std::log(3.0), 0.4);
 }
 
@@ -297,10 +290,7 @@ TEST(Cell, ProgressNamesCheckAndRounds) {
   const Workload workload = adding({});
   CellPlan plan{.workload = &workload,
                 .arms = {&all_arms()[0]},
-                .process_seed = 1,
-                .layout_seed = 9,
-                .rounds = 2,
-                .block_seconds = 0.0005,
+                .settings = {.process_seed = 1, .layout_seed = 9, .rounds = 2, .block_seconds = 0.0005},
                 .full_check = true};
   std::vector<std::string> said;
   measure_cell(plan, [&](const std::string& what) { said.push_back(what); });

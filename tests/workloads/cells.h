@@ -68,10 +68,7 @@ inline Workload adding(Adding::Behaviour behaviour, std::vector<Workload::Target
 /// Under the arms that `run` takes.
 inline nlohmann::json measure(const Workload& workload, bool full_check = true, std::uint64_t process_seed = 5) {
   CellPlan plan{.workload = &workload,
-                .process_seed = process_seed,
-                .layout_seed = 9,
-                .rounds = 4,
-                .block_seconds = 0.0005,
+                .settings = {.process_seed = process_seed, .layout_seed = 9, .rounds = 4, .block_seconds = 0.0005},
                 .full_check = full_check};
   for (const char* arm : {"eager", "replay", "graph"}) {
     plan.arms.push_back(find_arm(arm));

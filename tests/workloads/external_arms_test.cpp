@@ -194,10 +194,7 @@ json measured(const std::map<std::string, std::string>& scripts, bool slow = tru
   const Workload workload = plus_one(slow);
   CellPlan plan{.workload = &workload,
                 .arms = {find_arm("eager")},
-                .process_seed = 5,
-                .layout_seed = 9,
-                .rounds = 3,
-                .block_seconds = 0.0005,
+                .settings = {.process_seed = 5, .layout_seed = 9, .rounds = 3, .block_seconds = 0.0005},
                 .full_check = true};
   for (const auto& [name, extra] : scripts) {
     plan.arms.push_back(&add_external_arm(name, arm(extra)));
@@ -314,10 +311,7 @@ TEST(ExternalArms, AloneTheyHaveNothingToBeCheckedAgainst) {
   const Workload workload = plus_one(false);
   const CellPlan plan{.workload = &workload,
                       .arms = {&add_external_arm("test-alone", arm())},
-                      .process_seed = 5,
-                      .layout_seed = 9,
-                      .rounds = 3,
-                      .block_seconds = 0.0005,
+                      .settings = {.process_seed = 5, .layout_seed = 9, .rounds = 3, .block_seconds = 0.0005},
                       .full_check = true};
   EXPECT_THROW(measure_cell(plan, [](const std::string&) {}), Error);
 }

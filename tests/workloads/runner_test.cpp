@@ -327,14 +327,14 @@ TEST(WorkerPlan, IsTheSameOnceItHasTravelled) {
                         .arms = {"eager", "mine"},
                         .external_arms = {{"mine", "run 'it' \"now\" \xff"}},
                         .without = {"a=mine"},
-                        .seed = 0xFFFFFFFFFFFFFFFF,
-                        .process_seed = 2,
-                        .layout_seed = 3,
-                        .rounds = 0,
-                        .block_seconds = 0.1,
+                        .settings = {.seed = 0xFFFFFFFFFFFFFFFF,
+                                     .process_seed = 2,
+                                     .layout_seed = 3,
+                                     .rounds = 0,
+                                     .block_seconds = 0.1,
+                                     .injection = {0.05, 0.5, {"graph"}}},
                         .first_call_check = {"a"},
                         .pinned = {0, 7},
-                        .injection = {0.05, 0.5, {"graph"}},
                         .takes_turns = true,
                         .is_first = true,
                         .benchmark_options = {"--benchmark_x"},
@@ -344,16 +344,16 @@ TEST(WorkerPlan, IsTheSameOnceItHasTravelled) {
   ASSERT_THAT(arguments, SizeIs(2));
   const WorkerPlan read = worker_plan_of(arguments[1]);
   EXPECT_EQ(worker_arguments(read, kWorkerProtocol), arguments);
-  EXPECT_EQ(read.seed, plan.seed);
+  EXPECT_EQ(read.settings.seed, plan.settings.seed);
   EXPECT_EQ(read.workloads, plan.workloads);
-  EXPECT_EQ(read.block_seconds, plan.block_seconds);
+  EXPECT_EQ(read.settings.block_seconds, plan.settings.block_seconds);
   EXPECT_EQ(read.extra_instructions, plan.extra_instructions);
 }
 
 TEST(WorkerPlan, WhatItLacksHasItsDefault) {
   const WorkerPlan plan = worker_plan_of(R"({"workloads": ["a"], "of a later age": 3})");
   EXPECT_THAT(plan.workloads, ElementsAre("a"));
-  EXPECT_EQ(plan.rounds, 1);
+  EXPECT_EQ(plan.settings.rounds, 1);
 }
 
 TEST(WorkerPlan, WhatIsNoneIsAnError) {

@@ -177,10 +177,7 @@ TEST(Usage, EveryArmOfACellHasIt) {
   FakeKernel kernel = counting_kernel();
   CellPlan plan{.workload = &workload,
                 .arms = {find_arm("eager"), find_arm("graph")},
-                .process_seed = 1,
-                .layout_seed = 9,
-                .rounds = 2,
-                .block_seconds = 0.0005,
+                .settings = {.process_seed = 1, .layout_seed = 9, .rounds = 2, .block_seconds = 0.0005},
                 .full_check = true};
   plan.files = proc.files();
   plan.system = kernel.calls();

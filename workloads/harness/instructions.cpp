@@ -85,7 +85,7 @@ std::map<std::string, json> count_once(const CountingPlan& plan, const std::stri
   command.insert(command.end(), worker_command.begin(), worker_command.end());
   const WorkerPlan counting{.workloads = {plan.workload},
                             .arms = plan.arms,
-                            .seed = plan.seed,
+                            .settings = {.seed = plan.seed},
                             .counts_instructions = true,
                             .extra_instructions = extra};
   const std::vector<std::string> arguments = worker_arguments(counting, plan.protocol);

@@ -43,16 +43,8 @@ void run_cell(benchmark::State& state, const WorkerPlan& plan, const Workload& w
               std::vector<std::string>& measured, Turns* turns) {
   const bool checked = std::find(plan.first_call_check.begin(), plan.first_call_check.end(), workload.name) !=
                        plan.first_call_check.end();
-  CellPlan cell{.workload = &workload,
-                .seed = plan.seed,
-                .process_seed = plan.process_seed,
-                .layout_seed = plan.layout_seed,
-                .rounds = plan.rounds,
-                .block_seconds = plan.block_seconds,
-                .full_check = !checked,
-                .injection = plan.injection};
-  cell.after = measured;
-  cell.turns = turns;
+  CellPlan cell{
+      .workload = &workload, .settings = plan.settings, .full_check = !checked, .after = measured, .turns = turns};
   measured.push_back(workload.name);
   for (const std::string& name : plan.arms) {
     if (std::find(plan.without.begin(), plan.without.end(), workload.name + "=" + name) == plan.without.end()) {
@@ -93,7 +85,7 @@ void emit_event(const json& event) {
 
 int run_worker(const WorkerPlan& plan) {
   if (plan.counts_instructions) {
-    return run_counting_worker(plan.workloads.front(), plan.arms, plan.seed, plan.extra_instructions);
+    return run_counting_worker(plan.workloads.front(), plan.arms, plan.settings.seed, plan.extra_instructions);
   }
   if (!plan.pinned.empty()) {
     pin_this_process(plan.pinned);

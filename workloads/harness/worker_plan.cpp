@@ -9,12 +9,30 @@
 namespace diptych::workloads {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Injection, time, instructions, arms)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(WorkerPlan, workloads, arms, external_arms, without, seed, process_seed,
-                                                layout_seed, rounds, block_seconds, first_call_check, pinned, injection,
-                                                takes_turns, is_first, benchmark_options, counts_instructions,
-                                                extra_instructions)
 
 namespace {
+
+/// Calls `each` with the name and the value of every member of the document, which has no levels.
+template <class Plan, class Each>
+void for_each_member(Plan& plan, const Each& each) {
+  each("workloads", plan.workloads);
+  each("arms", plan.arms);
+  each("external_arms", plan.external_arms);
+  each("without", plan.without);
+  each("seed", plan.settings.seed);
+  each("process_seed", plan.settings.process_seed);
+  each("layout_seed", plan.settings.layout_seed);
+  each("rounds", plan.settings.rounds);
+  each("block_seconds", plan.settings.block_seconds);
+  each("first_call_check", plan.first_call_check);
+  each("pinned", plan.pinned);
+  each("injection", plan.settings.injection);
+  each("takes_turns", plan.takes_turns);
+  each("is_first", plan.is_first);
+  each("benchmark_options", plan.benchmark_options);
+  each("counts_instructions", plan.counts_instructions);
+  each("extra_instructions", plan.extra_instructions);
+}
 
 /// The plan as flags, for programs from before the document. Later settings can't be passed to them.
 std::vector<std::string> flags_of(const WorkerPlan& plan) {
@@ -30,16 +48,16 @@ std::vector<std::string> flags_of(const WorkerPlan& plan) {
     option("--workloads", workload);
   }
   option("--arms", fmt::format("{}", fmt::join(plan.arms, ",")));
-  option("--seed", std::to_string(plan.seed));
+  option("--seed", std::to_string(plan.settings.seed));
   if (plan.counts_instructions) {
     for (const auto& [arm, instructions] : plan.extra_instructions) {
       option("--extra-instructions", fmt::format("{}={}", arm, instructions));
     }
     return flags;
   }
-  option("--process-seed", std::to_string(plan.process_seed));
-  option("--rounds", std::to_string(plan.rounds));
-  option("--block-seconds", fmt::format("{}", plan.block_seconds));
+  option("--process-seed", std::to_string(plan.settings.process_seed));
+  option("--rounds", std::to_string(plan.settings.rounds));
+  option("--block-seconds", fmt::format("{}", plan.settings.block_seconds));
   for (const std::string& workload : plan.first_call_check) {
     option("--first-call-check", workload);
   }
@@ -52,10 +70,10 @@ std::vector<std::string> flags_of(const WorkerPlan& plan) {
   if (!plan.pinned.empty()) {
     option("--pin", fmt::format("{}", fmt::join(plan.pinned, ",")));
   }
-  if (plan.injection.time > 0) {
-    option("--inject-time", fmt::format("{}", plan.injection.time));
-    if (!plan.injection.arms.empty()) {
-      option("--inject-arm", fmt::format("{}", fmt::join(plan.injection.arms, ",")));
+  if (plan.settings.injection.time > 0) {
+    option("--inject-time", fmt::format("{}", plan.settings.injection.time));
+    if (!plan.settings.injection.arms.empty()) {
+      option("--inject-arm", fmt::format("{}", fmt::join(plan.settings.injection.arms, ",")));
     }
   }
   if (plan.takes_turns) {
@@ -74,13 +92,17 @@ std::vector<std::string> worker_arguments(const WorkerPlan& plan, int protocol) 
   if (protocol < kDocumentProtocol) {
     return flags_of(plan);
   }
-  const nlohmann::json document = plan;
+  nlohmann::json document;
+  for_each_member(plan, [&](const char* name, const auto& value) { document[name] = value; });
   return {"--plan", document.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace)};
 }
 
 WorkerPlan worker_plan_of(const std::string& document) {
   try {
-    return nlohmann::json::parse(document).get<WorkerPlan>();
+    const nlohmann::json members = nlohmann::json::parse(document);
+    WorkerPlan plan;
+    for_each_member(plan, [&](const char* name, auto& value) { value = members.value(name, value); });
+    return plan;
   } catch (const nlohmann::json::exception& error) {
     throw Error(
         fmt::format("the plan of a measuring process can't be read ({}); `diptych run` writes it, to start one "

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "workloads/harness/cell/injection.h"
+#include "workloads/harness/cell/cell_settings.h"
 
 /// What one measuring process has to do, as a document that is passed from the command line to its cells.
 namespace diptych::workloads {
@@ -22,20 +22,16 @@ inline constexpr int kDocumentProtocol = 5;
 /// it.
 inline constexpr const char* kLayoutSeedVariable = "DIPTYCH_LAYOUT_SEED";
 
-/// A new setting needs a member, a name in the list of worker_plan.cpp, and the place where it is used.
+/// A new setting needs a member, here or in CellSettings, a name in the list of worker_plan.cpp, and the place where it
+/// is used.
 struct WorkerPlan {
   std::vector<std::string> workloads;
   std::vector<std::string> arms;
   std::map<std::string, std::string> external_arms;  ///< the user's own: their commands
   std::vector<std::string> without;  ///< "WORKLOAD=ARM": external arms that have failed there in an earlier process
-  std::uint64_t seed = 1;
-  std::uint64_t process_seed = 1;
-  std::uint64_t layout_seed = 1;
-  int rounds = 1;  ///< 0: check and count, time nothing
-  double block_seconds = 0.02;
+  CellSettings settings;
   std::vector<std::string> first_call_check;  ///< workloads that an earlier process has checked in full
   std::vector<int> pinned;                    ///< CPUs; empty: all
-  Injection injection;
   bool takes_turns = false;
   bool is_first = false;                                   ///< of the two processes
   std::vector<std::string> benchmark_options;              ///< passed on to Google Benchmark, "--benchmark_..."

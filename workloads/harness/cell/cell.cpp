@@ -35,7 +35,7 @@ json to_json(const ExactMetrics& metrics) {
 class Cell {
  public:
   Cell(const CellPlan& plan, const Progress& progress)
-      : plan_(plan), progress_(progress), layout_(plan.layout_seed), external_(plan) {}
+      : plan_(plan), progress_(progress), layout_(plan.settings.layout_seed), external_(plan) {}
 
   json run() {
     cell_ = {{"validity", {{"agree", true}, {"checks", json::array()}, {"reason", nullptr}}},
@@ -53,7 +53,7 @@ class Cell {
     check();
     describe_arms();
     start_external();
-    if (is_valid() && plan_.rounds > 0) {
+    if (is_valid() && plan_.settings.rounds > 0) {
       describe_work();
       const std::vector<MemoryLevel> levels = memory_levels(plan_.files);
       json limits = {{"before", measure_limits(levels)}};
@@ -97,7 +97,7 @@ class Cell {
       }
       engine_.push_back(arm);
       const double start = plan_.clock();
-      auto instance = std::make_unique<ArmInstance>(*plan_.workload, *arm, plan_.seed);
+      auto instance = std::make_unique<ArmInstance>(*plan_.workload, *arm, plan_.settings.seed);
       arms_.push_back({std::move(instance), elapsed_since(plan_.clock, start)});
     }
     if (arms_.empty()) {
@@ -341,9 +341,9 @@ class Cell {
       progress_("per-op split");
       constexpr double kBlocks = 4;
       const auto make = [this](const Arm& arm) {
-        return std::make_unique<ArmInstance>(*plan_.workload, arm, plan_.seed);
+        return std::make_unique<ArmInstance>(*plan_.workload, arm, plan_.settings.seed);
       };
-      process["op_split"] = split_ops(*eager, *replay, make, kBlocks * plan_.block_seconds);
+      process["op_split"] = split_ops(*eager, *replay, make, kBlocks * plan_.settings.block_seconds);
     }
   }
 

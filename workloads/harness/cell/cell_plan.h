@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -8,7 +7,7 @@
 #include "profiler/counters/system_calls.h"
 #include "profiler/machine/system_files.h"
 #include "workloads/arms/arm.h"
-#include "workloads/harness/cell/injection.h"
+#include "workloads/harness/cell/cell_settings.h"
 #include "workloads/processes/timing.h"
 
 namespace diptych::workloads {
@@ -18,15 +17,10 @@ class Turns;
 struct CellPlan {
   const Workload* workload = nullptr;
   std::vector<const Arm*> arms = {};
-  std::uint64_t seed = 1;          ///< of the inputs and the model: the same in every process
-  std::uint64_t process_seed = 1;  ///< of the order of the arms in each round
-  std::uint64_t layout_seed = 1;   ///< of the heap layout
-  int rounds = 1;                  ///< 0: check and count, time nothing
-  double block_seconds = 0.02;
+  CellSettings settings = {};
   /// Whether to compare all steps of the check and take the metrics, or to check only the first call of each arm (later
   /// processes).
   bool full_check = true;
-  Injection injection = {};
   std::vector<std::string> after = {};  ///< workloads that this process has measured before
   Turns* turns = nullptr;               ///< with another process; null if this one is alone
   Clock clock = steady_seconds;

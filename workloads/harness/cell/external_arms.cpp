@@ -34,12 +34,12 @@ constexpr double kLeastForCpus = 0.5;
 ExternalArm::Model prepare(const CellPlan& plan, const fs::path& folder) {
   if (is_onnx_name(plan.workload->name)) {
     const OnnxSpec spec = parse_onnx_name(plan.workload->name);
-    return {fs::absolute(spec.path).string(), onnx_inputs(onnx::read_model(spec.path), spec, plan.seed)};
+    return {fs::absolute(spec.path).string(), onnx_inputs(onnx::read_model(spec.path), spec, plan.settings.seed)};
   }
-  if (!plan.workload->make(plan.seed)->is_forward()) {
+  if (!plan.workload->make(plan.settings.seed)->is_forward()) {
     throw onnx::Unsupported("a step does more than a model's forward pass, which is what other frameworks get");
   }
-  const ExportedWorkload exported = export_workload(*plan.workload, plan.seed, 0);
+  const ExportedWorkload exported = export_workload(*plan.workload, plan.settings.seed, 0);
   const fs::path path = folder / "model.onnx";
   onnx::write_model(exported.model, path);
   return {path.string(), exported.inputs};

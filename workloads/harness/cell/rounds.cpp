@@ -49,8 +49,8 @@ class Rounds {
     const Schedule own = own_schedule();
     const auto [iterations, count] = plan_.turns != nullptr ? plan_.turns->agree(own) : own;
     json rounds = time_all(iterations, count);
-    json process = {{"seed", plan_.process_seed},
-                    {"layout_seed", plan_.layout_seed},
+    json process = {{"seed", plan_.settings.process_seed},
+                    {"layout_seed", plan_.settings.layout_seed},
                     {"layouts", layouts_},
                     {"iterations", iterations},
                     {"control_drift", typical_move(controls_)},
@@ -126,17 +126,17 @@ class Rounds {
   bool runs(std::size_t index) { return index < arms_.size() || external(index).runs(); }
 
   double stretch_of(const WarmArm& arm) const {
-    return plan_.injection.hits(arm.instance->arm().name) ? plan_.injection.time : 0;
+    return plan_.settings.injection.hits(arm.instance->arm().name) ? plan_.settings.injection.time : 0;
   }
 
   /// Runs each arm for the time of a block, and for up to twice that while its series of first calls is short. An arm
   /// whose calls are longer than a block is already warm.
   void warm_up() {
     progress_("warm-up");
-    const double for_series = std::min(kWarmupSeconds, kWarmupBlocks * plan_.block_seconds);
+    const double for_series = std::min(kWarmupSeconds, kWarmupBlocks * plan_.settings.block_seconds);
     for (WarmArm& arm : arms_) {
       double spent = arm.steady_call;
-      while (spent < plan_.block_seconds || (spent < for_series && arm.later_calls.size() < kWarmupCalls)) {
+      while (spent < plan_.settings.block_seconds || (spent < for_series && arm.later_calls.size() < kWarmupCalls)) {
         const double seconds = time_block(arm, 1, 0);
         arm.later_calls.push_back(seconds);
         spent += seconds;
@@ -148,7 +148,7 @@ class Rounds {
     }
     const double own = fastest_;
     for (ExternalArm& arm : external_.arms()) {
-      const double least = arm.warm_up(for_series, plan_.block_seconds, kWarmupCalls);
+      const double least = arm.warm_up(for_series, plan_.settings.block_seconds, kWarmupCalls);
       fastest_ = arm.runs() ? std::min(fastest_, std::max(least, own / kFastest)) : fastest_;
     }
   }
@@ -166,7 +166,7 @@ class Rounds {
     }
     layout_.change();
     for (std::size_t i = 0; i < arms_.size(); ++i) {
-      arms_[i].instance = std::make_unique<ArmInstance>(*plan_.workload, *kinds[i], plan_.seed);
+      arms_[i].instance = std::make_unique<ArmInstance>(*plan_.workload, *kinds[i], plan_.settings.seed);
     }
     for (const WarmArm& arm : arms_) {
       time_block(arm, kCallsAfterRenewal, 0);
@@ -179,7 +179,8 @@ class Rounds {
   /// One count for all arms, because separate counts would bias the ratio. The fastest arm determines it, so that every
   /// block is long enough.
   std::int64_t shared_iterations() const {
-    return static_cast<std::int64_t>(std::clamp(std::ceil(plan_.block_seconds / fastest_), 1.0, kMostIterations));
+    return static_cast<std::int64_t>(
+        std::clamp(std::ceil(plan_.settings.block_seconds / fastest_), 1.0, kMostIterations));
   }
 
   /// Cells of long calls have fewer rounds; only their length decides. An external arm whose blocks would be very much
@@ -190,11 +191,11 @@ class Rounds {
     std::size_t arms = arms_.size();
     for (ExternalArm& arm : external_.arms()) {
       const double block = arm.latest_call() * static_cast<double>(iterations);
-      if (arm.runs() && block > kSlowest * plan_.block_seconds && iterations > 1) {
+      if (arm.runs() && block > kSlowest * plan_.settings.block_seconds && iterations > 1) {
         arm.fail(
             fmt::format("too slow for this cell: a block of {} calls, which the fastest arm does in {:.3g} s, "
                         "would take it {:.3g} s",
-                        iterations, plan_.block_seconds, block));
+                        iterations, plan_.settings.block_seconds, block));
       }
       if (arm.runs()) {
         calls += arm.latest_call();
@@ -202,15 +203,16 @@ class Rounds {
       }
     }
     const double round = calls * static_cast<double>(iterations);
-    const double longest = kLongRounds * plan_.block_seconds * static_cast<double>(arms) * plan_.rounds;
-    const int least = std::min(plan_.rounds, kLeastRounds);
+    const double longest =
+        kLongRounds * plan_.settings.block_seconds * static_cast<double>(arms) * plan_.settings.rounds;
+    const int least = std::min(plan_.settings.rounds, kLeastRounds);
     return {iterations, std::clamp(static_cast<std::int64_t>(std::min(longest / round, 1e6)),
-                                   static_cast<std::int64_t>(least), static_cast<std::int64_t>(plan_.rounds))};
+                                   static_cast<std::int64_t>(least), static_cast<std::int64_t>(plan_.settings.rounds))};
   }
 
   json time_all(std::int64_t iterations, std::int64_t count) {
     json rounds = json::array();
-    Rng rng(plan_.process_seed);
+    Rng rng(plan_.settings.process_seed);
     std::vector<std::size_t> order(arms_.size() + external_.arms().size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     for (std::int64_t round = 0; round < count; ++round) {
