@@ -47,9 +47,21 @@ class WarmupEntry : public Part {
   std::optional<double> steady_seconds() const { return number("steady_seconds"); }
 };
 
-class Arm : public Part {
+/// What an arm used of the machine: in one process, or in all.
+class MachineUsage : public Part {
  public:
   using Part::Part;
+  /// `group`: "memory" or "counters"; `field`: one of its fields (usage.h).
+  std::optional<double> usage(const char* group, const char* field) const {
+    return reports::number(member(group), field);
+  }
+  bool has_usage(const char* group) const { return member(group).is_object(); }
+  std::string why_no_usage(const char* group) const { return reports::text(member(group), "reason"); }
+};
+
+class Arm : public MachineUsage {
+ public:
+  using MachineUsage::MachineUsage;
   std::string name() const { return text("name"); }
   std::string description() const { return text("description"); }
   /// The cause that its rung of the ladder stands for; nothing if it isn't recorded.
@@ -69,12 +81,6 @@ class Arm : public Part {
   std::optional<double> exact(const char* metric) const { return reports::number(member("exact"), metric); }
   Instructions instructions() const { return member("instructions"); }
   Parts<PassEntry> passes() const { return Parts<PassEntry>(list(json(), "passes")); }
-  /// `group`: "memory" or "counters"; `field`: one of its fields (usage.h).
-  std::optional<double> usage(const char* group, const char* field) const {
-    return reports::number(member(group), field);
-  }
-  bool has_usage(const char* group) const { return member(group).is_object(); }
-  std::string why_no_usage(const char* group) const { return reports::text(member(group), "reason"); }
 
   std::optional<Estimate> seconds() const { return estimate("seconds"); }
   std::optional<double> first_call_seconds() const { return number("first_call_seconds"); }
@@ -112,9 +118,9 @@ class Load : public Part {
 };
 
 /// What one process recorded of an arm.
-class ArmOfProcess : public Part {
+class ArmOfProcess : public MachineUsage {
  public:
-  using Part::Part;
+  using MachineUsage::MachineUsage;
   std::string name() const { return text("name"); }
   std::optional<double> start_seconds() const { return number("start_seconds"); }
   std::optional<double> load_seconds() const { return number("load_seconds"); }
@@ -124,11 +130,6 @@ class ArmOfProcess : public Part {
   std::optional<double> compile_seconds() const { return number("compile_seconds"); }
   /// Seconds of the calls after the first.
   std::vector<double> warmup_seconds() const;
-  std::optional<double> usage(const char* group, const char* field) const {
-    return reports::number(member(group), field);
-  }
-  bool has_usage(const char* group) const { return member(group).is_object(); }
-  std::string why_no_usage(const char* group) const { return reports::text(member(group), "reason"); }
 };
 
 /// An op's calls in the split of eager.
