@@ -47,13 +47,11 @@ class Savings {
 
  private:
   Rounds rounds_of(const std::string& arm) const {
+    // Every round counts, so that those of two arms stay side by side.
+    const auto read = [](const Json& entry) { return entry.is_number() ? entry.get<double>() : 0.0; };
     Rounds rounds;
     for (const Process process : cell_.processes()) {
-      std::vector<double> seconds;
-      for (const Round round : process.rounds()) {
-        seconds.push_back(round.seconds(arm).value_or(0));
-      }
-      if (!seconds.empty()) {
+      if (std::vector<double> seconds = process.seconds(arm, read); !seconds.empty()) {
         rounds.push_back(std::move(seconds));
       }
     }

@@ -169,12 +169,7 @@ nlohmann::json warmup_of(const Cell& cell, const std::string& arm) {
   std::vector<double> after;
   std::vector<double> steady;
   for (const Process process : cell.processes()) {
-    std::vector<double> rounds;
-    for (const Round round : process.rounds()) {
-      if (const auto seconds = round.seconds(arm)) {
-        rounds.push_back(*seconds);
-      }
-    }
+    const std::vector<double> rounds = process.seconds(arm);
     for (const ArmOfProcess entry : process.arms()) {
       if (entry.name() != arm) {
         continue;

@@ -34,12 +34,8 @@ double positive(const Json& value, const std::string& where) {
 // ---- run.json
 
 std::vector<double> rounds_of(const Process& process, const std::string& arm, const std::string& cell) {
-  std::vector<double> seconds;
-  for (const Round round : process.rounds()) {
-    seconds.push_back(
-        positive(member(round.all_seconds(), arm), fmt::format("{}: a round of '{}'", shown(cell), shown(arm))));
-  }
-  return seconds;
+  const std::string where = fmt::format("{}: a round of '{}'", shown(cell), shown(arm));
+  return process.seconds(arm, [&](const Json& entry) { return positive(entry, where); });
 }
 
 Subject read_arm(const Cell& cell, const Arm& arm, const CellState& state) {

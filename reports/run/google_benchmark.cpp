@@ -11,16 +11,6 @@
 namespace diptych::reports {
 namespace {
 
-std::vector<double> seconds_of(const Process& process, const std::string& arm) {
-  std::vector<double> seconds;
-  for (const Round round : process.rounds()) {
-    if (const auto value = round.seconds(arm)) {
-      seconds.push_back(*value);
-    }
-  }
-  return seconds;
-}
-
 Json context_of(const Run& run) {
   const Json& environment = run.environment();
   const Json& measured = member(environment, "benchmark");
@@ -88,7 +78,7 @@ Json to_google_benchmark(const Run& run) {
       const std::string name = cell.workload() + "/" + arm_name;
       std::size_t repetition = 0;
       for (const Process process : processes) {
-        const std::vector<double> seconds = seconds_of(process, arm_name);
+        const std::vector<double> seconds = process.seconds(arm_name);
         if (seconds.empty()) {
           continue;
         }

@@ -35,6 +35,22 @@ std::vector<double> ArmOfProcess::warmup_seconds() const {
   return seconds;
 }
 
+std::vector<double> Process::seconds(const std::string& arm) const {
+  return seconds(
+      arm, [](const Json& entry) { return entry.is_number() ? std::optional(entry.get<double>()) : std::nullopt; });
+}
+
+std::vector<double> Process::seconds(const std::string& arm,
+                                     const std::function<std::optional<double>(const Json&)>& read) const {
+  std::vector<double> seconds;
+  for (const Round round : rounds()) {
+    if (const auto value = read(reports::member(round.all_seconds(), arm))) {
+      seconds.push_back(*value);
+    }
+  }
+  return seconds;
+}
+
 std::optional<Interval> Evidence::sign_interval() const { return interval(member("sign_interval")); }
 
 std::optional<Interval> Evidence::bootstrap_interval() const { return interval(member("bootstrap_interval")); }

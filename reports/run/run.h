@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -212,6 +213,12 @@ class Process : public Part {
   Limits limits_after() const { return reports::member(member("limits"), "after"); }
   Parts<ArmOfProcess> arms() const { return Parts<ArmOfProcess>(list(json(), "arms")); }
   Parts<Round> rounds() const { return Parts<Round>(list(json(), "rounds")); }
+  /// Of each round that has timed the arm.
+  std::vector<double> seconds(const std::string& arm) const;
+  /// Of each round what `read` makes of the arm's entry, which may be missing or anything; nothing leaves the round
+  /// out.
+  std::vector<double> seconds(const std::string& arm,
+                              const std::function<std::optional<double>(const Json& entry)>& read) const;
 };
 
 // ---- What the analysis adds
