@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <map>
+#include <ranges>
 #include <string>
 #include <vector>
 
@@ -69,19 +70,9 @@ std::vector<RawProcess> read_processes(const Cell& cell) {
   return processes;
 }
 
-using Said = std::optional<double> (ArmOfProcess::*)() const;
-
 // A figure that processes report of an arm, one value per process; empty if any process lacks it.
 std::vector<double> per_process(const std::vector<RawProcess>& processes, const std::string& arm, Said field) {
-  std::vector<double> values;
-  for (const RawProcess& process : processes) {
-    for (const ArmOfProcess entry : process.process.arms()) {
-      const auto value = (entry.*field)();
-      if (entry.name() == arm && value) {
-        values.push_back(*value);
-      }
-    }
-  }
+  std::vector<double> values = said_of(std::views::transform(processes, &RawProcess::process), arm, field);
   return values.size() == processes.size() ? values : std::vector<double>{};
 }
 

@@ -17,11 +17,8 @@ namespace {
 std::vector<ArmOfProcess> entries_of(const Cell& cell, const std::string& arm) {
   std::vector<ArmOfProcess> entries;
   for (const Process process : cell.processes()) {
-    for (const ArmOfProcess entry : process.arms()) {
-      if (entry.name() == arm) {
-        entries.push_back(entry);
-      }
-    }
+    const std::vector<ArmOfProcess> own = process.arms(arm);
+    entries.insert(entries.end(), own.begin(), own.end());
   }
   return entries;
 }

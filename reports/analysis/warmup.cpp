@@ -170,10 +170,7 @@ nlohmann::json warmup_of(const Cell& cell, const std::string& arm) {
   std::vector<double> steady;
   for (const Process process : cell.processes()) {
     const std::vector<double> rounds = process.seconds(arm);
-    for (const ArmOfProcess entry : process.arms()) {
-      if (entry.name() != arm) {
-        continue;
-      }
+    for (const ArmOfProcess& entry : process.arms(arm)) {
       if (const auto found = classify_warmup(entry.warmup_seconds(), rounds)) {
         ++counts[name_of(found->kind)];
         after.push_back(static_cast<double>(found->calls));

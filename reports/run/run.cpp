@@ -1,6 +1,7 @@
 #include "reports/run/run.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace diptych::reports {
 namespace {
@@ -33,6 +34,14 @@ std::vector<double> ArmOfProcess::warmup_seconds() const {
     seconds.push_back(call.is_number() ? call.get<double>() : 0);
   }
   return seconds;
+}
+
+std::vector<ArmOfProcess> Process::arms(const std::string& name) const {
+  std::vector<ArmOfProcess> found;
+  const Parts<ArmOfProcess> all = arms();
+  std::copy_if(all.begin(), all.end(), std::back_inserter(found),
+               [&](const ArmOfProcess& arm) { return arm.name() == name; });
+  return found;
 }
 
 std::vector<double> Process::seconds(const std::string& arm) const {

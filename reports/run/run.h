@@ -133,6 +133,9 @@ class ArmOfProcess : public MachineUsage {
   std::vector<double> warmup_seconds() const;
 };
 
+/// A figure that a process may say of an arm: &ArmOfProcess::compile_seconds.
+using Said = std::optional<double> (ArmOfProcess::*)() const;
+
 /// An op's calls in the split of eager.
 class SplitKind : public Part {
  public:
@@ -212,6 +215,8 @@ class Process : public Part {
   Limits limits_before() const { return reports::member(member("limits"), "before"); }
   Limits limits_after() const { return reports::member(member("limits"), "after"); }
   Parts<ArmOfProcess> arms() const { return Parts<ArmOfProcess>(list(json(), "arms")); }
+  /// Those of that name: one, if it was measured.
+  std::vector<ArmOfProcess> arms(const std::string& name) const;
   Parts<Round> rounds() const { return Parts<Round>(list(json(), "rounds")); }
   /// Of each round that has timed the arm.
   std::vector<double> seconds(const std::string& arm) const;
@@ -220,6 +225,20 @@ class Process : public Part {
   std::vector<double> seconds(const std::string& arm,
                               const std::function<std::optional<double>(const Json& entry)>& read) const;
 };
+
+/// What these processes say of an arm, in their order; those that don't are left out.
+template <class Processes>
+std::vector<double> said_of(const Processes& processes, const std::string& arm, Said figure) {
+  std::vector<double> values;
+  for (const Process process : processes) {
+    for (const ArmOfProcess& entry : process.arms(arm)) {
+      if (const auto value = (entry.*figure)()) {
+        values.push_back(*value);
+      }
+    }
+  }
+  return values;
+}
 
 // ---- What the analysis adds
 

@@ -47,18 +47,9 @@ std::string times(const Run& run, const std::vector<std::string>& names) {
   return out;
 }
 
-using Said = std::optional<double> (ArmOfProcess::*)() const;
-
 /// The median over a cell's processes of a figure that they report of an arm.
 std::optional<double> of_processes(const Cell& cell, const std::string& arm, Said field) {
-  std::vector<double> values;
-  for (const Process process : cell.processes()) {
-    for (const ArmOfProcess entry : process.arms()) {
-      if (const auto value = (entry.*field)(); value && entry.name() == arm) {
-        values.push_back(*value);
-      }
-    }
-  }
+  const std::vector<double> values = said_of(cell.processes(), arm, field);
   return values.empty() ? std::nullopt : std::optional(median(values));
 }
 
