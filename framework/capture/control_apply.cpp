@@ -44,7 +44,8 @@ class Stack {
     }
   }
   Tensor finish(std::int64_t first_unset) {
-    if (const std::size_t left = bytes_of(rows_.type()) - static_cast<std::size_t>(first_unset) * row_bytes_; left > 0) {
+    if (const std::size_t left = bytes_of(rows_.type()) - static_cast<std::size_t>(first_unset) * row_bytes_;
+        left > 0) {
       std::memset(at(first_unset), 0, left);
     }
     return std::move(rows_);

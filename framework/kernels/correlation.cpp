@@ -260,8 +260,8 @@ void Gatherer<T>::gather(const Piece& piece, std::int64_t begin, std::vector<con
 
 template <class T>
 void correlate(const Correlation<T>& c) {
-  // The working set of one piece (blocks of the gathered matrix and all sums) stays in the L2 cache or close to it. More
-  // positions read the weights, which are larger, less often.
+  // The working set of one piece (blocks of the gathered matrix and all sums) stays in the L2 cache or close to it.
+  // More positions read the weights, which are larger, less often.
   constexpr std::int64_t kCached = (std::int64_t{1280} << 10) / static_cast<std::int64_t>(sizeof(T));
   constexpr std::int64_t kOutputs = 1024;
   if (c.outputs * c.rows.output * c.columns.output == 0) {

@@ -12,7 +12,7 @@
 /// its JSON (run/part.h); this is the only place that names the keys to read.
 namespace diptych::reports {
 
-/// NameList or sentences in an array.
+/// Names or sentences in an array.
 class NameList : public Part {
  public:
   using Part::Part;

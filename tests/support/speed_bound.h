@@ -12,8 +12,8 @@
 
 /// Tests of speed as docs/measurement.md requires them: contenders in interleaved rounds, an interval for a figure of
 /// the rounds, and a verdict from the whole interval. A test passes if the interval lies within its bound. If it lies
-/// beyond, the test is repeated, and fails if it then lies beyond once more and the machine was quiet. If it can't tell,
-/// it is measured for longer, and then skipped with the interval and the machine's state.
+/// beyond, the test is repeated, and fails if it then lies beyond once more and the machine was quiet. If it can't
+/// tell, it is measured for longer, and then skipped with the interval and the machine's state.
 ///
 /// The interval is the sign interval of the rounds (reports/statistics/statistics.h): it covers the median, whatever
 /// the distribution, and what happens to a tenth of the rounds doesn't move it. It requires independent rounds. If
