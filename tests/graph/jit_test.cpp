@@ -230,7 +230,11 @@ TEST(Jit, ObserversSeeEveryStage) {
   };
   auto function = jit([](const Tensor& x) { return x + 1; }, {.pipeline = pipeline});
   function(ramp({3}));
-  EXPECT_THAT(stages, ElementsAre("captured", "constant-folding", "simplify", "cse", "dce"));
+  std::vector<std::string> expected = {"captured"};
+  for (const passes::Pass& pass : passes::pipeline()) {
+    expected.emplace_back(pass.name);
+  }
+  EXPECT_EQ(stages, expected);
 }
 
 }  // namespace

@@ -1,3 +1,5 @@
+#include <set>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -148,11 +150,12 @@ TEST(Pipeline, RecordsWhatEachPassDid) {
   auto function = jit([](const Tensor& x) { return neg(neg(exp(x))) + exp(x) * (full({}, 2.0) - 1); });
   function(ramp({3}));
   const auto& records = function.compiled()->ledger()[0].passes;
-  ASSERT_EQ(records.size(), 4U);
+  ASSERT_EQ(records.size(), pipeline().size());
+  const std::set<std::string> with_work = {"constant-folding", "simplify", "cse", "dce"};
   std::size_t nodes = function.compiled()->ledger()[0].captured_nodes;
   for (const PassRecord& record : records) {
     EXPECT_EQ(record.nodes_before, nodes) << record.name;
-    EXPECT_TRUE(record.changed) << record.name;
+    EXPECT_EQ(record.changed, with_work.contains(record.name)) << record.name;
     EXPECT_GE(record.seconds, 0);
     nodes = record.nodes_after;
   }
@@ -165,7 +168,9 @@ TEST(Pipeline, SaysWhereNothingChanged) {
   options.observe = [&](const std::string&, const graph::Graph&, bool changed) { changes.push_back(changed); };
   auto function = jit([](const Tensor& x) { return exp(x); }, {.pipeline = options});
   function(ramp({3}));
-  EXPECT_THAT(changes, ElementsAre(true, false, false, false, false));
+  std::vector<bool> expected(1 + pipeline().size(), false);
+  expected[0] = true;  // the captured graph
+  EXPECT_EQ(changes, expected);
 }
 
 TEST(Pipeline, ADisabledPassDoesNotRun) {
