@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "framework/kernels/reduction.h"
 #include "framework/kernels/runs.h"
@@ -28,56 +29,82 @@ struct RowStatistics {
   }
 };
 
-/// Elements that are loaded, processed and added together.
-template <class T>
-using Lanes = detail::Vector<T, kLanes>;
+/// Elements that are loaded, processed and added together, in vectors of `bytes` bytes: those of the instruction set.
+/// Longer ones are kept in memory by the compiler, which takes several times as long.
+template <class T, int bytes>
+struct Lanes {
+  static constexpr int kParts = static_cast<int>(kLanes * sizeof(T)) / bytes;
 
-template <class T>
-struct LoadWhole {
-  DIPTYCH_INLINE Lanes<T> operator()(const T* from) const {
-    Lanes<T> v;
-    std::memcpy(&v, from, sizeof(v));
-    return v;
+  using Part = detail::Vector<T, bytes / static_cast<int>(sizeof(T))>;
+
+  Part part[kParts];
+
+  // Without loops, so that the parts become registers.
+  template <class Fn>
+  DIPTYCH_INLINE static Lanes each(const Fn& fn) {
+    return [&]<int... i>(std::integer_sequence<int, i...>) __attribute__((always_inline)) { return Lanes{{fn(i)...}}; }
+    (std::make_integer_sequence<int, kParts>());
+  }
+  DIPTYCH_INLINE friend Lanes operator+(const Lanes& a, const Lanes& b) {
+    return each([&](int i) __attribute__((always_inline)) { return a.part[i] + b.part[i]; });
+  }
+  DIPTYCH_INLINE friend Lanes operator*(const Lanes& a, const Lanes& b) {
+    return each([&](int i) __attribute__((always_inline)) { return a.part[i] * b.part[i]; });
+  }
+  DIPTYCH_INLINE friend Lanes operator-(const Lanes& a, T b) {
+    return each([&](int i) __attribute__((always_inline)) { return a.part[i] - b; });
+  }
+  DIPTYCH_INLINE friend Lanes operator*(const Lanes& a, T b) {
+    return each([&](int i) __attribute__((always_inline)) { return a.part[i] * b; });
   }
 };
-template <class T>
+
+template <class T, int bytes>
+struct LoadWhole {
+  DIPTYCH_INLINE Lanes<T, bytes> operator()(const T* from) const {
+    return Lanes<T, bytes>::each([&](int i) __attribute__((always_inline)) {
+      typename Lanes<T, bytes>::Part part;
+      std::memcpy(&part, from + i * bytes / static_cast<int>(sizeof(T)), sizeof(part));
+      return part;
+    });
+  }
+};
+template <class T, int bytes>
 struct LoadPart {
   std::int64_t count;
-  DIPTYCH_INLINE Lanes<T> operator()(const T* from) const {
+  DIPTYCH_INLINE Lanes<T, bytes> operator()(const T* from) const {
     T lanes[kLanes] = {};
     for (std::int64_t lane = 0; lane < count; ++lane) {
       lanes[lane] = from[lane];
     }
-    Lanes<T> v;
-    std::memcpy(&v, lanes, sizeof(v));
-    return v;
+    return LoadWhole<T, bytes>()(lanes);
   }
 };
 
 /// The sum over i = begin, begin + kLanes, ... below n of the lanes of term(i, load), where load(p) gives the elements
 /// from p on. Four chains hide the latency of an addition.
-template <class T, class Term>
+template <class T, int bytes, class Term>
 DIPTYCH_INLINE T sum_of_block(std::int64_t begin, std::int64_t n, const Term& term) {
-  constexpr LoadWhole<T> whole;
-  Lanes<T> a{};
-  Lanes<T> b{};
-  Lanes<T> c{};
-  Lanes<T> d{};
+  constexpr LoadWhole<T, bytes> whole;
+  Lanes<T, bytes> a{};
+  Lanes<T, bytes> b{};
+  Lanes<T, bytes> c{};
+  Lanes<T, bytes> d{};
   std::int64_t i = begin;
   for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
-    a += term(i, whole);
-    b += term(i + kLanes, whole);
-    c += term(i + 2 * kLanes, whole);
-    d += term(i + 3 * kLanes, whole);
+    a = a + term(i, whole);
+    b = b + term(i + kLanes, whole);
+    c = c + term(i + 2 * kLanes, whole);
+    d = d + term(i + 3 * kLanes, whole);
   }
   a = (a + c) + (b + d);
   for (; i + kLanes <= n; i += kLanes) {
-    a += term(i, whole);
+    a = a + term(i, whole);
   }
   T lanes[kLanes];
   std::memcpy(lanes, &a, sizeof(a));
   if (i < n) {
-    const Lanes<T> v = term(i, LoadPart<T>{n - i});
+    const Lanes<T, bytes> v = term(i, LoadPart<T, bytes>{n - i});
     T last[kLanes];
     std::memcpy(last, &v, sizeof(v));
     for (std::int64_t lane = 0; lane < n - i; ++lane) {
@@ -88,39 +115,39 @@ DIPTYCH_INLINE T sum_of_block(std::int64_t begin, std::int64_t n, const Term& te
 }
 
 /// Blocks keep the chains short, and thus the sum accurate.
-template <class T, class Term>
+template <class T, int bytes, class Term>
 DIPTYCH_INLINE T sum_of(std::int64_t n, const Term& term) {
   T total = T(0);
   for (std::int64_t begin = 0; begin < n; begin += 4 * kBlock) {
-    const T of_block = sum_of_block<T>(begin, std::min(n, begin + 4 * kBlock), term);
+    const T of_block = sum_of_block<T, bytes>(begin, std::min(n, begin + 4 * kBlock), term);
     total = begin == 0 ? of_block : total + of_block;  // 0 + -0 would change the sign of zero
   }
   return total;
 }
 
-template <bool centred, class T>
+template <bool centred, int bytes, class T>
 DIPTYCH_INLINE RowStatistics<T> statistics_of(const T* x, std::int64_t n, T eps) {
   RowStatistics<T> row;
   const T count = static_cast<T>(n);
   if constexpr (centred) {
     const T mean =
-        sum_of<T>(
+        sum_of<T, bytes>(
             n, [=](std::int64_t i, const auto& load) __attribute__((always_inline)) { return load(x + i); }) /
         count;
     const T shift =
-        sum_of<T>(
+        sum_of<T, bytes>(
             n, [=](std::int64_t i, const auto& load) __attribute__((always_inline)) { return load(x + i) - mean; }) /
         count;
-    const T squares = sum_of<T>(
+    const T squares = sum_of<T, bytes>(
         n, [=](std::int64_t i, const auto& load) __attribute__((always_inline)) {
-          const Lanes<T> distance = (load(x + i) - mean) - shift;
+          const Lanes<T, bytes> distance = (load(x + i) - mean) - shift;
           return distance * distance;
         });
     row.mean = mean;
     row.shift = shift;
     row.variance = squares / count;
   } else {
-    row.variance = sum_of<T>(
+    row.variance = sum_of<T, bytes>(
                        n, [=](std::int64_t i, const auto& load)
                               __attribute__((always_inline)) { return load(x + i) * load(x + i); }) /
                    count;
@@ -136,13 +163,13 @@ struct RowWeight {
   bool single;
 };
 
-template <class T, bool centred>
+template <int bytes, class T, bool centred>
 struct NormaliseRows {
   DIPTYCH_INLINE static void run(std::int64_t rows, std::int64_t n, T eps, const T* x, const RowWeight<T>* weight,
                                  const T* bias, T* y) {
     const T* w = weight->data;
     for (std::int64_t row = 0; row < rows; ++row, x += n, y += n) {
-      const RowStatistics<T> s = statistics_of<centred>(x, n, eps);
+      const RowStatistics<T> s = statistics_of<centred, bytes>(x, n, eps);
       if (w == nullptr) {
         for (std::int64_t i = 0; i < n; ++i) {
           y[i] = s.normalised(x[i]);
@@ -166,12 +193,12 @@ struct NormaliseRows {
   }
 };
 
-template <class T, bool centred>
+template <int bytes, class T, bool centred>
 struct InputGradientRows {
   DIPTYCH_INLINE static void run(std::int64_t rows, std::int64_t n, T eps, const T* dy, const T* x,
                                  const RowWeight<T>* weight, T* dx) {
     for (std::int64_t row = 0; row < rows; ++row, dy += n, x += n, dx += n) {
-      const RowStatistics<T> s = statistics_of<centred>(x, n, eps);
+      const RowStatistics<T> s = statistics_of<centred, bytes>(x, n, eps);
       const T* w = weight->data;
       if (w == nullptr) {
         finish(
@@ -195,13 +222,13 @@ struct InputGradientRows {
   template <class G>
   DIPTYCH_INLINE static void finish(std::int64_t n, const RowStatistics<T>& s, const T* x, const G& g, T* dx) {
     const T count = static_cast<T>(n);
-    const T along = sum_of<T>(
+    const T along = sum_of<T, bytes>(
                         n, [=](std::int64_t i, const auto& load)
                                __attribute__((always_inline)) { return g(i, load) * s.normalised(load(x + i)); }) /
                     count;
     T mean = T(0);
     if constexpr (centred) {
-      mean = sum_of<T>(n, g) / count;
+      mean = sum_of<T, bytes>(n, g) / count;
     }
     const auto one = [](const T* from) __attribute__((always_inline)) { return *from; };
     for (std::int64_t i = 0; i < n; ++i) {
@@ -211,7 +238,7 @@ struct InputGradientRows {
 };
 
 /// dweight[i] += the sum over rows of dy * h, `block` of them at a time so that the sum stays accurate.
-template <class T, bool centred>
+template <int bytes, class T, bool centred>
 struct WeightGradientRows {
   DIPTYCH_INLINE static void run(std::int64_t rows, std::int64_t n, T eps, const T* dy, const T* x, T* block,
                                  T* dweight) {
@@ -221,7 +248,7 @@ struct WeightGradientRows {
         block[i] = T(0);
       }
       for (std::int64_t row = begin; row < std::min(rows, begin + kRowsOfBlock); ++row, dy += n, x += n) {
-        const RowStatistics<T> s = statistics_of<centred>(x, n, eps);
+        const RowStatistics<T> s = statistics_of<centred, bytes>(x, n, eps);
         for (std::int64_t i = 0; i < n; ++i) {
           block[i] += dy[i] * s.normalised(x[i]);
         }
@@ -233,24 +260,38 @@ struct WeightGradientRows {
   }
 };
 
-template <class T, bool centred>
+template <int bytes, class T, bool centred>
 struct WeightGradientOfRow {
   DIPTYCH_INLINE static void run(std::int64_t n, T eps, const T* dy, const T* x, T* dweight) {
-    const RowStatistics<T> s = statistics_of<centred>(x, n, eps);
-    *dweight = sum_of<T>(
+    const RowStatistics<T> s = statistics_of<centred, bytes>(x, n, eps);
+    *dweight = sum_of<T, bytes>(
         n, [=](std::int64_t i, const auto& load)
                __attribute__((always_inline)) { return load(dy + i) * s.normalised(load(x + i)); });
   }
 };
 
-template <class T>
+template <int bytes, class T>
 struct StatisticsOfRow {
   DIPTYCH_INLINE static void run(std::int64_t n, const T* x, T* mean, T* variance) {
-    const RowStatistics<T> s = statistics_of<true>(x, n, T(0));
+    const RowStatistics<T> s = statistics_of<true, bytes>(x, n, T(0));
     *mean = s.mean + s.shift;
     *variance = s.variance;
   }
 };
+
+/// The body for the active instruction set, of those with its length of vectors.
+template <class Of16, class Of32, class Of64>
+auto active() {
+  switch (active_isa()) {
+    case Isa::avx2:
+      return PerIsa<Of32>::avx2;
+    case Isa::avx512:
+      return PerIsa<Of64>::avx512;
+    case Isa::generic:
+      break;
+  }
+  return PerIsa<Of16>::generic;
+}
 
 /// One channel of [batch, channels, plane] as a dense row.
 template <class T>
@@ -299,7 +340,8 @@ void normalise(const NormShape& shape, DType dtype, const void* x, const void* w
     const T* w = static_cast<const T*>(weight);
     const T* b = static_cast<const T*>(bias);
     T* out = static_cast<T*>(y);
-    const auto run = PerIsa<NormaliseRows<T, centred>>::active();
+    const auto run =
+        active<NormaliseRows<16, T, centred>, NormaliseRows<32, T, centred>, NormaliseRows<64, T, centred>>();
     const T eps = static_cast<T>(shape.eps);
     if (!shape.by_channel) {
       const RowWeight<T> of_columns{w, false};
@@ -323,7 +365,8 @@ void normalise_input_gradient(const NormShape& shape, DType dtype, const void* d
     const T* cotangent = static_cast<const T*>(dy);
     const T* w = static_cast<const T*>(weight);
     T* out = static_cast<T*>(dx);
-    const auto run = PerIsa<InputGradientRows<T, centred>>::active();
+    const auto run = active<InputGradientRows<16, T, centred>, InputGradientRows<32, T, centred>,
+                            InputGradientRows<64, T, centred>>();
     const T eps = static_cast<T>(shape.eps);
     if (!shape.by_channel) {
       const RowWeight<T> of_columns{w, false};
@@ -350,13 +393,14 @@ void normalise_weight_gradient(const NormShape& shape, DType dtype, const void* 
     if (!shape.by_channel) {
       const Buffer<T> block(shape.columns);
       std::fill_n(out, shape.columns, T(0));
-      PerIsa<WeightGradientRows<T, centred>>::active()(shape.rows, shape.columns, eps, cotangent, in, block.data(),
-                                                       out);
+      active<WeightGradientRows<16, T, centred>, WeightGradientRows<32, T, centred>,
+             WeightGradientRows<64, T, centred>>()(shape.rows, shape.columns, eps, cotangent, in, block.data(), out);
       return;
     }
     const Channels<T> from(shape);
     const Channels<T> above(shape);
-    const auto run = PerIsa<WeightGradientOfRow<T, centred>>::active();
+    const auto run = active<WeightGradientOfRow<16, T, centred>, WeightGradientOfRow<32, T, centred>,
+                            WeightGradientOfRow<64, T, centred>>();
     for (std::int64_t channel = 0; channel < shape.rows; ++channel) {
       run(shape.columns, eps, above.gather(cotangent, channel), from.gather(in, channel), out + channel);
     }
@@ -367,7 +411,7 @@ void normalise_statistics(const NormShape& shape, DType dtype, const void* x, vo
   specialise(shape, dtype, [&]<class T, bool centred>() {
     T* out = static_cast<T*>(statistics);
     const Channels<T> from(shape);
-    const auto run = PerIsa<StatisticsOfRow<T>>::active();
+    const auto run = active<StatisticsOfRow<16, T>, StatisticsOfRow<32, T>, StatisticsOfRow<64, T>>();
     for (std::int64_t channel = 0; channel < shape.rows; ++channel) {
       run(shape.columns, from.gather(static_cast<const T*>(x), channel), out + channel, out + shape.rows + channel);
     }

@@ -108,7 +108,7 @@ DIPTYCH_INLINE void product_tile(const ProductCall<T>& call, const Chains& part,
 /// stays in the L1 cache, which interrupts the chains of a few rows at a time.
 template <class T, int lanes, int height, int width>
 DIPTYCH_INLINE void product_rows(const ProductCall<T>& call, std::int64_t row, std::int64_t column) {
-  constexpr std::int64_t kDepth = 144;
+  constexpr std::int64_t kDepth = 192;
   constexpr std::int64_t kTiles = 64 / height;
   T partial[kTiles * height * width * lanes];
   const bool is_read_again = call.row_count >= 4 * height;
@@ -152,6 +152,12 @@ struct Product {
     constexpr int kLanes = bytes / static_cast<int>(sizeof(T));
     ProductCall<T> whole = *call;
     whole.columns = (call->columns + kLanes - 1) / kLanes * kLanes;
+    if constexpr (height == 4) {
+      // Two rows and one would wait for their sums; these are the gradient of an image of three channels.
+      if (whole.row_count == 3) {
+        return product_columns<T, kLanes, 3, 3>(whole, 0);
+      }
+    }
     if (2 * whole.row_count <= height) {
       product_columns<T, kLanes, height / 2, height == 8 ? 6 : 4>(whole, 0);
     } else {
