@@ -39,15 +39,23 @@ std::string wrapped(const std::string& label, const std::string& body, int width
   return out;
 }
 
-void TextTable::add(std::vector<std::string> fields, std::string tone) {
+TextTable::TextTable(std::vector<std::string> header, std::string tone)
+    : rows_{std::move(header)}, tones_{std::move(tone)}, notes_{""} {}
+
+void TextTable::add(std::vector<std::string> fields, std::string tone, std::string note) {
   fields.resize(rows_.front().size());
   rows_.push_back(std::move(fields));
   tones_.push_back(std::move(tone));
+  notes_.push_back(std::move(note));
+}
+
+int TextTable::width() const {
+  const std::vector<int> widths = column_widths(rows_);
+  return std::accumulate(widths.begin(), widths.end(), 2 * (static_cast<int>(widths.size()) - 1));
 }
 
 std::string TextTable::render(bool colour, int width) const {
   const std::vector<int> widths = column_widths(rows_);
-  const int total = std::accumulate(widths.begin(), widths.end(), 2 * (static_cast<int>(widths.size()) - 1));
   std::string out;
   for (std::size_t row = 0; row < rows_.size(); ++row) {
     const std::vector<std::string>& fields = rows_[row];
@@ -56,9 +64,9 @@ std::string TextTable::render(bool colour, int width) const {
       line += padded(fields[i], widths[i]) + "  ";
     }
     const std::string last = shorten(fields.back(), std::max(0, width - display_width(line)));
-    out += shorten(line, width) + coloured(last, tones_[row], colour && !tones_[row].empty()) + "\n";
+    out += shorten(line, width) + coloured(last, tones_[row], colour && !tones_[row].empty()) + "\n" + notes_[row];
     if (row == 0) {
-      out += std::string(static_cast<std::size_t>(std::min(total, width)), '-') + "\n";
+      out += std::string(static_cast<std::size_t>(std::min(this->width(), width)), '-') + "\n";
     }
   }
   return out;

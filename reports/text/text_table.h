@@ -17,17 +17,20 @@ std::string wrapped(const std::string& label, const std::string& body, int width
 /// be printable.
 class TextTable {
  public:
-  explicit TextTable(std::vector<std::string> header) : rows_{std::move(header)}, tones_{""} {}
+  /// Tones are those of `coloured`, for the last field of a row; "" is none.
+  explicit TextTable(std::vector<std::string> header, std::string tone = "");
 
-  /// `tone` colours the last field: "faster" (blue), "slower" (orange), "dim", or "" for none.
-  void add(std::vector<std::string> fields, std::string tone = "");
+  /// `note`: whole lines that stand under the row as they are.
+  void add(std::vector<std::string> fields, std::string tone = "", std::string note = "");
+  /// Columns of the terminal that it takes without its notes.
+  int width() const;
   /// Lines longer than `width` are cut.
   std::string render(bool colour, int width) const;
   bool empty() const { return rows_.size() == 1; }
 
  private:
   std::vector<std::vector<std::string>> rows_;  ///< the header first
-  std::vector<std::string> tones_;              ///< of each row
+  std::vector<std::string> tones_, notes_;      ///< of each row
 };
 
 }  // namespace diptych::reports

@@ -19,11 +19,6 @@ namespace {
 
 enum class Detail { intervals, spreads };
 
-struct Row {
-  std::vector<std::string> fields;
-  std::string tone;
-};
-
 std::string time_text(const Arm& arm, Detail detail) {
   const auto seconds = arm.seconds();
   if (!seconds) {
@@ -44,51 +39,6 @@ std::string speedup_text(const Comparison& comparison) {
 std::string compile_text(const Cell& cell, const Comparison& comparison) {
   const auto compile = cell.arm(comparison.arm()).compile_seconds();
   return format_seconds(value_of(compile));
-}
-
-std::vector<Row> build_rows(const Run& run, const std::vector<std::string>& arms, Detail detail) {
-  Row header;
-  header.fields = {"workload"};
-  for (const std::string& arm : arms) {
-    header.fields.push_back(shorten(printable(arm), 16));
-  }
-  for (const char* name : {"speedup", "compile", "break-even", "verdict"}) {
-    header.fields.emplace_back(name);
-  }
-  std::vector<Row> rows = {header};
-  for (const Cell cell : run.cells()) {
-    const Comparison comparison = cell.main_comparison();
-    Row row;
-    row.tone = verdict_tone(comparison);
-    row.fields = {shorten(printable(cell.workload()), 32)};
-    for (const std::string& arm : arms) {
-      row.fields.push_back(time_text(cell.arm(arm), detail));
-    }
-    row.fields.push_back(speedup_text(comparison));
-    row.fields.push_back(compile_text(cell, comparison));
-    row.fields.push_back(break_even_text(comparison.break_even()));
-    row.fields.push_back(verdict_text(comparison));
-    rows.push_back(std::move(row));
-  }
-  return rows;
-}
-
-std::vector<int> column_widths(const std::vector<Row>& rows) {
-  std::vector<int> widths(rows.front().fields.size(), 0);
-  for (const Row& row : rows) {
-    for (std::size_t i = 0; i < widths.size(); ++i) {
-      widths[i] = std::max(widths[i], display_width(row.fields[i]));
-    }
-  }
-  return widths;
-}
-
-int total_width(const std::vector<int>& widths) {
-  int total = 2 * (static_cast<int>(widths.size()) - 1);
-  for (const int width : widths) {
-    total += width;
-  }
-  return total;
 }
 
 /// An external arm has no column for its speed-up and verdict: those columns are the compiled graph's.
@@ -118,25 +68,27 @@ std::string notes(const Cell& cell, const TableOptions& options) {
   return out;
 }
 
-std::string render_row(const Row& row, const std::vector<int>& widths, bool colour) {
-  std::string line;
-  for (std::size_t i = 0; i + 1 < widths.size(); ++i) {
-    line += padded(row.fields[i], widths[i]) + "  ";
+TextTable table_of(const Run& run, const std::vector<std::string>& arms, const TableOptions& options, Detail detail) {
+  std::vector<std::string> header = {"workload"};
+  for (const std::string& arm : arms) {
+    header.push_back(shorten(printable(arm), 16));
   }
-  return line + coloured(row.fields.back(), row.tone, colour) + "\n";
-}
-
-std::string render_wide(const Run& run, const std::vector<Row>& rows, const TableOptions& options) {
-  const std::vector<int> widths = column_widths(rows);
-  Row header = rows.front();
-  header.tone = "head";
-  std::string out = render_row(header, widths, options.colour);
-  out += std::string(static_cast<std::size_t>(total_width(widths)), '-') + "\n";
-  std::size_t index = 1;
+  header.insert(header.end(), {"speedup", "compile", "break-even", "verdict"});
+  TextTable table(header, "head");
   for (const Cell cell : run.cells()) {
-    out += render_row(rows[index++], widths, options.colour) + notes(cell, options);
+    const Comparison comparison = cell.main_comparison();
+    std::vector<std::string> fields = {shorten(printable(cell.workload()), 32)};
+    for (const std::string& arm : arms) {
+      fields.push_back(time_text(cell.arm(arm), detail));
+    }
+    fields.push_back(speedup_text(comparison));
+    fields.push_back(compile_text(cell, comparison));
+    fields.push_back(break_even_text(comparison.break_even()));
+    fields.push_back(verdict_text(comparison));
+    const std::string tone = verdict_tone(comparison);
+    table.add(std::move(fields), tone.empty() ? "bold" : tone, notes(cell, options));
   }
-  return out;
+  return table;
 }
 
 // One block per cell, one line per arm: for narrow terminals and for many arms.
@@ -187,10 +139,9 @@ std::string render_table(const Run& run, const TableOptions& options) {
   }
   const std::vector<std::string> arms = arm_names(run);
   for (const Detail detail : {Detail::intervals, Detail::spreads}) {
-    const std::vector<Row> rows = build_rows(run, arms, detail);
-    if (total_width(column_widths(rows)) <= options.width) {
-      out += render_wide(run, rows, options);
-      return out + after_table(run, options);
+    const TextTable table = table_of(run, arms, options, detail);
+    if (table.width() <= options.width) {
+      return out + table.render(options.colour, options.width) + after_table(run, options);
     }
   }
   return out + render_blocks(run, options) + after_table(run, options);
