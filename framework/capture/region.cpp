@@ -129,17 +129,26 @@ Tensor dense(const Tensor& tensor, Location where) {
   return tensor.is_contiguous() ? reshape(tensor, tensor.shape(), where) : copy(tensor, where);
 }
 
+namespace {
+
+/// Watches the arguments at `targets` in place, and returns them.
+std::vector<Tensor> watch(std::vector<Tensor>& arguments, std::span<const std::size_t> targets, Location where) {
+  std::vector<Tensor> watched;
+  for (const std::size_t target : targets) {
+    watched.push_back(arguments[target] = autograd::watch(arguments[target], where));
+  }
+  return watched;
+}
+
+}  // namespace
+
 std::vector<Tensor> region_vjp(const Graph& region, std::span<const Tensor> inputs,
                                std::span<const std::size_t> outputs, std::span<const Tensor> cotangents,
                                std::span<const std::size_t> targets, Location where) {
   const EnableGrad enable;
   const std::uint64_t serial = autograd::next_serial();
   std::vector<Tensor> arguments(inputs.begin(), inputs.end());
-  std::vector<Tensor> watched;
-  for (std::size_t target : targets) {
-    arguments[target] = autograd::watch(arguments[target], where);
-    watched.push_back(arguments[target]);
-  }
+  const std::vector<Tensor> watched = watch(arguments, targets, where);
   const std::vector<Tensor> all = evaluate(region, arguments);
   std::vector<Tensor> results;
   for (std::size_t output : outputs) {
@@ -154,11 +163,7 @@ RegionTangents region_jvp(const Graph& region, std::span<const Tensor> inputs, s
   const autograd::SaveAll save_all;
   const std::uint64_t serial = autograd::next_serial();
   std::vector<Tensor> arguments(inputs.begin(), inputs.end());
-  std::vector<Tensor> watched;
-  for (std::size_t target : targets) {
-    arguments[target] = autograd::watch(arguments[target], where);
-    watched.push_back(arguments[target]);
-  }
+  const std::vector<Tensor> watched = watch(arguments, targets, where);
   RegionTangents result{evaluate(region, arguments), {}};
   result.tangents = autograd::push_forward(watched, tangents, result.values, serial, where).tangents;
   for (std::size_t i = 0; i < result.values.size(); ++i) {

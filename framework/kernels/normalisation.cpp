@@ -7,6 +7,7 @@
 
 #include "framework/kernels/reduction.h"
 #include "framework/kernels/runs.h"
+#include "framework/kernels/vector_length.h"
 #include "framework/math/scalar_math.h"
 
 // Vectors never cross a call here: all bodies are inlined into one function per instruction set.
@@ -279,20 +280,6 @@ struct StatisticsOfRow {
   }
 };
 
-/// The body for the active instruction set, of those with its length of vectors.
-template <class Of16, class Of32, class Of64>
-auto active() {
-  switch (active_isa()) {
-    case Isa::avx2:
-      return PerIsa<Of32>::avx2;
-    case Isa::avx512:
-      return PerIsa<Of64>::avx512;
-    case Isa::generic:
-      break;
-  }
-  return PerIsa<Of16>::generic;
-}
-
 /// One channel of [batch, channels, plane] as a dense row.
 template <class T>
 class Channels {
@@ -341,7 +328,7 @@ void normalise(const NormShape& shape, DType dtype, const void* x, const void* w
     const T* b = static_cast<const T*>(bias);
     T* out = static_cast<T*>(y);
     const auto run =
-        active<NormaliseRows<16, T, centred>, NormaliseRows<32, T, centred>, NormaliseRows<64, T, centred>>();
+        active_of<NormaliseRows<16, T, centred>, NormaliseRows<32, T, centred>, NormaliseRows<64, T, centred>>();
     const T eps = static_cast<T>(shape.eps);
     if (!shape.by_channel) {
       const RowWeight<T> of_columns{w, false};
@@ -365,8 +352,8 @@ void normalise_input_gradient(const NormShape& shape, DType dtype, const void* d
     const T* cotangent = static_cast<const T*>(dy);
     const T* w = static_cast<const T*>(weight);
     T* out = static_cast<T*>(dx);
-    const auto run = active<InputGradientRows<16, T, centred>, InputGradientRows<32, T, centred>,
-                            InputGradientRows<64, T, centred>>();
+    const auto run = active_of<InputGradientRows<16, T, centred>, InputGradientRows<32, T, centred>,
+                               InputGradientRows<64, T, centred>>();
     const T eps = static_cast<T>(shape.eps);
     if (!shape.by_channel) {
       const RowWeight<T> of_columns{w, false};
@@ -393,14 +380,14 @@ void normalise_weight_gradient(const NormShape& shape, DType dtype, const void* 
     if (!shape.by_channel) {
       const Buffer<T> block(shape.columns);
       std::fill_n(out, shape.columns, T(0));
-      active<WeightGradientRows<16, T, centred>, WeightGradientRows<32, T, centred>,
-             WeightGradientRows<64, T, centred>>()(shape.rows, shape.columns, eps, cotangent, in, block.data(), out);
+      active_of<WeightGradientRows<16, T, centred>, WeightGradientRows<32, T, centred>,
+                WeightGradientRows<64, T, centred>>()(shape.rows, shape.columns, eps, cotangent, in, block.data(), out);
       return;
     }
     const Channels<T> from(shape);
     const Channels<T> above(shape);
-    const auto run = active<WeightGradientOfRow<16, T, centred>, WeightGradientOfRow<32, T, centred>,
-                            WeightGradientOfRow<64, T, centred>>();
+    const auto run = active_of<WeightGradientOfRow<16, T, centred>, WeightGradientOfRow<32, T, centred>,
+                               WeightGradientOfRow<64, T, centred>>();
     for (std::int64_t channel = 0; channel < shape.rows; ++channel) {
       run(shape.columns, eps, above.gather(cotangent, channel), from.gather(in, channel), out + channel);
     }
@@ -411,7 +398,7 @@ void normalise_statistics(const NormShape& shape, DType dtype, const void* x, vo
   specialise(shape, dtype, [&]<class T, bool centred>() {
     T* out = static_cast<T*>(statistics);
     const Channels<T> from(shape);
-    const auto run = active<StatisticsOfRow<16, T>, StatisticsOfRow<32, T>, StatisticsOfRow<64, T>>();
+    const auto run = active_of<StatisticsOfRow<16, T>, StatisticsOfRow<32, T>, StatisticsOfRow<64, T>>();
     for (std::int64_t channel = 0; channel < shape.rows; ++channel) {
       run(shape.columns, from.gather(static_cast<const T*>(x), channel), out + channel, out + shape.rows + channel);
     }

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "framework/core/isa.h"
+#include "framework/kernels/vector_length.h"
 #include "framework/math/scalar_math.h"
 
 namespace diptych::kernels {
@@ -127,7 +127,8 @@ DIPTYCH_INLINE void product_rows(const ProductCall<T>& call, std::int64_t row, s
     tiles -= count;
   }
   if constexpr (height > 1) {
-    product_rows<T, lanes, height / 2, width>(call, row, column);
+    // Three rows are one tile: of two and one, both would wait for their sums.
+    product_rows<T, lanes, (height > 4 ? height / 2 : height - 1), width>(call, row, column);
   }
 }
 
@@ -152,12 +153,6 @@ struct Product {
     constexpr int kLanes = bytes / static_cast<int>(sizeof(T));
     ProductCall<T> whole = *call;
     whole.columns = (call->columns + kLanes - 1) / kLanes * kLanes;
-    if constexpr (height == 4) {
-      // Two rows and one would wait for their sums; these are the gradient of an image of three channels.
-      if (whole.row_count == 3) {
-        return product_columns<T, kLanes, 3, 3>(whole, 0);
-      }
-    }
     if (2 * whole.row_count <= height) {
       product_columns<T, kLanes, height / 2, height == 8 ? 6 : 4>(whole, 0);
     } else {
@@ -170,14 +165,7 @@ struct Product {
 
 template <class T>
 void product(const ProductCall<T>& call) {
-  switch (active_isa()) {
-    case Isa::generic:
-      return PerIsa<Product<T, 16, 2>>::generic(&call);
-    case Isa::avx2:
-      return PerIsa<Product<T, 32, 4>>::avx2(&call);
-    case Isa::avx512:
-      return PerIsa<Product<T, 64, 8>>::avx512(&call);
-  }
+  active_of<Product<T, 16, 2>, Product<T, 32, 4>, Product<T, 64, 8>>()(&call);
 }
 
 template void product(const ProductCall<float>&);
