@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "framework/diptych.h"
+#include "framework/dispatch/op.h"
 #include "tests/onnx/builder.h"
 #include "tests/onnx/imported.h"
 
@@ -96,6 +97,66 @@ TEST(Import, GradientsReachInputsAndInitializers) {
   const Tensor slope = 1.0 - square(tanh(matmul(x, w)));
   EXPECT_LT(max(abs(gradients[0] - matmul(slope, transpose(w)))).item(), 1e-12);
   EXPECT_LT(max(abs(gradients[1] - matmul(transpose(x), slope))).item(), 1e-12);
+}
+
+/// The ops of a model of x [2, 4, 3], in the order of a call.
+std::vector<std::string> ops_of(ImportedModel& model) {
+  const NoGrad guard;
+  graph::JitOptions options{.name = "model"};
+  options.pipeline = passes::PipelineOptions::none();
+  graph::JitFunction compiled(
+      [&](std::span<const Tensor> arguments, std::shared_ptr<void>&) { return model.call(arguments); }, options);
+  compiled.call(std::vector{zeros({2, 4, 3}, DType::float64)}, Location::current());
+  std::vector<std::string> names;
+  for (const graph::Node& node : compiled.graph()->nodes) {
+    names.emplace_back(node.op->name);
+  }
+  return names;
+}
+
+TEST(Import, AMatMulAndTheBiasAfterItAreOneLinear) {
+  Rng rng(4);
+  const Tensor x = rng.normal({2, 4, 3}, 0, 1, DType::float64);
+  const Tensor w = rng.normal({3, 5}, 0, 1, DType::float64);
+  const auto layer = [&](const Shape& bias, const std::vector<std::string>& operands) {
+    return Builder()
+        .input("x", DType::float64, {2, 4, 3})
+        .constant("w", w)
+        .constant("b", Rng(5).normal(bias, 0, 1, DType::float64))
+        .node("MatMul", {"x", "w"}, {"m"})
+        .node("Add", operands, {"y"});
+  };
+  const auto check = [&](const Builder& builder, const std::vector<std::string>& ops) {
+    ImportedModel model = builder.imported();
+    EXPECT_EQ(ops_of(model), ops);
+    const Tensor wanted = matmul(x, w) + model.model().graph->initializers.at("b").tensor;
+    EXPECT_LT(max(abs(both(model, {x}).back() - wanted)).item(), 1e-14);
+  };
+  check(layer({5}, {"m", "b"}).output("y"), {"linear"});
+  check(layer({5}, {"b", "m"}).output("y"), {"linear"});
+  // The product is read elsewhere, or what is added is not one value for each column.
+  check(layer({5}, {"m", "b"}).output("m").output("y"), {"matmul", "add"});
+  check(layer({5}, {"m", "b"}).node("Relu", {"m"}, {"r"}).output("r").output("y"), {"matmul", "add", "relu"});
+  check(layer({1}, {"m", "b"}).output("y"), {"matmul", "add"});
+  check(layer({4, 5}, {"m", "b"}).output("y"), {"matmul", "add"});
+}
+
+TEST(Import, AProductThatABodyReadsStays) {
+  const auto branch = Builder().node("Identity", {"m"}, {"same"}).output("same").body();
+  ImportedModel model = Builder()
+                            .input("x", DType::float32, {2, 3})
+                            .constant("w", full({3, 4}, 0.5))
+                            .constant("b", full({4}, 0.25))
+                            .constant("yes", Tensor::from({true}, {}))
+                            .node("MatMul", {"x", "w"}, {"m"})
+                            .node("Add", {"m", "b"}, {"y"})
+                            .node("If", {"yes"}, {"z"}, {{"then_branch", branch}, {"else_branch", branch}})
+                            .output("y")
+                            .output("z")
+                            .imported();
+  const std::vector<Tensor> outputs = both(model, {full({2, 3}, 1)});
+  EXPECT_EQ(outputs[0].to_vector<float>(), std::vector<float>(8, 1.75F));
+  EXPECT_EQ(outputs[1].to_vector<float>(), std::vector<float>(8, 1.5F));
 }
 
 std::shared_ptr<const Graph> adds(double number) {

@@ -26,15 +26,15 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::UnorderedElementsAre;
 
-/// x -> x @ w + b.
+/// x -> x @ w - b: two ops.
 Builder layer(const std::string& x, const std::string& w, const std::string& b) {
   return Builder()
       .input(x, DType::float32, {2, 3})
       .constant(w, full({3, 4}, 0.5))
       .constant(b, full({4}, 0.25))
       .node("MatMul", {x, w}, {"product"})
-      .node("Add", {"product", b}, {"sum"})
-      .output("sum");
+      .node("Sub", {"product", b}, {"difference"})
+      .output("difference");
 }
 
 graph::Graph graph_of(ImportedModel& model, const std::vector<Tensor>& inputs, bool optimised = false) {
@@ -197,7 +197,7 @@ TEST(OnnxNames, StandInMemoryTables) {
   EXPECT_EQ(inputs[0].name, "fc.weight") << "largest first";
   EXPECT_EQ(inputs[0].bytes, 3 * 4 * 4);
   EXPECT_THAT(inputs[0].readers, ElementsAre("matmul"));
-  EXPECT_THAT(inputs[2].readers, ElementsAre("add"));
+  EXPECT_THAT(inputs[2].readers, ElementsAre("sub"));
   const std::string table = reports::render_inputs(inputs);
   EXPECT_THAT(table, AllOf(HasSubstr("fc.weight"), HasSubstr("48 B"), HasSubstr("matmul"), HasSubstr("red\\x1b[31m"),
                            Not(HasSubstr("\x1b"))));
@@ -212,7 +212,7 @@ TEST(OnnxNames, StandInTraces) {
   EXPECT_THAT(reads.at(2), ElementsAre("\xff<b>"));
   profiler::Trace trace;
   trace.threads = {{1, "main", 0}};
-  trace.labels = {{"matmul", trace::Category::op}, {"add", trace::Category::op}};
+  trace.labels = {{"matmul", trace::Category::op}, {"sub", trace::Category::op}};
   trace.zones = {{0, 0, 0, 10, 1}, {0, 1, 10, 30, 2}, {0, 1, 30, 40, 0}};
   std::ostringstream out;
   profiler::ChromeTraceOptions options;

@@ -28,6 +28,13 @@ Translation product(NodeView& node) {
   return binary(node, [](const Tensor& a, const Tensor& b, Location where) { return matmul(a, b, where); });
 }
 
+/// a b + c, as `linear` where c is a bias: one for each column of b.
+Tensor product_plus(const Tensor& a, const Tensor& b, const Tensor& c, Location where) {
+  const bool is_linear =
+      a.rank() >= 2 && b.rank() == 2 && c.shape() == Shape{b.shape().back()} && c.dtype() == a.dtype();
+  return is_linear ? linear(a, b, c, where) : add(matmul(a, b, where), c, where);
+}
+
 /// alpha A' B' + beta C
 Translation gemm(NodeView& node) {
   const double alpha = node.real("alpha", 1);
@@ -48,8 +55,8 @@ Translation gemm(NodeView& node) {
     const Tensor a = turn_a ? transpose(in[0].tensor, 0, 1, where) : in[0].tensor;
     const Tensor b = turn_b ? transpose(in[1].tensor, 0, 1, where) : in[1].tensor;
     const Tensor c = optional_input(in, 2);
-    if (c.defined() && alpha == 1 && beta == 1 && c.shape() == Shape{b.shape().back()}) {
-      out[0].tensor = linear(a, b, c, where);
+    if (c.defined() && alpha == 1 && beta == 1) {
+      out[0].tensor = product_plus(a, b, c, where);
       return;
     }
     const Tensor y = scaled(matmul(a, b, where), alpha);
@@ -515,6 +522,12 @@ Translation lp_normalisation(NodeView& node) {
 }
 
 }  // namespace
+
+Translation product_with_bias() {
+  return {[](Inputs in, Outputs out, Location where) {
+    out[0].tensor = product_plus(in[0].tensor, in[1].tensor, in[2].tensor, where);
+  }};
+}
 
 void add_networks(std::vector<Operator>& all) {
   const auto op = [&all](const char* name, int first, Translation (*translate)(NodeView&), const char* limits = "") {

@@ -158,4 +158,7 @@ Translation plain(NodeView& node) {
 }
 Translation binary(NodeView& node, std::function<Tensor(const Tensor&, const Tensor&, Location)> function);
 
+/// A MatMul and the Add of a bias after it: x, weight, bias.
+Translation product_with_bias();
+
 }  // namespace diptych::onnx
