@@ -193,7 +193,7 @@ std::vector<SpeedVerdict> measure(const std::function<std::vector<double>()>& ro
       std::this_thread::sleep_for(kBetweenAttempts);
       seconds_left -= std::chrono::duration<double>(kBetweenAttempts).count();
     }
-    const MachineWatch watch(options.own_seconds);
+    MachineWatch watch(options.own_seconds);
     std::vector<std::vector<double>> figures(bounds.size());
     std::vector<Judgement> judgements(bounds.size());
     double longer = 0;  // seconds of looks after the first
@@ -207,6 +207,7 @@ std::vector<SpeedVerdict> measure(const std::function<std::vector<double>()>& ro
       const double start = now_seconds();
       const std::size_t before = rounds;
       for (; rounds < look; ++rounds) {
+        watch.sample_core();
         const std::vector<double> values = round();
         for (std::size_t i = 0; i < bounds.size(); ++i) {
           figures[i].push_back(figure_of(bounds[i], values));

@@ -127,14 +127,34 @@ TEST(SpeedBound, OnlyAQuietMachineFailsATestAndOnlyTwice) {
   const MachineState quiet{0.01, 0.1, 0.4};
   const MachineState stolen{0.09, 0.0, 0.4};
   const MachineState shared{0.0, 0.4, 1.6};
+  const MachineState half{0.0, 0.0, 0.4, 0.64};
   for (const bool last : {false, true}) {
     EXPECT_EQ(decide(Answer::within, shared, last), Decision::pass);
     EXPECT_EQ(decide(Answer::cannot_tell, quiet, last), Decision::skip);
     EXPECT_EQ(decide(Answer::beyond, quiet, last), last ? Decision::fail : Decision::again);
     EXPECT_EQ(decide(Answer::beyond, stolen, last), last ? Decision::skip : Decision::again);
     EXPECT_EQ(decide(Answer::beyond, shared, last), last ? Decision::skip : Decision::again);
+    EXPECT_EQ(decide(Answer::beyond, half, last), last ? Decision::skip : Decision::again);
   }
-  EXPECT_EQ(stolen.text(), "steal 9 %, others on 0.00 CPUs, load 0.4");
+  EXPECT_EQ(stolen.text(), "steal 9 %, others on 0.00 CPUs, core at 100 %, load 0.4");
+  EXPECT_EQ(half.text(), "steal 0 %, others on 0.00 CPUs, core at 64 %, load 0.4");
+}
+
+TEST(CoreShare, IsThatOfTheMedianSample) {
+  EXPECT_EQ(core_share({}, 1), 1) << "nothing is known";
+  EXPECT_DOUBLE_EQ(core_share({13, 13, 13, 18, 13}, 13), 1);
+  EXPECT_DOUBLE_EQ(core_share({13, 20, 20, 20, 13}, 13), 0.65);
+  EXPECT_EQ(core_share({12}, 13), 1) << "the very shortest time isn't the best";
+}
+
+TEST(CoreShare, OfALoopIsMeasured) {
+  MachineWatch watch;
+  for (int i = 0; i < 50; ++i) {
+    watch.sample_core();
+  }
+  const double core = watch.state().core;
+  EXPECT_GT(core, 0.2);
+  EXPECT_LE(core, 1);
 }
 
 TEST(InterleavedRounds, AreReversedInEverySecondRoundAndShareTheirCount) {
