@@ -1,6 +1,6 @@
 """The stages of a CI run: what each took, its share, and whether it has grown against the recorded run.
 
-    stages.py TIMES [--record]     TIMES: a line a stage, "seconds<TAB>name"
+    stages.py TIMES [--record REVISION]     TIMES: a line a stage, "seconds<TAB>name"
 
 Machines differ in speed by 2x. So a stage is held against the others: the median of what they take here by what is
 recorded is this machine's speed, and a stage has grown if it takes a fifth more than that, and 20 s at least."""
@@ -40,7 +40,9 @@ def main():
     recorded = read(RECORD) if RECORD.exists() else {}
     print("\n".join(table(now, recorded)))
     if "--record" in sys.argv:
-        head = "# What .ci/run took when it was last recorded (CI_RECORD=1 .ci/run): seconds, stage. See .ci/stages.py.\n"
+        revision = sys.argv[sys.argv.index("--record") + 1]
+        head = ("# What .ci/run took when it was last recorded (CI_RECORD=1 .ci/run): seconds, stage. See .ci/stages.py.\n"
+                f"# revision {revision}\n")
         RECORD.write_text(head + "".join(f"{seconds:.0f}\t{name}\n" for name, seconds in now.items()), encoding="utf-8")
 
 
