@@ -7,6 +7,7 @@
 #include "framework/kernels/correlation.h"
 #include "framework/kernels/direct_convolution.h"
 #include "framework/kernels/product.h"
+#include "framework/kernels/wide_float.h"
 
 namespace diptych::kernels {
 namespace {
@@ -172,13 +173,8 @@ void weight_gradient(const ConvolutionShape& shape, const T* x, const T* dy, T* 
 /// Does nothing for empty results, whose shapes may be anything.
 template <class Fn>
 void with_type(DType dtype, std::int64_t elements, const Fn& fn) {
-  if (elements == 0) {
-    return;
-  }
-  if (dtype == DType::float32) {
-    fn.template operator()<float>();
-  } else {
-    fn.template operator()<double>();
+  if (elements != 0) {
+    visit_wide_float(dtype, fn);
   }
 }
 

@@ -19,7 +19,7 @@ struct Narrow {
 
 }  // namespace
 
-void copy_strided(const Operand& operand, void* destination, const Strides& strides) {
+void strided_copy(const Operand& operand, void* destination, const Strides& strides) {
   strided_copy(operand.type->shape, size_of(operand.type->dtype), operand.data, *operand.strides, destination, strides);
 }
 
@@ -30,7 +30,7 @@ void copy_dense(const Operand& operand, void* destination) {
     }
     return;
   }
-  copy_strided(operand, destination, contiguous_strides(operand.type->shape));
+  strided_copy(operand, destination, contiguous_strides(operand.type->shape));
 }
 
 void through_float(const KernelCall& call, Kernel kernel) {

@@ -6,7 +6,7 @@
 namespace diptych::kernels {
 
 /// Writes the elements of `operand`, whatever its strides, to where `strides` put them from `destination` on.
-void copy_strided(const Operand& operand, void* destination, const Strides& strides);
+void strided_copy(const Operand& operand, void* destination, const Strides& strides);
 
 /// Writes the elements of `operand` densely, in row-major order.
 void copy_dense(const Operand& operand, void* destination);

@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "framework/kernels/runs.h"
+#include "framework/kernels/wide_float.h"
 
 namespace diptych::kernels {
 namespace {
@@ -312,13 +313,8 @@ void spread_mean(const PoolShape& shape, const T* dy, T* dx) {
 /// Does nothing for empty results, whose shapes may be anything.
 template <class Fn>
 void with_type(const PoolShape& shape, DType dtype, const Fn& fn) {
-  if (shape.planes == 0) {
-    return;
-  }
-  if (dtype == DType::float32) {
-    fn.template operator()<float>();
-  } else {
-    fn.template operator()<double>();
+  if (shape.planes != 0) {
+    visit_wide_float(dtype, fn);
   }
 }
 

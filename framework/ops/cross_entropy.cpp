@@ -7,6 +7,7 @@
 
 #include "framework/kernels/dense.h"
 #include "framework/kernels/reduction.h"
+#include "framework/kernels/wide_float.h"
 #include "framework/ops/creation.h"
 #include "framework/ops/index.h"
 #include "framework/ops/reduction.h"
@@ -110,23 +111,21 @@ struct GradientRows {
 void loss_kernel(const KernelCall& call) {
   const LogitRows rows(call);
   const auto* attributes = static_cast<const CrossEntropyAttributes*>(call.attributes);
-  const auto run = [&]<class T>() {
+  kernels::visit_wide_float(call.output.type->dtype, [&]<class T>() {
     PerIsa<LossRows<T>>::active()(rows.count, rows.classes, static_cast<const T*>(rows.logits.data()),
                                   rows.label_data(), attributes, static_cast<T*>(call.output.data));
-  };
-  call.output.type->dtype == DType::float32 ? run.template operator()<float>() : run.template operator()<double>();
+  });
 }
 
 void gradient_kernel(const KernelCall& call) {
   const LogitRows rows(call);
   const kernels::Dense scale(call.inputs[2]);
   const auto* attributes = static_cast<const CrossEntropyAttributes*>(call.attributes);
-  const auto run = [&]<class T>() {
+  kernels::visit_wide_float(call.output.type->dtype, [&]<class T>() {
     PerIsa<GradientRows<T>>::active()(rows.count, rows.classes, static_cast<const T*>(rows.logits.data()),
                                       rows.label_data(), attributes, static_cast<const T*>(scale.data()),
                                       static_cast<T*>(call.output.data));
-  };
-  call.output.type->dtype == DType::float32 ? run.template operator()<float>() : run.template operator()<double>();
+  });
 }
 
 /// (softmax(logits) - target) * scale, one row at a time; scale: [N]

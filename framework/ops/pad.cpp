@@ -77,7 +77,7 @@ void pad_kernel(const KernelCall& call) {
     kernels::strided_copy(box, size, &value, repeat, at(offset + length * strides[axis]), strides);
     box[axis] = length;
   }
-  kernels::copy_strided(input, at(offset), strides);
+  kernels::strided_copy(input, at(offset), strides);
 }
 
 const Op kPad{

@@ -26,7 +26,7 @@ std::byte* element_at(const Operand& operand, std::int64_t offset) {
 }
 
 void copy_to(const Operand& from, const Operand& output, std::int64_t offset) {
-  kernels::copy_strided(from, element_at(output, offset), *output.strides);
+  kernels::strided_copy(from, element_at(output, offset), *output.strides);
 }
 
 void infer_concat(const InferCall& call, TensorType& output) {

@@ -41,7 +41,7 @@ void write_slice(const Operand& value, const Operand& to, std::int64_t axis, std
   const auto size = static_cast<std::int64_t>(size_of(to.type->dtype));
   auto* first = static_cast<std::byte*>(to.data) + start * strides[static_cast<int>(axis)] * size;
   strides[static_cast<int>(axis)] *= step;
-  kernels::copy_strided(value, first, strides);
+  kernels::strided_copy(value, first, strides);
 }
 
 // The gradient of a slice: puts the elements back at their places, with zeros in between, in one pass.

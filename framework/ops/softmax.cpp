@@ -2,6 +2,7 @@
 
 #include "framework/kernels/dense.h"
 #include "framework/kernels/softmax_row.h"
+#include "framework/kernels/wide_float.h"
 #include "framework/ops/define.h"
 #include "framework/ops/elementwise.h"
 #include "framework/ops/reduction.h"
@@ -61,11 +62,10 @@ void run_rows(const KernelCall& call, std::index_sequence<I...> /*inputs*/) {
   const std::int64_t columns = shape.back();
   const std::int64_t rows = columns == 0 ? 0 : shape.product() / columns;
   const kernels::Dense inputs[] = {kernels::Dense(call.inputs[I])...};
-  const auto run = [&]<class T>() {
+  kernels::visit_wide_float(call.output.type->dtype, [&]<class T>() {
     PerIsa<Rows<T>>::active()(rows, columns, static_cast<const T*>(inputs[I].data())...,
                               static_cast<T*>(call.output.data));
-  };
-  call.output.type->dtype == DType::float32 ? run.template operator()<float>() : run.template operator()<double>();
+  });
 }
 template <template <class> class Rows, std::size_t inputs>
 void row_kernel(const KernelCall& call) {

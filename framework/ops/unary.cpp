@@ -234,7 +234,7 @@ struct Copy {
 void strided_copy_kernel(const KernelCall& call) {
   const Operand& from = call.inputs[0];
   if (from.data != call.output.data) {
-    kernels::copy_strided(from, call.output.data, *call.output.strides);
+    kernels::strided_copy(from, call.output.data, *call.output.strides);
   }
 }
 
