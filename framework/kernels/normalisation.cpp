@@ -8,6 +8,7 @@
 #include "framework/kernels/reduction.h"
 #include "framework/kernels/runs.h"
 #include "framework/kernels/vector_length.h"
+#include "framework/kernels/wide_float.h"
 #include "framework/math/scalar_math.h"
 
 // Vectors never cross a call here: all bodies are inlined into one function per instruction set.
@@ -126,35 +127,92 @@ DIPTYCH_INLINE T sum_of(std::int64_t n, const Term& term) {
   return total;
 }
 
-template <bool centred, int bytes, class T>
-DIPTYCH_INLINE RowStatistics<T> statistics_of(const T* x, std::int64_t n, T eps) {
-  RowStatistics<T> row;
-  const T count = static_cast<T>(n);
-  if constexpr (centred) {
-    const T mean =
-        sum_of<T, bytes>(
-            n, [=](std::int64_t i, const auto& load) __attribute__((always_inline)) { return load(x + i); }) /
-        count;
-    const T shift =
-        sum_of<T, bytes>(
-            n, [=](std::int64_t i, const auto& load) __attribute__((always_inline)) { return load(x + i) - mean; }) /
-        count;
-    const T squares = sum_of<T, bytes>(
-        n, [=](std::int64_t i, const auto& load) __attribute__((always_inline)) {
-          const Lanes<T, bytes> distance = (load(x + i) - mean) - shift;
-          return distance * distance;
-        });
-    row.mean = mean;
-    row.shift = shift;
-    row.variance = squares / count;
-  } else {
-    row.variance = sum_of<T, bytes>(
-                       n, [=](std::int64_t i, const auto& load)
-                              __attribute__((always_inline)) { return load(x + i) * load(x + i); }) /
-                   count;
+/// Rows whose sums are computed in turn, each of them for all rows: what a short row waits for at the end of a sum
+/// (additions of lanes, a quotient, a root) takes as long as the sum itself, and the next row's sum hides it.
+constexpr int kMostTogether = 2;
+template <class T>
+std::int64_t rows_together(std::int64_t n) {
+  constexpr std::int64_t kShortRow = 2048;  // bytes; the rows of dy, x and dx stay in the L1 cache
+  return n * static_cast<std::int64_t>(sizeof(T)) <= kShortRow ? kMostTogether : 1;
+}
+
+/// Fetches a row that is read soon: rows that are processed together are read faster than the hardware looks ahead.
+template <class T>
+DIPTYCH_INLINE void fetch(const T* row, std::int64_t n) {
+  constexpr std::int64_t kLine = 64 / sizeof(T);
+#pragma GCC unroll 8
+  for (std::int64_t i = 0; i < n; i += kLine) {
+    __builtin_prefetch(row + i);
   }
-  row.rstd = T(1) / math::sqrt(row.variance + eps);
-  return row;
+}
+
+template <class T>
+using RowsStatistics = RowStatistics<T>[kMostTogether];
+
+/// Of `rows` rows of x, at most kMostTogether.
+template <bool centred, int bytes, class T>
+DIPTYCH_INLINE void find_statistics(std::int64_t rows, const T* x, std::int64_t n, T eps, RowsStatistics<T>& found) {
+  const T count = static_cast<T>(n);
+  const auto each = [ =, &found ](const auto& fn) __attribute__((always_inline)) {
+    for (std::int64_t row = 0; row < rows; ++row) {
+      fn(found[row], x + row * n);
+    }
+  };
+  if constexpr (centred) {
+    each([=](RowStatistics<T> & s, const T* of_row) __attribute__((always_inline)) {
+      s.mean =
+          sum_of<T, bytes>(
+              n, [=](std::int64_t i, const auto& load) __attribute__((always_inline)) { return load(of_row + i); }) /
+          count;
+    });
+    each([=](RowStatistics<T> & s, const T* of_row) __attribute__((always_inline)) {
+      const T mean = s.mean;
+      s.shift = sum_of<T, bytes>(
+                    n, [=](std::int64_t i, const auto& load)
+                           __attribute__((always_inline)) { return load(of_row + i) - mean; }) /
+                count;
+    });
+  }
+  each([=](RowStatistics<T> & s, const T* of_row) __attribute__((always_inline)) {
+    const T mean = s.mean;
+    const T shift = s.shift;
+    s.variance = sum_of<T, bytes>(
+                     n,
+                     [=](std::int64_t i, const auto& load) __attribute__((always_inline)) {
+                       const Lanes<T, bytes> x_i = load(of_row + i);
+                       if constexpr (centred) {
+                         const Lanes<T, bytes> distance = (x_i - mean) - shift;
+                         return distance * distance;
+                       } else {
+                         return x_i * x_i;
+                       }
+                     }) /
+                 count;
+  });
+  for (std::int64_t row = 0; row < rows; ++row) {
+    found[row].rstd = T(1) / math::sqrt(found[row].variance + eps);
+  }
+}
+
+/// What normalise_row_statistics() has written of a row and those after it; null: nothing.
+constexpr std::int64_t kStatisticsPerRow = 3;
+template <class T>
+const T* given_at(const T* given, std::int64_t row) {
+  return given != nullptr ? given + row * kStatisticsPerRow : nullptr;
+}
+
+template <bool centred, int bytes, class T>
+DIPTYCH_INLINE void find_statistics(std::int64_t rows, const T* x, std::int64_t n, T eps, const T* given,
+                                    RowsStatistics<T>& found) {
+  if (given == nullptr) {
+    find_statistics<centred, bytes>(rows, x, n, eps, found);
+    return;
+  }
+  for (std::int64_t row = 0; row < rows; ++row, given += kStatisticsPerRow) {
+    found[row].mean = given[0];
+    found[row].shift = given[1];
+    found[row].rstd = given[2];
+  }
 }
 
 /// The factor of a row: one weight per element, or one for all. Null: none.
@@ -164,31 +222,61 @@ struct RowWeight {
   bool single;
 };
 
+/// Calls sums(first, count) for rows that are processed together, then each(row, row - first) for every one of them,
+/// after fetch(row) of one of the next rows.
+template <class T, class Sums, class Fetch, class Each>
+DIPTYCH_INLINE void for_rows(std::int64_t rows, std::int64_t n, const Sums& sums, const Fetch& fetch,
+                             const Each& each) {
+  const std::int64_t together = rows_together<T>(n);
+  for (std::int64_t first = 0; first < rows; first += together) {
+    const std::int64_t count = std::min(together, rows - first);
+    sums(first, count);
+    const bool has_next = together > 1 && first + 2 * together <= rows;
+    for (std::int64_t k = 0; k < count; ++k) {
+      if (has_next) {
+        fetch(first + together + k);
+      }
+      each(first + k, k);
+    }
+  }
+}
+
 template <int bytes, class T, bool centred>
 struct NormaliseRows {
   DIPTYCH_INLINE static void run(std::int64_t rows, std::int64_t n, T eps, const T* x, const RowWeight<T>* weight,
-                                 const T* bias, T* y) {
-    const T* w = weight->data;
-    for (std::int64_t row = 0; row < rows; ++row, x += n, y += n) {
-      const RowStatistics<T> s = statistics_of<centred, bytes>(x, n, eps);
-      if (w == nullptr) {
-        for (std::int64_t i = 0; i < n; ++i) {
-          y[i] = s.normalised(x[i]);
-        }
-      } else if (weight->single) {
-        const T scale = *w;
-        const T offset = bias != nullptr ? *bias : T(0);
-        for (std::int64_t i = 0; i < n; ++i) {
-          y[i] = s.normalised(x[i]) * scale + offset;
-        }
-      } else if (bias != nullptr) {
-        for (std::int64_t i = 0; i < n; ++i) {
-          y[i] = s.normalised(x[i]) * w[i] + bias[i];
-        }
-      } else {
-        for (std::int64_t i = 0; i < n; ++i) {
-          y[i] = s.normalised(x[i]) * w[i];
-        }
+                                 const T* bias, const T* given, T* y) {
+    RowsStatistics<T> statistics;
+    for_rows<T>(
+        rows, n,
+        [&](std::int64_t first, std::int64_t count) __attribute__((always_inline)) {
+          find_statistics<centred, bytes>(count, x + first * n, n, eps, given_at(given, first), statistics);
+        },
+        [&](std::int64_t row) __attribute__((always_inline)) { fetch(x + row * n, n); },
+        [&](std::int64_t row, std::int64_t k)
+            __attribute__((always_inline)) { finish(n, statistics[k], x + row * n, *weight, bias, y + row * n); });
+  }
+
+ private:
+  DIPTYCH_INLINE static void finish(std::int64_t n, const RowStatistics<T> s, const T* x, const RowWeight<T>& weight,
+                                    const T* bias, T* y) {
+    const T* w = weight.data;
+    if (w == nullptr) {
+      for (std::int64_t i = 0; i < n; ++i) {
+        y[i] = s.normalised(x[i]);
+      }
+    } else if (weight.single) {
+      const T scale = *w;
+      const T offset = bias != nullptr ? *bias : T(0);
+      for (std::int64_t i = 0; i < n; ++i) {
+        y[i] = s.normalised(x[i]) * scale + offset;
+      }
+    } else if (bias != nullptr) {
+      for (std::int64_t i = 0; i < n; ++i) {
+        y[i] = s.normalised(x[i]) * w[i] + bias[i];
+      }
+    } else {
+      for (std::int64_t i = 0; i < n; ++i) {
+        y[i] = s.normalised(x[i]) * w[i];
       }
     }
   }
@@ -197,43 +285,88 @@ struct NormaliseRows {
 template <int bytes, class T, bool centred>
 struct InputGradientRows {
   DIPTYCH_INLINE static void run(std::int64_t rows, std::int64_t n, T eps, const T* dy, const T* x,
-                                 const RowWeight<T>* weight, T* dx) {
-    for (std::int64_t row = 0; row < rows; ++row, dy += n, x += n, dx += n) {
-      const RowStatistics<T> s = statistics_of<centred, bytes>(x, n, eps);
-      const T* w = weight->data;
-      if (w == nullptr) {
-        finish(
-            n, s, x, [=](std::int64_t i, const auto& load) __attribute__((always_inline)) { return load(dy + i); }, dx);
-      } else if (weight->single) {
-        const T scale = *w;
-        finish(
-            n, s,
-            x, [=](std::int64_t i, const auto& load) __attribute__((always_inline)) { return load(dy + i) * scale; },
-            dx);
-      } else {
-        finish(
-            n, s, x,
-            [=](std::int64_t i, const auto& load) __attribute__((always_inline)) { return load(dy + i) * load(w + i); },
-            dx);
-      }
+                                 const RowWeight<T>* weight, const T* given, T* dx) {
+    const T* w = weight->data;
+    if (w == nullptr) {
+      of_rows(
+          rows, n, eps, dy, x, given,
+          [=](const T* dy_row, std::int64_t i, const auto& load)
+              __attribute__((always_inline)) { return load(dy_row + i); },
+          dx);
+    } else if (weight->single) {
+      const T scale = *w;
+      of_rows(
+          rows, n, eps, dy, x, given,
+          [=](const T* dy_row, std::int64_t i, const auto& load)
+              __attribute__((always_inline)) { return load(dy_row + i) * scale; },
+          dx);
+    } else {
+      of_rows(
+          rows, n, eps, dy, x, given,
+          [=](const T* dy_row, std::int64_t i, const auto& load)
+              __attribute__((always_inline)) { return load(dy_row + i) * load(w + i); },
+          dx);
     }
   }
 
  private:
-  template <class G>
-  DIPTYCH_INLINE static void finish(std::int64_t n, const RowStatistics<T>& s, const T* x, const G& g, T* dx) {
-    const T count = static_cast<T>(n);
-    const T along = sum_of<T, bytes>(
-                        n, [=](std::int64_t i, const auto& load)
-                               __attribute__((always_inline)) { return g(i, load) * s.normalised(load(x + i)); }) /
-                    count;
+  /// Sums of a row, divided by its length: of g h and of g.
+  struct Means {
+    T along = T(0);
     T mean = T(0);
-    if constexpr (centred) {
-      mean = sum_of<T, bytes>(n, g) / count;
-    }
+  };
+
+  /// g(dy of a row, i, load): elements from i on of the gradient by the normalised row.
+  template <class G>
+  DIPTYCH_INLINE static void of_rows(std::int64_t rows, std::int64_t n, T eps, const T* dy, const T* x, const T* given,
+                                     const G& g, T* dx) {
+    RowsStatistics<T> statistics;
+    Means means[kMostTogether];
     const auto one = [](const T* from) __attribute__((always_inline)) { return *from; };
-    for (std::int64_t i = 0; i < n; ++i) {
-      dx[i] = s.rstd * ((g(i, one) - mean) - s.normalised(x[i]) * along);
+    for_rows<T>(
+        rows, n,
+        [&](std::int64_t first, std::int64_t count) __attribute__((always_inline)) {
+          find_statistics<centred, bytes>(count, x + first * n, n, eps, given_at(given, first), statistics);
+          find_means(count, n, dy + first * n, x + first * n, g, statistics, means);
+        },
+        [&](std::int64_t row) __attribute__((always_inline)) {
+          fetch(x + row * n, n);
+          fetch(dy + row * n, n);
+        },
+        [&](std::int64_t row, std::int64_t k) __attribute__((always_inline)) {
+          const RowStatistics<T> s = statistics[k];
+          const Means m = means[k];
+          const T* dy_row = dy + row * n;
+          const T* x_row = x + row * n;
+          T* dx_row = dx + row * n;
+          for (std::int64_t i = 0; i < n; ++i) {
+            dx_row[i] = s.rstd * ((g(dy_row, i, one) - m.mean) - s.normalised(x_row[i]) * m.along);
+          }
+        });
+  }
+
+  template <class G>
+  DIPTYCH_INLINE static void find_means(std::int64_t rows, std::int64_t n, const T* dy, const T* x, const G& g,
+                                        const RowsStatistics<T>& statistics, Means* means) {
+    const T count = static_cast<T>(n);
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const RowStatistics<T> s = statistics[row];
+      const T* dy_row = dy + row * n;
+      const T* x_row = x + row * n;
+      means[row].along =
+          sum_of<T, bytes>(
+              n, [=](std::int64_t i, const auto& load)
+                     __attribute__((always_inline)) { return g(dy_row, i, load) * s.normalised(load(x_row + i)); }) /
+          count;
+    }
+    if constexpr (centred) {
+      for (std::int64_t row = 0; row < rows; ++row) {
+        const T* dy_row = dy + row * n;
+        means[row].mean = sum_of<T, bytes>(
+                              n, [=](std::int64_t i, const auto& load)
+                                     __attribute__((always_inline)) { return g(dy_row, i, load); }) /
+                          count;
+      }
     }
   }
 };
@@ -242,41 +375,77 @@ struct InputGradientRows {
 template <int bytes, class T, bool centred>
 struct WeightGradientRows {
   DIPTYCH_INLINE static void run(std::int64_t rows, std::int64_t n, T eps, const T* dy, const T* x, T* block,
-                                 T* dweight) {
+                                 const T* given, T* dweight) {
     constexpr std::int64_t kRowsOfBlock = 64;
-    for (std::int64_t begin = 0; begin < rows; begin += kRowsOfBlock) {
-      for (std::int64_t i = 0; i < n; ++i) {
-        block[i] = T(0);
-      }
-      for (std::int64_t row = begin; row < std::min(rows, begin + kRowsOfBlock); ++row, dy += n, x += n) {
-        const RowStatistics<T> s = statistics_of<centred, bytes>(x, n, eps);
-        for (std::int64_t i = 0; i < n; ++i) {
-          block[i] += dy[i] * s.normalised(x[i]);
-        }
-      }
-      for (std::int64_t i = 0; i < n; ++i) {
-        dweight[i] += block[i];
-      }
-    }
+    RowsStatistics<T> statistics;
+    for_rows<T>(
+        rows, n,
+        [&](std::int64_t first, std::int64_t count) __attribute__((always_inline)) {
+          find_statistics<centred, bytes>(count, x + first * n, n, eps, given_at(given, first), statistics);
+        },
+        [&](std::int64_t row) __attribute__((always_inline)) {
+          fetch(x + row * n, n);
+          fetch(dy + row * n, n);
+        },
+        [&](std::int64_t row, std::int64_t k) __attribute__((always_inline)) {
+          const RowStatistics<T> s = statistics[k];
+          const T* dy_row = dy + row * n;
+          const T* x_row = x + row * n;
+          if (row % kRowsOfBlock == 0) {
+            for (std::int64_t i = 0; i < n; ++i) {
+              block[i] = T(0);
+            }
+          }
+          for (std::int64_t i = 0; i < n; ++i) {
+            block[i] += dy_row[i] * s.normalised(x_row[i]);
+          }
+          if ((row + 1) % kRowsOfBlock == 0 || row + 1 == rows) {
+            for (std::int64_t i = 0; i < n; ++i) {
+              dweight[i] += block[i];
+            }
+          }
+        });
   }
 };
 
 template <int bytes, class T, bool centred>
 struct WeightGradientOfRow {
   DIPTYCH_INLINE static void run(std::int64_t n, T eps, const T* dy, const T* x, T* dweight) {
-    const RowStatistics<T> s = statistics_of<centred, bytes>(x, n, eps);
+    RowsStatistics<T> statistics;
+    find_statistics<centred, bytes>(1, x, n, eps, statistics);
+    const RowStatistics<T> s = statistics[0];
     *dweight = sum_of<T, bytes>(
         n, [=](std::int64_t i, const auto& load)
                __attribute__((always_inline)) { return load(dy + i) * s.normalised(load(x + i)); });
   }
 };
 
+template <int bytes, class T, bool centred>
+struct StatisticsOfRows {
+  DIPTYCH_INLINE static void run(std::int64_t rows, std::int64_t n, T eps, const T* x, T* found) {
+    RowsStatistics<T> statistics;
+    for_rows<T>(
+        rows, n,
+        [&](std::int64_t first, std::int64_t count) __attribute__((always_inline)) {
+          find_statistics<centred, bytes>(count, x + first * n, n, eps, statistics);
+        },
+        [&](std::int64_t row) __attribute__((always_inline)) { fetch(x + row * n, n); },
+        [&](std::int64_t row, std::int64_t k) __attribute__((always_inline)) {
+          T* const of_row = found + row * kStatisticsPerRow;
+          of_row[0] = statistics[k].mean;
+          of_row[1] = statistics[k].shift;
+          of_row[2] = statistics[k].rstd;
+        });
+  }
+};
+
 template <int bytes, class T>
 struct StatisticsOfRow {
   DIPTYCH_INLINE static void run(std::int64_t n, const T* x, T* mean, T* variance) {
-    const RowStatistics<T> s = statistics_of<true, bytes>(x, n, T(0));
-    *mean = s.mean + s.shift;
-    *variance = s.variance;
+    RowsStatistics<T> statistics;
+    find_statistics<true, bytes>(1, x, n, T(0), statistics);
+    *mean = statistics[0].mean + statistics[0].shift;
+    *variance = statistics[0].variance;
   }
 };
 
@@ -312,16 +481,15 @@ class Channels {
 /// Calls `fn.template operator()<T, centred>()`; does nothing for empty tensors.
 template <class Fn>
 void specialise(const NormShape& shape, DType dtype, const Fn& fn) {
-  if (dtype == DType::float32) {
-    shape.centred ? fn.template operator()<float, true>() : fn.template operator()<float, false>();
-  } else {
-    shape.centred ? fn.template operator()<double, true>() : fn.template operator()<double, false>();
-  }
+  visit_wide_float(dtype, [&]<class T>() {
+    shape.centred ? fn.template operator()<T, true>() : fn.template operator()<T, false>();
+  });
 }
 
 }  // namespace
 
-void normalise(const NormShape& shape, DType dtype, const void* x, const void* weight, const void* bias, void* y) {
+void normalise(const NormShape& shape, DType dtype, const void* x, const void* weight, const void* bias,
+               const void* row_statistics, void* y) {
   specialise(shape, dtype, [&]<class T, bool centred>() {
     const T* in = static_cast<const T*>(x);
     const T* w = static_cast<const T*>(weight);
@@ -332,21 +500,22 @@ void normalise(const NormShape& shape, DType dtype, const void* x, const void* w
     const T eps = static_cast<T>(shape.eps);
     if (!shape.by_channel) {
       const RowWeight<T> of_columns{w, false};
-      run(shape.rows, shape.columns, eps, in, &of_columns, b, out);
+      run(shape.rows, shape.columns, eps, in, &of_columns, b, static_cast<const T*>(row_statistics), out);
       return;
     }
     const Channels<T> from(shape);
     const Channels<T> to(shape);
     for (std::int64_t channel = 0; channel < shape.rows; ++channel) {
       const RowWeight<T> of_row{w != nullptr ? w + channel : nullptr, true};
-      run(1, shape.columns, eps, from.gather(in, channel), &of_row, b != nullptr ? b + channel : nullptr, to.row());
+      run(1, shape.columns, eps, from.gather(in, channel), &of_row, b != nullptr ? b + channel : nullptr, nullptr,
+          to.row());
       to.scatter(out, channel);
     }
   });
 }
 
 void normalise_input_gradient(const NormShape& shape, DType dtype, const void* dy, const void* x, const void* weight,
-                              void* dx) {
+                              const void* row_statistics, void* dx) {
   specialise(shape, dtype, [&]<class T, bool centred>() {
     const T* in = static_cast<const T*>(x);
     const T* cotangent = static_cast<const T*>(dy);
@@ -357,7 +526,7 @@ void normalise_input_gradient(const NormShape& shape, DType dtype, const void* d
     const T eps = static_cast<T>(shape.eps);
     if (!shape.by_channel) {
       const RowWeight<T> of_columns{w, false};
-      run(shape.rows, shape.columns, eps, cotangent, in, &of_columns, out);
+      run(shape.rows, shape.columns, eps, cotangent, in, &of_columns, static_cast<const T*>(row_statistics), out);
       return;
     }
     const Channels<T> from(shape);
@@ -365,13 +534,15 @@ void normalise_input_gradient(const NormShape& shape, DType dtype, const void* d
     const Channels<T> to(shape);
     for (std::int64_t channel = 0; channel < shape.rows; ++channel) {
       const RowWeight<T> of_row{w != nullptr ? w + channel : nullptr, true};
-      run(1, shape.columns, eps, above.gather(cotangent, channel), from.gather(in, channel), &of_row, to.row());
+      run(1, shape.columns, eps, above.gather(cotangent, channel), from.gather(in, channel), &of_row, nullptr,
+          to.row());
       to.scatter(out, channel);
     }
   });
 }
 
-void normalise_weight_gradient(const NormShape& shape, DType dtype, const void* dy, const void* x, void* dweight) {
+void normalise_weight_gradient(const NormShape& shape, DType dtype, const void* dy, const void* x,
+                               const void* row_statistics, void* dweight) {
   specialise(shape, dtype, [&]<class T, bool centred>() {
     const T* in = static_cast<const T*>(x);
     const T* cotangent = static_cast<const T*>(dy);
@@ -381,7 +552,8 @@ void normalise_weight_gradient(const NormShape& shape, DType dtype, const void* 
       const Buffer<T> block(shape.columns);
       std::fill_n(out, shape.columns, T(0));
       active_of<WeightGradientRows<16, T, centred>, WeightGradientRows<32, T, centred>,
-                WeightGradientRows<64, T, centred>>()(shape.rows, shape.columns, eps, cotangent, in, block.data(), out);
+                WeightGradientRows<64, T, centred>>()(shape.rows, shape.columns, eps, cotangent, in, block.data(),
+                                                      static_cast<const T*>(row_statistics), out);
       return;
     }
     const Channels<T> from(shape);
@@ -391,6 +563,13 @@ void normalise_weight_gradient(const NormShape& shape, DType dtype, const void* 
     for (std::int64_t channel = 0; channel < shape.rows; ++channel) {
       run(shape.columns, eps, above.gather(cotangent, channel), from.gather(in, channel), out + channel);
     }
+  });
+}
+
+void normalise_row_statistics(const NormShape& shape, DType dtype, const void* x, void* statistics) {
+  specialise(shape, dtype, [&]<class T, bool centred>() {
+    active_of<StatisticsOfRows<16, T, centred>, StatisticsOfRows<32, T, centred>, StatisticsOfRows<64, T, centred>>()(
+        shape.rows, shape.columns, static_cast<T>(shape.eps), static_cast<const T*>(x), static_cast<T*>(statistics));
   });
 }
 

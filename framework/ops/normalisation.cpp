@@ -3,11 +3,8 @@
 
 #include "framework/ops/normalisation.h"
 
-#include <optional>
-
 #include <fmt/format.h>
 
-#include "framework/kernels/dense.h"
 #include "framework/kernels/normalisation.h"
 #include "framework/ops/define.h"
 #include "framework/ops/elementwise.h"
@@ -23,25 +20,22 @@ template <NormKind kind>
 void infer_norm(const InferCall& call, TensorType& output) {
   check_norm<kind>(call, 0);
   check_weight<kind>(call, 1, call.shape(0));
-  check_weight<kind>(call, 2, call.shape(0));
+  if constexpr (kind != NormKind::rms) {
+    check_weight<kind>(call, 2, call.shape(0));
+  }
+  check_statistics<kind>(call, kStatisticsInput<kind>, call.input(0));
   output = call.input(0);
 }
 
 template <NormKind kind>
 void norm_kernel(const KernelCall& call) {
   const kernels::Dense x(call.inputs[0]);
-  std::optional<kernels::Dense> weight;
-  std::optional<kernels::Dense> bias;
-  if (call.input_count > 1) {
-    weight.emplace(call.inputs[1]);
-  }
-  if (call.input_count > 2) {
-    bias.emplace(call.inputs[2]);
-  }
+  const MaybeDense weight(call, 1);
+  const MaybeDense bias(call, kind == NormKind::rms ? kMaxInputs : 2);
+  const MaybeDense statistics(call, kStatisticsInput<kind>);
   kernels::normalise(
       norm_shape<kind>(call.output.type->shape, *static_cast<const NormAttributes<kind>*>(call.attributes)),
-      call.output.type->dtype, x.data(), weight ? weight->data() : nullptr, bias ? bias->data() : nullptr,
-      call.output.data);
+      call.output.type->dtype, x.data(), weight.data(), bias.data(), statistics.data(), call.output.data);
 }
 
 template <NormKind kind>
@@ -49,13 +43,20 @@ Gradients norm_vjp(const VjpCall& v) {
   const auto& a = v.as<NormAttributes<kind>>();
   const NormRules<kind> rules{v.input(0), a};
   Gradients gradients;
+  Tensor statistics;
+  if (v.input_count > kStatisticsInput<kind>) {
+    statistics = v.input(kStatisticsInput<kind>);
+  } else if (v.needs(0) && v.needs(1)) {
+    statistics = rules.statistics();
+  }
   if (v.needs(0)) {
-    gradients[0] = v.input_count > 1 ? rules.jacobian(v.cotangent, v.input(1)) : rules.jacobian(v.cotangent);
+    gradients[0] =
+        v.input_count > 1 ? rules.jacobian(v.cotangent, v.input(1), statistics) : rules.jacobian(v.cotangent);
   }
   if (v.needs(1)) {
-    gradients[1] = rules.weight_gradient(v.cotangent);
+    gradients[1] = rules.weight_gradient(v.cotangent, statistics);
   }
-  if (v.needs(2)) {
+  if (kind != NormKind::rms && v.needs(2)) {
     gradients[2] = sum_to_weight<kind>(v.cotangent, a);
   }
   return gradients;
@@ -72,7 +73,7 @@ Tensor norm_jvp(const JvpCall& j) {
   if (j.input_count > 1 && j.tangent(1).defined()) {
     total = plus(total, mul(rules.normalised(), rules.spread(j.tangent(1))));
   }
-  if (j.input_count > 2 && j.tangent(2).defined()) {
+  if (kind != NormKind::rms && j.input_count > 2 && j.tangent(2).defined()) {
     total = plus(total, rules.spread(j.tangent(2)));
   }
   return total;
@@ -82,13 +83,13 @@ template <NormKind kind>
 OpDef norm_definition(const char* name, const char* doc) {
   return row_op({.name = name,
                  .doc = doc,
-                 .inputs = kind == NormKind::rms ? 2 : 3,
+                 .inputs = kind == NormKind::layer ? 4 : 3,
                  .least_inputs = 1,
                  .attributes = &attribute_type<NormAttributes<kind>>,
                  .infer = infer_norm<kind>,
                  .kernel = kernels::through_float<norm_kernel<kind>>,
                  .vjp = norm_vjp<kind>,
-                 .saves = {.inputs = 3},
+                 .saves = {.inputs = 3U | (kind == NormKind::batch ? 0U : 1U << kStatisticsInput<kind>)},
                  .jvp = norm_jvp<kind>,
                  .flops = flops_per_element<10>,
                  .samples = [] { return norm_samples<kind>(1, kind == NormKind::rms ? 1 : 2); },

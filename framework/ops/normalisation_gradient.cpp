@@ -1,6 +1,6 @@
 // The gradients of normalisations as ops, by x and by the weight, with rules of their own: they have gradients too.
-
-#include <optional>
+// Both take the statistics of the rows as their last input, if those have been found before: the same bits in less
+// time.
 
 #include "framework/kernels/dense.h"
 #include "framework/kernels/normalisation.h"
@@ -15,12 +15,21 @@ namespace {
 using namespace ops;
 
 template <NormKind kind>
+void infer_statistics(const InferCall& call, TensorType& output) {
+  check_norm<kind>(call, 0);
+  if (call.input(0).dtype == DType::bfloat16) {
+    call.fail_dtype("statistics need more than a bf16's digits", "cast x to f32");
+  }
+  output = {call.input(0).dtype, statistics_shape<kind>(call.shape(0), call.as<NormAttributes<kind>>())};
+}
+template <NormKind kind>
 void infer_input_gradient(const InferCall& call, TensorType& output) {
   check_norm<kind>(call, 1);
   if (call.shape(0) != call.shape(1)) {
     call.fail_shape("dy and x differ in shape", "");
   }
   check_weight<kind>(call, 2, call.shape(1));
+  check_statistics<kind>(call, 3, call.input(1));
   output = call.input(1);
 }
 template <NormKind kind>
@@ -29,28 +38,35 @@ void infer_weight_gradient(const InferCall& call, TensorType& output) {
   if (call.shape(0) != call.shape(1)) {
     call.fail_shape("dy and x differ in shape", "");
   }
+  check_statistics<kind>(call, 2, call.input(1));
   output = {call.input(1).dtype, weight_shape<kind>(call.shape(1), call.as<NormAttributes<kind>>())};
 }
 
 template <NormKind kind>
+void statistics_kernel(const KernelCall& call) {
+  const kernels::Dense x(call.inputs[0]);
+  kernels::normalise_row_statistics(
+      norm_shape<kind>(call.inputs[0].type->shape, *static_cast<const NormAttributes<kind>*>(call.attributes)),
+      call.output.type->dtype, x.data(), call.output.data);
+}
+template <NormKind kind>
 void input_gradient_kernel(const KernelCall& call) {
   const kernels::Dense dy(call.inputs[0]);
   const kernels::Dense x(call.inputs[1]);
-  std::optional<kernels::Dense> weight;
-  if (call.input_count > 2) {
-    weight.emplace(call.inputs[2]);
-  }
+  const MaybeDense weight(call, 2);
+  const MaybeDense statistics(call, 3);
   kernels::normalise_input_gradient(
       norm_shape<kind>(call.output.type->shape, *static_cast<const NormAttributes<kind>*>(call.attributes)),
-      call.output.type->dtype, dy.data(), x.data(), weight ? weight->data() : nullptr, call.output.data);
+      call.output.type->dtype, dy.data(), x.data(), weight.data(), statistics.data(), call.output.data);
 }
 template <NormKind kind>
 void weight_gradient_kernel(const KernelCall& call) {
   const kernels::Dense dy(call.inputs[0]);
   const kernels::Dense x(call.inputs[1]);
+  const MaybeDense statistics(call, 2);
   kernels::normalise_weight_gradient(
       norm_shape<kind>(call.inputs[1].type->shape, *static_cast<const NormAttributes<kind>*>(call.attributes)),
-      call.output.type->dtype, dy.data(), x.data(), call.output.data);
+      call.output.type->dtype, dy.data(), x.data(), statistics.data(), call.output.data);
 }
 
 /// Of D(dy, x, weight) = P(g). With the cotangent c, <c, P(g)> = rstd * S, n the elements that are normalised together:
@@ -129,10 +145,29 @@ Tensor weight_gradient_jvp(const JvpCall& j) {
 }
 
 template <NormKind kind>
+OpDef statistics_definition(const char* name, const char* doc) {
+  return row_op({.name = name,
+                 .doc = doc,
+                 .inputs = 1,
+                 .attributes = &attribute_type<NormAttributes<kind>>,
+                 .infer = infer_statistics<kind>,
+                 .kernel = statistics_kernel<kind>,
+                 .flops = [](const InferCall& call,
+                             const TensorType& /*output*/) { return 8 * static_cast<double>(call.shape(0).product()); },
+                 .samples =
+                     [] {
+                       std::vector<Sample> samples = norm_samples<kind>(1, 0);
+                       std::erase_if(samples,
+                                     [](const Sample& each) { return each.inputs[0].type.dtype == DType::bfloat16; });
+                       return samples;
+                     },
+                 .family = "normalisation"});
+}
+template <NormKind kind>
 OpDef input_gradient_definition(const char* name, const char* doc) {
   return row_op({.name = name,
                  .doc = doc,
-                 .inputs = 3,
+                 .inputs = kind == NormKind::batch ? 3 : 4,
                  .least_inputs = 2,
                  .attributes = &attribute_type<NormAttributes<kind>>,
                  .infer = infer_input_gradient<kind>,
@@ -149,7 +184,8 @@ OpDef weight_gradient_definition(const char* name, const char* doc) {
   return row_op(
       {.name = name,
        .doc = doc,
-       .inputs = 2,
+       .inputs = kind == NormKind::batch ? 2 : 3,
+       .least_inputs = 2,
        .attributes = &attribute_type<NormAttributes<kind>>,
        .infer = infer_weight_gradient<kind>,
        .kernel = kernels::through_float<weight_gradient_kernel<kind>>,
@@ -162,6 +198,10 @@ OpDef weight_gradient_definition(const char* name, const char* doc) {
        .family = "normalisation"});
 }
 
+const Op kLayerNormStatistics(statistics_definition<NormKind::layer>(
+    "layer_norm_statistics", "What both gradients of layer_norm need of each row: mean, its rounding error, 1 / std"));
+const Op kRmsNormStatistics(statistics_definition<NormKind::rms>(
+    "rms_norm_statistics", "What both gradients of rms_norm need of each row, as layer_norm_statistics"));
 const Op kLayerNormInput(input_gradient_definition<NormKind::layer>(
     "layer_norm_input_gradient", "The gradient of layer_norm by x, from dy, x, weight"));
 const Op kLayerNormWeight(weight_gradient_definition<NormKind::layer>(
@@ -178,6 +218,8 @@ const Op kBatchNormWeight(weight_gradient_definition<NormKind::batch>(
 }  // namespace
 
 namespace op {
+const OpDef& layer_norm_statistics = *kLayerNormStatistics;
+const OpDef& rms_norm_statistics = *kRmsNormStatistics;
 const OpDef& layer_norm_input_gradient = *kLayerNormInput;
 const OpDef& layer_norm_weight_gradient = *kLayerNormWeight;
 const OpDef& rms_norm_input_gradient = *kRmsNormInput;

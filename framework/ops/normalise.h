@@ -3,12 +3,16 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <type_traits>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "framework/core/context.h"
+#include "framework/core/tensor_body.h"
 #include "framework/dispatch/apply.h"
+#include "framework/kernels/dense.h"
 #include "framework/kernels/normalisation.h"
 #include "framework/ops/define.h"
 #include "framework/ops/elementwise.h"
@@ -116,6 +120,35 @@ void check_weight(const InferCall& call, int input, const Shape& x) {
   }
 }
 
+template <NormKind kind>
+Shape statistics_shape(const Shape& x, const NormAttributes<kind>& attributes) {
+  return {norm_shape<kind>(x, attributes).rows, 3};
+}
+/// If there is an input of that number.
+template <NormKind kind>
+void check_statistics(const InferCall& call, int input, const TensorType& x) {
+  if (input < static_cast<int>(call.inputs.size())) {
+    const Shape wanted = statistics_shape<kind>(x.shape, call.as<NormAttributes<kind>>());
+    if (x.dtype == DType::bfloat16 || call.shape(input) != wanted) {
+      call.fail_shape(fmt::format("input {} isn't statistics of {}", input, to_string(x)), "leave it out");
+    }
+  }
+}
+
+/// An optional input of a kernel.
+class MaybeDense {
+ public:
+  MaybeDense(const KernelCall& call, int input) {
+    if (call.input_count > input) {
+      dense_.emplace(call.inputs[input]);
+    }
+  }
+  const void* data() const { return dense_ ? dense_->data() : nullptr; }
+
+ private:
+  std::optional<kernels::Dense> dense_;
+};
+
 /// The ops of a kind: y, and its gradients by x and by the weight.
 template <NormKind kind>
 const OpDef& norm_op() {
@@ -133,6 +166,16 @@ const OpDef& weight_gradient_op() {
          : kind == NormKind::rms ? op::rms_norm_weight_gradient
                                  : op::batch_norm_weight_gradient;
 }
+/// What a norm and its gradients share, or null: by channel there is none, because gathering channels costs as much.
+template <NormKind kind>
+const OpDef* statistics_op() {
+  return kind == NormKind::layer ? &op::layer_norm_statistics
+         : kind == NormKind::rms ? &op::rms_norm_statistics
+                                 : nullptr;
+}
+/// The input of norm_op() that its statistics are, if it has all before it.
+template <NormKind kind>
+inline constexpr int kStatisticsInput = kind == NormKind::rms ? 2 : 3;
 /// apply_op() for one of them.
 template <class... Tensors>
 Tensor apply_norm(const OpDef& op, const void* attributes, Location where, const Tensors&... tensors) {
@@ -159,6 +202,21 @@ struct NormRules {
   }
   Tensor weight_gradient(const Tensor& dy) const {
     return apply_norm(weight_gradient_op<kind>(), &attributes, {}, dy, x);
+  }
+  /// Undefined where there are none: the ops then find them for themselves. Rules of an op that takes them count its
+  /// dependence on x through them as one on x.
+  Tensor statistics() const {
+    const OpDef* const op = statistics_op<kind>();
+    const bool has = op != nullptr && x.dtype() != DType::bfloat16;  // rounded to bf16 they would be others
+    return has ? apply_norm(*op, &attributes, {}, detached_alias(x)) : Tensor();
+  }
+  Tensor jacobian(const Tensor& g, const Tensor& weight, const Tensor& statistics) const {
+    return statistics.defined() ? apply_norm(input_gradient_op<kind>(), &attributes, {}, g, x, weight, statistics)
+                                : jacobian(g, weight);
+  }
+  Tensor weight_gradient(const Tensor& dy, const Tensor& statistics) const {
+    return statistics.defined() ? apply_norm(weight_gradient_op<kind>(), &attributes, {}, dy, x, statistics)
+                                : weight_gradient(dy);
   }
   /// A weight as it broadcasts with x.
   Tensor spread(const Tensor& weight) const {
@@ -208,6 +266,13 @@ Tensor normalise(const Tensor& x, const Tensor& weight, const Tensor& bias, cons
   if (!weight.defined()) {
     const Tensor h = apply_norm(op, &attributes, where, x);
     return bias.defined() ? add(h, NormRules<kind>{x, attributes}.spread(bias), where) : h;
+  }
+  if (thread_context.grad_enabled && bias.defined() == (kind != NormKind::rms) &&
+      (x.requires_grad() || weight.requires_grad())) {  // the gradients will need them again
+    if (const Tensor statistics = NormRules<kind>{x, attributes}.statistics(); statistics.defined()) {
+      return kind == NormKind::rms ? apply_norm(op, &attributes, where, x, weight, statistics)
+                                   : apply_norm(op, &attributes, where, x, weight, bias, statistics);
+    }
   }
   return bias.defined() ? apply_norm(op, &attributes, where, x, weight, bias)
                         : apply_norm(op, &attributes, where, x, weight);

@@ -58,6 +58,8 @@ extern const OpDef& layer_norm;
 extern const OpDef& rms_norm;
 extern const OpDef& batch_norm;
 // normalisation_gradient.cpp
+extern const OpDef& layer_norm_statistics;
+extern const OpDef& rms_norm_statistics;
 extern const OpDef& layer_norm_input_gradient;
 extern const OpDef& layer_norm_weight_gradient;
 extern const OpDef& rms_norm_input_gradient;

@@ -7,6 +7,8 @@
 #include <gtest/gtest.h>
 
 #include "framework/diptych.h"
+#include "framework/dispatch/apply.h"
+#include "framework/ops/row_ops.h"
 #include "tests/support/message_of.h"
 
 namespace diptych {
@@ -135,6 +137,135 @@ TEST(LayerNorm, GradientOfAConstantDirectionIsZero) {
   const Tensor dx = grad([&](const Tensor& t) { return sum(mul(layer_norm(t, {37}, {}, {}, 0), dy)); })(x);
   expect_near(sum(dx, {1}), std::vector<double>(5, 0.0), 1e-13, "shift");
   expect_near(sum(dx * x, {1}), std::vector<double>(5, 0.0), 1e-12, "scale");
+}
+
+/// A norm and its gradients as ops, with the statistics of the rows given or found anew.
+struct RowNorm {
+  const OpDef& statistics;
+  const OpDef& norm;
+  const OpDef& input_gradient;
+  const OpDef& weight_gradient;
+  bool has_bias;
+};
+const RowNorm kRowNorms[] = {
+    {op::layer_norm_statistics, op::layer_norm, op::layer_norm_input_gradient, op::layer_norm_weight_gradient, true},
+    {op::rms_norm_statistics, op::rms_norm, op::rms_norm_input_gradient, op::rms_norm_weight_gradient, false}};
+const ops::TrailingAttributes kLastAxis{1, 1e-5};
+
+Tensor called(const OpDef& op, const std::vector<Tensor>& inputs) {
+  std::vector<const Tensor*> pointers;
+  for (const Tensor& input : inputs) {
+    pointers.push_back(&input);
+  }
+  return apply(op, pointers, &kLastAxis, Location::current());
+}
+
+TEST(RowNorms, GiveTheSameBitsWithGivenStatistics) {
+  Rng rng(31);
+  for (const RowNorm& each : kRowNorms) {
+    for (const DType dtype : {DType::float32, DType::float64}) {
+      for (const std::int64_t n : {1, 3, 7, 16, 31, 64, 100, 256, 257, 777, 5000}) {
+        const Tensor x = rng.normal({67, n}, 3, 2, dtype);
+        const Tensor dy = rng.normal({67, n}, 0, 1, dtype);
+        const Tensor w = rng.normal({n}, 0, 1, dtype);
+        std::vector<Tensor> inputs{x, w};
+        if (each.has_bias) {
+          inputs.push_back(rng.normal({n}, 0, 1, dtype));
+        }
+        const Tensor statistics = called(each.statistics, {x});
+        const Tensor y = called(each.norm, inputs);
+        inputs.push_back(statistics);
+        EXPECT_TRUE(bitwise_equal(called(each.norm, inputs), y)) << each.norm.name << " of " << n;
+        EXPECT_TRUE(
+            bitwise_equal(called(each.input_gradient, {dy, x, w, statistics}), called(each.input_gradient, {dy, x, w})))
+            << each.norm.name << " of " << n;
+        EXPECT_TRUE(
+            bitwise_equal(called(each.weight_gradient, {dy, x, statistics}), called(each.weight_gradient, {dy, x})))
+            << each.norm.name << " of " << n;
+      }
+    }
+  }
+}
+
+TEST(RowNorms, StatisticsFollowTheFormula) {
+  const Tensor x = Rng(32).normal({9, 50}, 1e3, 2, DType::float64);
+  for (const RowNorm& each : kRowNorms) {
+    const Tensor found = called(each.statistics, {x});
+    ASSERT_EQ(found.shape(), (Shape{9, 3}));
+    const Tensor middle = each.has_bias ? mean(x, {1}) : zeros({9}, DType::float64);
+    const Tensor rstd = 1.0 / sqrt(mean(square(x - unsqueeze(middle, 1)), {1}) + 1e-5);
+    const auto column = [&](std::int64_t i) { return reshape(slice(found, 1, i, i + 1), {9}); };
+    EXPECT_LT(max(abs(column(0) + column(1) - middle)).item(), 1e-11);
+    EXPECT_LT(max(abs(column(1))).item(), 1e-11) << "the rounding error of the mean";
+    EXPECT_LT(max(abs(column(2) / rstd - 1.0)).item(), 1e-12);
+  }
+}
+
+TEST(RowNorms, FindStatisticsOnceForATape) {
+  Rng rng(33);
+  const Tensor x = rng.normal({5, 40}, 0, 1, DType::float64);
+  const Tensor w = rng.normal({40}, 0, 1, DType::float64);
+  const Tensor b = rng.normal({40}, 0, 1, DType::float64);
+  const Tensor dy = rng.normal({5, 40}, 0, 1, DType::float64);
+  const auto loss = [&](const Tensor& in, const Tensor& weight, const Tensor& bias) {
+    return sum(layer_norm(in, {40}, weight, bias) * dy);
+  };
+  const Tensor dx = called(op::layer_norm_input_gradient, {dy, x, w});
+  const Tensor dw = called(op::layer_norm_weight_gradient, {dy, x});
+  const std::vector<Tensor> all = grad(loss, {0, 1, 2})(x, w, b);
+  EXPECT_TRUE(bitwise_equal(all[0], dx));
+  EXPECT_TRUE(bitwise_equal(all[1], dw));
+  EXPECT_TRUE(bitwise_equal(all[2], sum(dy, {0})));
+  EXPECT_TRUE(bitwise_equal(grad(loss, {0})(x, w, b), dx));
+  EXPECT_TRUE(bitwise_equal(grad(loss, {1})(x, w, b), dw));
+  const auto rms = [&](const Tensor& in, const Tensor& weight) { return sum(rms_norm(in, {40}, weight, 1e-5) * dy); };
+  const std::vector<Tensor> of_rms = grad(rms, {0, 1})(x, w);
+  EXPECT_TRUE(bitwise_equal(of_rms[0], called(op::rms_norm_input_gradient, {dy, x, w})));
+  EXPECT_TRUE(bitwise_equal(of_rms[1], called(op::rms_norm_weight_gradient, {dy, x})));
+}
+
+TEST(RowNorms, SecondDerivativesCountTheStatistics) {
+  Rng rng(34);
+  const Tensor x = rng.normal({3, 6}, 0, 1, DType::float64);
+  const Tensor w = rng.normal({6}, 0, 1, DType::float64);
+  const Tensor b = rng.normal({6}, 0, 1, DType::float64);
+  const Tensor c = rng.normal({3, 6}, 0, 1, DType::float64);
+  const Tensor u = rng.normal({3, 6}, 0, 1, DType::float64);
+  const Tensor v = rng.normal({6}, 0, 1, DType::float64);
+  for (const bool centred : {true, false}) {
+    // <u, df/dx> + <v, df/dw>
+    const auto slope = [&](const Tensor& in) {
+      const auto f = [&](const Tensor& each, const Tensor& weight) {
+        return sum((centred ? layer_norm(each, {6}, weight, b) : rms_norm(each, {6}, weight)) * c);
+      };
+      const std::vector<Tensor> gradients = grad(f, {0, 1})(in, w);
+      return sum(gradients[0] * u) + sum(gradients[1] * v);
+    };
+    const Tensor exact = grad(slope, {0})(x);
+    for (std::int64_t i = 0; i < x.numel(); ++i) {
+      std::vector<double> step(static_cast<std::size_t>(x.numel()), 0);
+      step[static_cast<std::size_t>(i)] = 1e-6;
+      const Tensor h = Tensor::from(step, {3, 6});
+      const double difference = (slope(x + h).item() - slope(x - h).item()) / 2e-6;
+      EXPECT_NEAR(reshape(exact, {18}).to_vector<double>()[static_cast<std::size_t>(i)], difference, 1e-7)
+          << (centred ? "layer_norm " : "rms_norm ") << i;
+    }
+  }
+}
+
+TEST(RowNorms, RefuseOtherStatistics) {
+  const Tensor x = ones({4, 5});
+  const Tensor w = ones({5});
+  EXPECT_THAT(message_of<ShapeError>([&] {
+                called(op::layer_norm, {x, w, w, ones({5, 3})});
+              }),
+              HasSubstr("input 3 isn't statistics of f32[4,5]"));
+  EXPECT_THAT(message_of<ShapeError>([&] {
+                called(op::rms_norm_weight_gradient, {x, x, ones({4})});
+              }),
+              HasSubstr("input 2 isn't statistics"));
+  EXPECT_THAT(message_of<DTypeError>([&] { called(op::layer_norm_statistics, {cast(x, DType::bfloat16)}); }),
+              HasSubstr("bf16"));
 }
 
 TEST(GroupNorm, FollowsTheFormula) {
