@@ -1,5 +1,7 @@
 #pragma once
 
+#include <type_traits>
+
 #include "framework/core/isa.h"
 
 namespace diptych::kernels {
@@ -8,6 +10,11 @@ namespace diptych::kernels {
 /// (generic), 32 (AVX2) or 64 (AVX-512). Each body is built for its own instruction set alone.
 template <class Of16, class Of32, class Of64>
 auto active_of() {
+#if defined(DIPTYCH_ONE_ISA)
+  using Of =
+      std::conditional_t<DIPTYCH_ONE_VECTOR == 64, Of64, std::conditional_t<DIPTYCH_ONE_VECTOR == 32, Of32, Of16>>;
+  return PerIsa<Of>::active();  // the others can't be built for the only instruction set
+#else
   switch (active_isa()) {
     case Isa::avx2:
       return PerIsa<Of32>::avx2;
@@ -17,6 +24,7 @@ auto active_of() {
       break;
   }
   return PerIsa<Of16>::generic;
+#endif
 }
 
 }  // namespace diptych::kernels

@@ -20,9 +20,10 @@
 #include "framework/ops/row_ops.h"
 #include "framework/ops/view.h"
 
-/// What the files that define normalisations share. Each is three ops: y = N(x, weight, bias); its gradient by x,
-/// D(dy, x, weight) = P(dy * weight), where P(g) = rstd * (g - mean(g) - h * mean(g * h)) is the Jacobian of h, which
-/// is symmetric; and that by the weight, W(dy, x) = sum(dy * h). The rules of D and W are written with public ops.
+/// What the files that define normalisations share. Each is three ops (over rows four: they share statistics): y = N(x,
+/// weight, bias); its gradient by x, D(dy, x, weight) = P(dy * weight), where P(g) = rstd * (g - mean(g) - h * mean(g *
+/// h)) is the Jacobian of h, which is symmetric; and that by the weight, W(dy, x) = sum(dy * h). The rules of D and W
+/// are written with public ops.
 namespace diptych::ops {
 
 enum class NormKind : std::uint8_t { layer, rms, batch };
@@ -205,10 +206,10 @@ struct NormRules {
   }
   /// Undefined where there are none: the ops then find them for themselves. Rules of an op that takes them count its
   /// dependence on x through them as one on x.
-  Tensor statistics() const {
+  Tensor statistics(Location where = {}) const {
     const OpDef* const op = statistics_op<kind>();
     const bool has = op != nullptr && x.dtype() != DType::bfloat16;  // rounded to bf16 they would be others
-    return has ? apply_norm(*op, &attributes, {}, detached_alias(x)) : Tensor();
+    return has ? apply_norm(*op, &attributes, where, detached_alias(x)) : Tensor();
   }
   Tensor jacobian(const Tensor& g, const Tensor& weight, const Tensor& statistics) const {
     return statistics.defined() ? apply_norm(input_gradient_op<kind>(), &attributes, {}, g, x, weight, statistics)
@@ -269,7 +270,7 @@ Tensor normalise(const Tensor& x, const Tensor& weight, const Tensor& bias, cons
   }
   if (thread_context.grad_enabled && bias.defined() == (kind != NormKind::rms) &&
       (x.requires_grad() || weight.requires_grad())) {  // the gradients will need them again
-    if (const Tensor statistics = NormRules<kind>{x, attributes}.statistics(); statistics.defined()) {
+    if (const Tensor statistics = NormRules<kind>{x, attributes}.statistics(where); statistics.defined()) {
       return kind == NormKind::rms ? apply_norm(op, &attributes, where, x, weight, statistics)
                                    : apply_norm(op, &attributes, where, x, weight, bias, statistics);
     }
