@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstdint>
 #include <map>
-#include <ranges>
 #include <string>
 #include <vector>
 
@@ -72,7 +71,11 @@ std::vector<RawProcess> read_processes(const Cell& cell) {
 
 // A figure that processes report of an arm, one value per process; empty if any process lacks it.
 std::vector<double> per_process(const std::vector<RawProcess>& processes, const std::string& arm, Said field) {
-  std::vector<double> values = said_of(std::views::transform(processes, &RawProcess::process), arm, field);
+  std::vector<Process> all;
+  for (const RawProcess& raw : processes) {
+    all.push_back(raw.process);
+  }
+  std::vector<double> values = said_of(all, arm, field);
   return values.size() == processes.size() ? values : std::vector<double>{};
 }
 
