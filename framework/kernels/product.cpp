@@ -145,27 +145,31 @@ DIPTYCH_INLINE void product_columns(const ProductCall<T>& call, std::int64_t col
   }
 }
 
-/// Uses registers of `bytes` bytes: as many as `height` * 3 sums, three right sides and one left side need, or the same
-/// number for few rows.
-template <class T, int bytes, int height>
+/// Uses registers of `bytes` bytes: as many as `kHeight` * 3 sums, three right sides and one left side need, or the
+/// same number for few rows.
+template <class T>
 struct Product {
-  DIPTYCH_INLINE static void run(const ProductCall<T>* call) {
-    constexpr int kLanes = bytes / static_cast<int>(sizeof(T));
-    ProductCall<T> whole = *call;
-    whole.columns = (call->columns + kLanes - 1) / kLanes * kLanes;
-    if (2 * whole.row_count <= height) {
-      product_columns<T, kLanes, height / 2, height == 8 ? 6 : 4>(whole, 0);
-    } else {
-      product_columns<T, kLanes, height, 3>(whole, 0);
+  template <int bytes>
+  struct Of {
+    DIPTYCH_INLINE static void run(const ProductCall<T>* call) {
+      constexpr int kHeight = bytes / 8;
+      constexpr int kLanes = bytes / static_cast<int>(sizeof(T));
+      ProductCall<T> whole = *call;
+      whole.columns = (call->columns + kLanes - 1) / kLanes * kLanes;
+      if (2 * whole.row_count <= kHeight) {
+        product_columns<T, kLanes, kHeight / 2, kHeight == 8 ? 6 : 4>(whole, 0);
+      } else {
+        product_columns<T, kLanes, kHeight, 3>(whole, 0);
+      }
     }
-  }
+  };
 };
 
 }  // namespace
 
 template <class T>
 void product(const ProductCall<T>& call) {
-  active_of<Product<T, 16, 2>, Product<T, 32, 4>, Product<T, 64, 8>>()(&call);
+  active_of<Product<T>::template Of>()(&call);
 }
 
 template void product(const ProductCall<float>&);

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "framework/kernels/normalisation.h"
+#include "framework/kernels/runs.h"
+#include "framework/kernels/wide_float.h"
+
+/// What the kernels of normalisations and those of their gradients share.
+namespace diptych::kernels {
+
+/// Of a row: the three elements that normalise_row_statistics() writes.
+template <class T>
+struct RowStatistics {
+  T mean = T(0);
+  T shift = T(0);  ///< the mean of x - mean: the rounding error of the mean
+  T rstd = T(0);
+
+  /// For an element or a vector of elements.
+  template <class X>
+  DIPTYCH_INLINE X normalised(X x) const {
+    return ((x - mean) - shift) * rstd;
+  }
+};
+
+/// Rows that are processed together, one sum after the other: what a short row waits for at the end of a sum (additions
+/// of lanes, a quotient, a root) takes as long as the sum itself, and the next row's sum hides it.
+constexpr std::int64_t kMostTogether = 64;
+
+/// A power of two, so that a number of them fill kMostTogether, and few enough for the rows of x, dy and dx to stay in
+/// the L1 cache.
+template <class T>
+std::int64_t rows_together(std::int64_t n) {
+  constexpr std::int64_t kBytes = 8 << 10;
+  std::int64_t together = kMostTogether;
+  while (together > 1 && together * n * static_cast<std::int64_t>(sizeof(T)) > kBytes) {
+    together /= 2;
+  }
+  return together;
+}
+
+/// Calls fn(first, count, statistics) for runs of neighbouring rows of x, not by channel. `given`: the statistics of
+/// all rows, or null: they are found here.
+template <class T, class Fn>
+void for_rows(const NormShape& shape, DType dtype, const T* x, const void* given, const Fn& fn) {
+  const std::int64_t together = rows_together<T>(shape.columns);
+  RowStatistics<T> found[kMostTogether];
+  NormShape part = shape;
+  for (std::int64_t first = 0; first < shape.rows; first += together) {
+    part.rows = std::min(together, shape.rows - first);
+    if (given == nullptr) {
+      normalise_row_statistics(part, dtype, x + first * shape.columns, found);
+    }
+    fn(first, part.rows, given == nullptr ? found : static_cast<const RowStatistics<T>*>(given) + first);
+  }
+}
+
+/// One channel of [batch, channels, plane] as a dense row.
+template <class T>
+class Channels {
+ public:
+  explicit Channels(const NormShape& shape) : shape_(shape), row_(shape.columns) {}
+
+  const T* gather(const T* x, std::int64_t channel) const {
+    x += channel * shape_.plane;
+    if (shape_.batch == 1) {
+      return x;
+    }
+    for (std::int64_t image = 0; image < shape_.batch; ++image) {
+      std::copy_n(x + image * shape_.rows * shape_.plane, shape_.plane, row_.data() + image * shape_.plane);
+    }
+    return row_.data();
+  }
+  T* row() const { return row_.data(); }
+  void scatter(T* y, std::int64_t channel) const {
+    y += channel * shape_.plane;
+    for (std::int64_t image = 0; image < shape_.batch; ++image) {
+      std::copy_n(row_.data() + image * shape_.plane, shape_.plane, y + image * shape_.rows * shape_.plane);
+    }
+  }
+
+ private:
+  const NormShape& shape_;
+  Buffer<T> row_;
+};
+
+}  // namespace diptych::kernels
