@@ -52,23 +52,6 @@ std::string told(const std::vector<std::string>& problems) {
   return problems.size() > kMostTold ? fmt::format("{}; and {} more", text, problems.size() - kMostTold) : text;
 }
 
-/// How often each name is read: by nodes, by bodies in them, and by the caller. A body's own names count too.
-void count_reads(const Graph& graph, std::map<std::string, int>& reads) {
-  for (const Node& node : graph.nodes) {
-    for (const std::string& input : node.inputs) {
-      ++reads[input];
-    }
-    for (const auto& [name, value] : node.attributes) {
-      if (const auto* body = std::get_if<std::shared_ptr<const Graph>>(&value)) {
-        count_reads(**body, reads);
-      }
-    }
-  }
-  for (const ValueInfo& output : graph.outputs) {
-    ++reads[output.name];
-  }
-}
-
 class Compiler {
  public:
   Compiler(const Graph& graph, const Model& model, const std::set<std::string>& around)
@@ -91,7 +74,6 @@ class Compiler {
         }
       }
     }
-    count_reads(graph_, reads_);
     for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
       try {
         add_step(graph_.nodes[i], i);
@@ -114,6 +96,7 @@ class Compiler {
     if (!problems_.empty()) {
       throw Unsupported(told(problems_));
     }
+    join_products();
     std::erase_if(program_.steps, [](const GraphProgram::Step& step) { return step.translation.run == nullptr; });
     find_last_uses();
     return std::move(program_);
@@ -177,11 +160,7 @@ class Compiler {
     for (const std::string& output : node.outputs) {
       step.outputs.push_back(output.empty() ? -1 : add(output));
     }
-    take_product(node, step);
     program_.steps.push_back(std::move(step));
-    if (is_plain(node, "MatMul") && reads_[node.outputs[0]] == 1) {
-      products_[node.outputs[0]] = program_.steps.size() - 1;
-    }
   }
 
   static bool is_plain(const Node& node, std::string_view op) {
@@ -194,21 +173,44 @@ class Compiler {
     return found != graph_.initializers.end() && found->second.tensor.defined() && found->second.tensor.rank() == 1;
   }
 
-  /// ONNX has no linear layer for more than two axes: exporters write a MatMul and an Add. What was one op becomes one
-  /// again, under the name of the MatMul.
-  void take_product(const Node& node, GraphProgram::Step& step) {
-    if (!is_plain(node, "Add")) {
-      return;
+  /// How often each value is read: by steps, by bodies in them, and by the caller.
+  std::vector<int> count_reads() const {
+    std::vector<int> reads(program_.numbers.size(), 0);
+    for (const GraphProgram::Step& step : program_.steps) {
+      for (const int input : step.inputs) {
+        if (input >= 0) {
+          ++reads[static_cast<std::size_t>(input)];
+        }
+      }
     }
-    for (const std::size_t side : {0U, 1U}) {
-      const auto product = products_.find(node.inputs[side]);
-      if (product != products_.end() && is_bias(node.inputs[1 - side])) {
-        GraphProgram::Step& before = program_.steps[product->second];
-        before.inputs.push_back(step.inputs[1 - side]);
-        before.outputs = step.outputs;
-        step = std::exchange(before, {});
-        step.translation = product_with_bias();
-        return;
+    for (const int output : program_.outputs) {
+      ++reads[static_cast<std::size_t>(output)];
+    }
+    return reads;
+  }
+
+  /// ONNX has no linear layer for more than two axes: exporters write a MatMul and an Add. What was one op becomes one
+  /// again, under the name of the MatMul. Leaves empty steps.
+  void join_products() {
+    const std::vector<int> reads = count_reads();
+    std::map<int, GraphProgram::Step*> products;  // by their only result, which is read once
+    for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+      const Node& node = graph_.nodes[i];
+      GraphProgram::Step& step = program_.steps[i];
+      if (is_plain(node, "MatMul") && step.outputs[0] >= 0 && reads[static_cast<std::size_t>(step.outputs[0])] == 1) {
+        products[step.outputs[0]] = &step;
+      } else if (is_plain(node, "Add")) {
+        for (const std::size_t side : {0U, 1U}) {
+          const auto product = products.find(step.inputs[side]);
+          if (product != products.end() && is_bias(node.inputs[1 - side])) {
+            GraphProgram::Step joined = std::exchange(*product->second, {});
+            joined.inputs.push_back(step.inputs[1 - side]);
+            joined.outputs = step.outputs;
+            joined.translation = product_with_bias();
+            step = std::move(joined);
+            break;
+          }
+        }
       }
     }
   }
@@ -252,9 +254,7 @@ class Compiler {
   const std::set<std::string>& around_;
   std::vector<std::string> problems_;
   GraphProgram program_;
-  std::map<std::string, int> reads_;
-  std::map<std::string, std::size_t> products_;  ///< steps of MatMul whose result is read once, by its name
-  std::map<std::string, std::string> foreign_;   ///< values of types that the engine doesn't have
+  std::map<std::string, std::string> foreign_;  ///< values of types that the engine doesn't have
 };
 
 }  // namespace
