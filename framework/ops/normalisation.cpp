@@ -50,8 +50,7 @@ Gradients norm_vjp(const VjpCall& v) {
     statistics = rules.statistics();
   }
   if (v.needs(0)) {
-    gradients[0] =
-        v.input_count > 1 ? rules.jacobian(v.cotangent, v.input(1), statistics) : rules.jacobian(v.cotangent);
+    gradients[0] = rules.jacobian(v.cotangent, v.input_count > 1 ? v.input(1) : Tensor(), statistics);
   }
   if (v.needs(1)) {
     gradients[1] = rules.weight_gradient(v.cotangent, statistics);

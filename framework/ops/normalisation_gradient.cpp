@@ -107,7 +107,7 @@ Tensor input_gradient_jvp(const JvpCall& j) {
   const bool weighted = j.input_count > 2;
   Tensor total;
   if (j.tangent(0).defined()) {
-    total = weighted ? rules.jacobian(j.tangent(0), j.input(2)) : rules.jacobian(j.tangent(0));
+    total = rules.jacobian(j.tangent(0), weighted ? j.input(2) : Tensor());
   }
   if (weighted && j.tangent(2).defined()) {
     total = plus(total, rules.jacobian(j.input(0), j.tangent(2)));

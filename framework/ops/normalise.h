@@ -177,11 +177,13 @@ const OpDef* statistics_op() {
 /// The input of norm_op() that its statistics are, if it has all before it.
 template <NormKind kind>
 inline constexpr int kStatisticsInput = kind == NormKind::rms ? 2 : 3;
-/// apply_op() for one of them.
+/// apply_op() for one of them; undefined tensors are left out.
 template <class... Tensors>
 Tensor apply_norm(const OpDef& op, const void* attributes, Location where, const Tensors&... tensors) {
-  const std::array<const Tensor*, sizeof...(tensors)> inputs{&tensors...};
-  return apply(op, inputs, attributes, where);
+  std::array<const Tensor*, sizeof...(tensors)> inputs;
+  std::size_t count = 0;
+  ((tensors.defined() ? void(inputs[count++] = &tensors) : void()), ...);
+  return apply(op, {inputs.data(), count}, attributes, where);
 }
 
 /// The parts of the rules, for one x.
@@ -196,14 +198,6 @@ struct NormRules {
     const Tensor centred = kind == NormKind::rms ? x : sub(x, mean_of(x));
     return reciprocal(sqrt(mean_of(square(centred)) + attributes.eps));
   }
-  /// P(g).
-  Tensor jacobian(const Tensor& g) const { return apply_norm(input_gradient_op<kind>(), &attributes, {}, g, x); }
-  Tensor jacobian(const Tensor& g, const Tensor& weight) const {
-    return apply_norm(input_gradient_op<kind>(), &attributes, {}, g, x, weight);
-  }
-  Tensor weight_gradient(const Tensor& dy) const {
-    return apply_norm(weight_gradient_op<kind>(), &attributes, {}, dy, x);
-  }
   /// Undefined where there are none: the ops then find them for themselves. Rules of an op that takes them count its
   /// dependence on x through them as one on x.
   Tensor statistics(Location where = {}) const {
@@ -211,13 +205,13 @@ struct NormRules {
     const bool has = op != nullptr && x.dtype() != DType::bfloat16;  // rounded to bf16 they would be others
     return has ? apply_norm(*op, &attributes, where, detached_alias(x)) : Tensor();
   }
-  Tensor jacobian(const Tensor& g, const Tensor& weight, const Tensor& statistics) const {
-    return statistics.defined() ? apply_norm(input_gradient_op<kind>(), &attributes, {}, g, x, weight, statistics)
-                                : jacobian(g, weight);
+  /// P(g * weight). Statistics come with a weight alone.
+  Tensor jacobian(const Tensor& g, const Tensor& weight = {}, const Tensor& statistics = {}) const {
+    return apply_norm(input_gradient_op<kind>(), &attributes, {}, g, x, weight,
+                      weight.defined() ? statistics : Tensor());
   }
-  Tensor weight_gradient(const Tensor& dy, const Tensor& statistics) const {
-    return statistics.defined() ? apply_norm(weight_gradient_op<kind>(), &attributes, {}, dy, x, statistics)
-                                : weight_gradient(dy);
+  Tensor weight_gradient(const Tensor& dy, const Tensor& statistics = {}) const {
+    return apply_norm(weight_gradient_op<kind>(), &attributes, {}, dy, x, statistics);
   }
   /// A weight as it broadcasts with x.
   Tensor spread(const Tensor& weight) const {
@@ -268,15 +262,12 @@ Tensor normalise(const Tensor& x, const Tensor& weight, const Tensor& bias, cons
     const Tensor h = apply_norm(op, &attributes, where, x);
     return bias.defined() ? add(h, NormRules<kind>{x, attributes}.spread(bias), where) : h;
   }
+  Tensor statistics;
   if (thread_context.grad_enabled && bias.defined() == (kind != NormKind::rms) &&
       (x.requires_grad() || weight.requires_grad())) {  // the gradients will need them again
-    if (const Tensor statistics = NormRules<kind>{x, attributes}.statistics(where); statistics.defined()) {
-      return kind == NormKind::rms ? apply_norm(op, &attributes, where, x, weight, statistics)
-                                   : apply_norm(op, &attributes, where, x, weight, bias, statistics);
-    }
+    statistics = NormRules<kind>{x, attributes}.statistics(where);
   }
-  return bias.defined() ? apply_norm(op, &attributes, where, x, weight, bias)
-                        : apply_norm(op, &attributes, where, x, weight);
+  return apply_norm(op, &attributes, where, x, weight, bias, statistics);
 }
 
 template <NormKind kind>
