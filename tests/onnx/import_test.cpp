@@ -18,6 +18,7 @@ using diptych::testing::both;
 using diptych::testing::Builder;
 using diptych::testing::classifier;
 using diptych::testing::doubling;
+using diptych::testing::graph_of;
 using diptych::testing::refused_node;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -101,14 +102,8 @@ TEST(Import, GradientsReachInputsAndInitializers) {
 
 /// The ops of a model of x [2, 4, 3], in the order of a call.
 std::vector<std::string> ops_of(ImportedModel& model) {
-  const NoGrad guard;
-  graph::JitOptions options{.name = "model"};
-  options.pipeline = passes::PipelineOptions::none();
-  graph::JitFunction compiled(
-      [&](std::span<const Tensor> arguments, std::shared_ptr<void>&) { return model.call(arguments); }, options);
-  compiled.call(std::vector{zeros({2, 4, 3}, DType::float64)}, Location::current());
   std::vector<std::string> names;
-  for (const graph::Node& node : compiled.graph()->nodes) {
+  for (const graph::Node& node : graph_of(model, {zeros({2, 4, 3}, DType::float64)}).nodes) {
     names.emplace_back(node.op->name);
   }
   return names;

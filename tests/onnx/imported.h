@@ -34,6 +34,19 @@ inline std::vector<Tensor> both(onnx::ImportedModel& model, const std::vector<Te
   return eager;
 }
 
+/// What a model is as a graph, as captured or after the passes.
+inline graph::Graph graph_of(onnx::ImportedModel& model, const std::vector<Tensor>& inputs, bool optimised = false) {
+  const NoGrad guard;
+  graph::JitOptions options{.name = "model"};
+  if (!optimised) {
+    options.pipeline = passes::PipelineOptions::none();
+  }
+  graph::JitFunction compiled(
+      [&](std::span<const Tensor> arguments, std::shared_ptr<void>&) { return model.call(arguments); }, options);
+  compiled.call(inputs, Location::current());
+  return *compiled.graph();
+}
+
 template <class Fn>
 std::string refusal(const Fn& fn) {
   try {

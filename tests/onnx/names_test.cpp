@@ -13,12 +13,13 @@
 #include "reports/diagrams/diagram.h"
 #include "reports/diagrams/graph_diagram.h"
 #include "reports/views/graph_inputs.h"
-#include "tests/onnx/builder.h"
+#include "tests/onnx/imported.h"
 
 namespace diptych::onnx {
 namespace {
 
 using diptych::testing::Builder;
+using diptych::testing::graph_of;
 using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
@@ -35,18 +36,6 @@ Builder layer(const std::string& x, const std::string& w, const std::string& b) 
       .node("MatMul", {x, w}, {"product"})
       .node("Sub", {"product", b}, {"difference"})
       .output("difference");
-}
-
-graph::Graph graph_of(ImportedModel& model, const std::vector<Tensor>& inputs, bool optimised = false) {
-  const NoGrad guard;
-  graph::JitOptions options{.name = "model"};
-  if (!optimised) {
-    options.pipeline = passes::PipelineOptions::none();
-  }
-  graph::JitFunction compiled(
-      [&](std::span<const Tensor> arguments, std::shared_ptr<void>&) { return model.call(arguments); }, options);
-  compiled.call(inputs, Location::current());
-  return *compiled.graph();
 }
 
 std::vector<std::string> input_names(const graph::Graph& graph) {

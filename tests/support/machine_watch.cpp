@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "profiler/machine/system_files.h"
+#include "reports/statistics/statistics.h"
 #include "workloads/harness/cell/load.h"
 
 namespace diptych::testing {
@@ -60,13 +61,11 @@ double seconds_of_loop() {
 
 }  // namespace
 
-double core_share(std::vector<double> seconds, double best_seconds) {
+double core_share(const std::vector<double>& seconds, double best_seconds) {
   if (seconds.empty()) {
     return 1;
   }
-  const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
-  std::nth_element(seconds.begin(), middle, seconds.end());
-  return std::min(1.0, best_seconds / *middle);
+  return std::min(1.0, best_seconds / reports::median(seconds));
 }
 
 struct MachineWatch::Start {

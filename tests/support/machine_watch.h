@@ -32,7 +32,7 @@ double cpu_seconds_with_children();
 
 /// The same work took these seconds at several times, and `best` at best: the median share of its best throughput that
 /// the core gave.
-double core_share(std::vector<double> seconds, double best);
+double core_share(const std::vector<double>& seconds, double best);
 
 class MachineWatch {
  public:
