@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "framework/kernels/gemm.h"
 #include "workloads/harness/plan.h"
 
 namespace diptych::cli {
@@ -54,6 +55,9 @@ void add_measuring_flags(CLI::App* verb, RunOptions& options) {
   add_instructions_timeout(verb, options.instructions_timeout);
   verb->add_option("--threads", options.threads, "Only 1, for scripts: a call of the engine runs on one thread")
       ->capture_default_str();
+  verb->add_option("--gemm", options.gemm,
+                   "What multiplies matrices in eager and graph: tiles (Diptych's own, default) or openblas")
+      ->check(CLI::IsMember(std::vector<std::string>(kernels::kGemmNames.begin(), kernels::kGemmNames.end())));
   verb->add_option("--pin", options.pin, "Bind measuring processes to these CPUs, like 1 or 0,2-3 (bare: the last)");
 }
 

@@ -97,7 +97,9 @@ std::string program_of(const json& environment) {
 }  // namespace
 
 json engine_facts() {
-  return {{"blas", kernels::blas_description()}, {"isa", kIsaNames[static_cast<std::size_t>(active_isa())]}};
+  return {{"blas", kernels::blas_description()},
+          {"gemm", kernels::kGemmNames[static_cast<std::size_t>(kernels::active_gemm())]},
+          {"isa", kIsaNames[static_cast<std::size_t>(active_isa())]}};
 }
 
 json present_environment() {
@@ -166,6 +168,11 @@ workloads::RunPlan plan_from(const RunOptions& options) {
   if (!options.pin.empty()) {
     plan.pinned = workloads::cpus_to_pin(options.pin, workloads::allowed_cpus());
   }
+  if (!options.gemm.empty()) {
+    kernels::set_gemm(
+        kernels::gemm_named(options.gemm));  // for the checks that this process makes, and the fingerprint
+  }
+  plan.gemm = kernels::kGemmNames[static_cast<std::size_t>(kernels::active_gemm())];
   for (const workloads::RunSize& size : workloads::run_sizes()) {
     if (size.name == options.size) {
       plan.size = size;
@@ -223,6 +230,7 @@ workloads::RunPlan plan_to_resume(const RunOptions& options, const json& run, co
   refuse("filter", typed.workloads, plan.workloads);
   refuse("metric", typed.metrics, plan.metrics);
   refuse("pin", typed.pinned, plan.pinned);
+  refuse("gemm", typed.gemm, plan.gemm);
   refuse("inject-time", typed.injection.time, plan.injection.time);
   refuse("inject-instructions", typed.injection.instructions, plan.injection.instructions);
   refuse("inject-arm", typed.injection.arms, plan.injection.arms);

@@ -12,7 +12,7 @@ namespace diptych::cli {
 
 /// The fingerprint of this machine, build and process, with the engine's kernels.
 nlohmann::json present_environment();
-/// The part `engine` of the fingerprint: BLAS and instruction set.
+/// The part `engine` of the fingerprint: BLAS, what multiplies matrices, and the instruction set.
 nlohmann::json engine_facts();
 
 /// The run.json of the plan before anything is measured: everything but the cells.

@@ -33,6 +33,7 @@ struct RunOptions {
   std::string json;                 ///< where to write another copy of run.json; "-": standard output
   std::string name;                 ///< of the run and its folder; empty: the workload's name, or the size's
   int threads = 1;                  ///< that an op may use; the engine supports one
+  std::string gemm;                 ///< what multiplies matrices: tiles, openblas; empty: the program's default
   std::string pin;                  ///< CPUs of the measuring processes: "1", "0-1", "auto"; empty: all
   std::vector<std::string> metrics = {"time"};
   double instructions_timeout = workloads::kInstructionsTimeout;  ///< seconds

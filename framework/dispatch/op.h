@@ -156,10 +156,9 @@ struct OpDef {
   Jvp jvp = nullptr;
   /// Bit i: with the other inputs fixed, the op is linear in input i, so its tangent is the op of the tangent.
   std::uint32_t linear = 0;
-  bool layout_sensitive = false;  ///< the result's bits depend on the strides of the inputs
-  bool can_fail = false;          ///< the kernel may throw, depending on elements
-  bool effect = false;            ///< does something besides computing, so it is never dropped, merged, folded or moved
-  CostFn flops = nullptr;         ///< null: none (the op only moves data)
+  bool can_fail = false;   ///< the kernel may throw, depending on elements
+  bool effect = false;     ///< does something besides computing, so it is never dropped, merged, folded or moved
+  CostFn flops = nullptr;  ///< null: none (the op only moves data)
   Samples samples;
   /// For grouping in documents and colours in diagrams: "reduction", "matmul", ...; null: derived from the kind of op.
   const char* family = nullptr;

@@ -6,8 +6,8 @@
 
 namespace diptych::graph {
 
-/// Which values of a graph have to keep their strides, because the bits of a result depend on them: what a
-/// layout-sensitive op or control flow reads, through views too.
+/// Which values of a graph have to keep their strides, because the bits of a result depend on them: with OpenBLAS what
+/// a contraction or control flow reads, through views too; else none.
 class FixedLayouts {
  public:
   explicit FixedLayouts(const Graph& graph);

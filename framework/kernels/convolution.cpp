@@ -159,9 +159,15 @@ void weight_gradient(const ConvolutionShape& shape, const T* x, const T* dy, T* 
         output_rows.push_back(outputs.data() + position * outputs_pitch);
       }
       gatherer.for_each_block(piece, [&](std::int64_t begin, const std::vector<const T*>& rows) {
-        product(ProductCall<T>{static_cast<std::int64_t>(rows.size()), shape.outputs, piece.positions(), rows.data(),
-                               at.data(), output_rows.data(), transposed.data() + begin * outputs_pitch, outputs_pitch,
-                               !first});
+        T* const sums = transposed.data() + begin * outputs_pitch;
+        product(ProductCall<T>{static_cast<std::int64_t>(rows.size()),
+                               shape.outputs,
+                               piece.positions(),
+                               {rows.data(), at.data(), output_rows.data()},
+                               first ? nullptr : sums,
+                               outputs_pitch,
+                               sums,
+                               outputs_pitch});
       });
       first = false;
     });

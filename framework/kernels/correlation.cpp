@@ -305,8 +305,14 @@ void correlate(const Correlation<T>& c) {
             at.push_back(k / taps * c.channel_step + c.tap_offsets[static_cast<std::size_t>(k % taps)]);
           }
         }
-        product(ProductCall<T>{outputs, gatherer.columns(piece), count, rows.data(), at.data(), read.data(),
-                               sums.data(), pitch, begin > 0});
+        product(ProductCall<T>{outputs,
+                               gatherer.columns(piece),
+                               count,
+                               {rows.data(), at.data(), read.data()},
+                               begin > 0 ? sums.data() : nullptr,
+                               pitch,
+                               sums.data(),
+                               pitch});
       });
       const std::int64_t positions = piece.rows * piece.columns;
       for (std::int64_t output = 0; output < outputs; ++output) {

@@ -22,11 +22,12 @@ void through_float(const KernelCall& call) {
 /// The elements of an operand, dense and row-major: its own memory, or a temporary copy.
 class Dense {
  public:
+  Dense() = default;  ///< of nothing: null
   explicit Dense(const Operand& operand);
   const void* data() const { return data_; }
 
  private:
-  const void* data_;
+  const void* data_ = nullptr;
   StorageRef copy_;
 };
 

@@ -1,15 +1,21 @@
 #include "framework/kernels/gemm.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <type_traits>
 
 #include <cblas.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "framework/core/attributes.h"
+#include "framework/core/error.h"
 #include "framework/core/strided_copy.h"
 #include "framework/kernels/dense.h"
+#include "framework/kernels/matrix_product.h"
+#include "framework/kernels/wide_float.h"
 
 namespace diptych::kernels {
 namespace {
@@ -27,13 +33,13 @@ struct Form {
   blasint leading = 1;
   bool fits = true;  ///< false: neither rows nor columns are dense
 
-  Form(std::int64_t rows, std::int64_t columns, std::int64_t row_stride, std::int64_t column_stride) {
+  Form(std::int64_t rows, std::int64_t columns, std::int64_t row_step, std::int64_t column_step) {
     std::int64_t distance = 0;
-    if ((column_stride == 1 || columns == 1) && (row_stride >= columns || rows == 1)) {
-      distance = rows == 1 ? columns : row_stride;
-    } else if ((row_stride == 1 || rows == 1) && (column_stride >= rows || columns == 1)) {
+    if ((column_step == 1 || columns == 1) && (row_step >= columns || rows == 1)) {
+      distance = rows == 1 ? columns : row_step;
+    } else if ((row_step == 1 || rows == 1) && (column_step >= rows || columns == 1)) {
       transpose = CblasTrans;
-      distance = columns == 1 ? rows : column_stride;
+      distance = columns == 1 ? rows : column_step;
     } else {
       fits = false;
     }
@@ -45,7 +51,7 @@ struct Form {
 /// A stack of matrices, given by the strides of the last two axes and of the output's batch axes.
 struct Stack {
   const std::byte* data;
-  std::int64_t rows, columns, row_stride, column_stride;
+  std::int64_t rows, columns, row_step, column_step;
   Strides batch;  ///< in elements; 0 where broadcast
   Dense copy;
 
@@ -55,7 +61,8 @@ struct Stack {
     return Form(shape[rank - 2], shape[rank - 1], (*operand.strides)[rank - 2], (*operand.strides)[rank - 1]).fits;
   }
 
-  Stack(const Operand& operand, int batch_rank) : Stack(operand, batch_rank, fits(operand)) {}
+  Stack(const Operand& operand, int batch_rank)
+      : Stack(operand, batch_rank, active_gemm() == Gemm::tiles || fits(operand)) {}
 
  private:
   Stack(const Operand& operand, int batch_rank, bool as_it_lies)
@@ -67,8 +74,8 @@ struct Stack {
     data = static_cast<const std::byte*>(copy.data());
     rows = shape[rank - 2];
     columns = shape[rank - 1];
-    row_stride = strides[rank - 2];
-    column_stride = strides[rank - 1];
+    row_step = strides[rank - 2];
+    column_step = strides[rank - 1];
     batch = Strides::filled(batch_rank, 0);
     const int offset = batch_rank - (rank - 2);
     for (int i = 0; i < rank - 2; ++i) {
@@ -80,7 +87,7 @@ struct Stack {
 /// Merges all rows of `a` into one matrix if they are equally spaced and `b` is the same matrix for all of them.
 bool flatten(Stack& a, const Stack& b, Shape& batch) {
   std::int64_t rows = a.rows;
-  std::int64_t stride = a.row_stride;
+  std::int64_t stride = a.row_step;
   for (int i = batch.rank() - 1; i >= 0; --i) {
     if (batch[i] == 1) {
       continue;
@@ -91,43 +98,37 @@ bool flatten(Stack& a, const Stack& b, Shape& batch) {
     stride = rows == 1 ? a.batch[i] : stride;
     rows *= batch[i];
   }
-  // Column-major matrices don't stack by rows, and BLAS counts in 32 bits.
-  if (rows != a.rows && (!Form(rows, a.columns, stride, a.column_stride).fits ||
-                         (a.column_stride != 1 && a.columns != 1) || rows > std::numeric_limits<blasint>::max())) {
+  // For BLAS, column-major matrices don't stack by rows, and it counts in 32 bits.
+  if (active_gemm() == Gemm::openblas && rows != a.rows &&
+      (!Form(rows, a.columns, stride, a.column_step).fits || (a.column_step != 1 && a.columns != 1) ||
+       rows > std::numeric_limits<blasint>::max())) {
     return false;
   }
   a.rows = rows;
-  a.row_stride = stride;
+  a.row_step = stride;
   batch = Shape();
   return true;
 }
 
 template <class T>
-void multiply(const Form& a, const Form& b, blasint m, blasint n, blasint k, const void* left, const void* right,
-              T beta, void* out) {
+void call_blas(const Form& a, const Form& b, blasint m, blasint n, blasint k, const T* left, const T* right, T beta,
+               T* out) {
   if constexpr (std::is_same_v<T, float>) {
-    cblas_sgemm(CblasRowMajor, a.transpose, b.transpose, m, n, k, 1, static_cast<const T*>(left), a.leading,
-                static_cast<const T*>(right), b.leading, beta, static_cast<T*>(out), n);
+    cblas_sgemm(CblasRowMajor, a.transpose, b.transpose, m, n, k, 1, left, a.leading, right, b.leading, beta, out, n);
   } else {
-    cblas_dgemm(CblasRowMajor, a.transpose, b.transpose, m, n, k, 1, static_cast<const T*>(left), a.leading,
-                static_cast<const T*>(right), b.leading, beta, static_cast<T*>(out), n);
+    cblas_dgemm(CblasRowMajor, a.transpose, b.transpose, m, n, k, 1, left, a.leading, right, b.leading, beta, out, n);
   }
 }
 
-template <class T>
-void multiply_stacks(const Stack& a, const Stack& b, const Shape& batch, T beta, std::byte* out) {
-  const Form left(a.rows, a.columns, a.row_stride, a.column_stride);
-  const Form right(b.rows, b.columns, b.row_stride, b.column_stride);
-  const auto m = static_cast<blasint>(a.rows);
-  const auto k = static_cast<blasint>(a.columns);
-  const auto n = static_cast<blasint>(b.columns);
-  const auto* a_data = reinterpret_cast<const T*>(a.data);
-  const auto* b_data = reinterpret_cast<const T*>(b.data);
-  auto* result = reinterpret_cast<T*>(out);
+/// Calls multiply(left, right, out) for each pair of matrices.
+template <class T, class Multiply>
+void for_each_pair(const Stack& a, const Stack& b, const Shape& batch, T* out, const Multiply& multiply) {
+  const auto* left = reinterpret_cast<const T*>(a.data);
+  const auto* right = reinterpret_cast<const T*>(b.data);
   std::int64_t index[kMaxRank] = {};
   for (;;) {
-    multiply<T>(left, right, m, n, k, a_data, b_data, beta, result);
-    result += static_cast<std::int64_t>(m) * n;
+    multiply(left, right, out);
+    out += a.rows * b.columns;
     int axis = batch.rank() - 1;
     for (;; --axis) {
       if (axis < 0) {
@@ -135,14 +136,34 @@ void multiply_stacks(const Stack& a, const Stack& b, const Shape& batch, T beta,
       }
       const bool wraps = ++index[axis] == batch[axis];
       const std::int64_t steps = wraps ? 1 - batch[axis] : 1;
-      a_data += a.batch[axis] * steps;
-      b_data += b.batch[axis] * steps;
+      left += a.batch[axis] * steps;
+      right += b.batch[axis] * steps;
       if (!wraps) {
         break;
       }
       index[axis] = 0;
     }
   }
+}
+
+template <class T>
+void multiply_tiles(const Stack& a, const Stack& b, const Shape& batch, const T* bias, T* out) {
+  for_each_pair(a, b, batch, out, [&](const T* left, const T* right, T* result) {
+    multiply(Matrix<T>{left, a.rows, a.columns, a.row_step, a.column_step},
+             Matrix<T>{right, b.rows, b.columns, b.row_step, b.column_step}, bias, result);
+  });
+}
+
+template <class T>
+void multiply_blas(const Stack& a, const Stack& b, const Shape& batch, bool adds, T* out) {
+  const Form left(a.rows, a.columns, a.row_step, a.column_step);
+  const Form right(b.rows, b.columns, b.row_step, b.column_step);
+  const auto m = static_cast<blasint>(a.rows);
+  const auto k = static_cast<blasint>(a.columns);
+  const auto n = static_cast<blasint>(b.columns);
+  for_each_pair(a, b, batch, out, [&](const T* a_data, const T* b_data, T* result) {
+    call_blas<T>(left, right, m, n, k, a_data, b_data, adds ? T(1) : T(0), result);
+  });
 }
 
 /// Writes the bias to every row, to which the products are then added.
@@ -154,6 +175,20 @@ void fill_rows(const Operand& bias, const Operand& output) {
                contiguous_strides(flat));
 }
 
+template <class T>
+void multiply(const Stack& a, const Stack& b, const Shape& batch, const Operand* bias, const Operand& output) {
+  T* const out = static_cast<T*>(output.data);
+  if (active_gemm() == Gemm::openblas) {
+    if (bias != nullptr) {
+      fill_rows(*bias, output);
+    }
+    multiply_blas(a, b, batch, bias != nullptr, out);
+    return;
+  }
+  const Dense start = bias != nullptr ? Dense(*bias) : Dense();
+  multiply_tiles(a, b, batch, static_cast<const T*>(start.data()), out);
+}
+
 }  // namespace
 
 void gemm(const Operand& a, const Operand& b, const Operand* bias, const Operand& output) {
@@ -161,11 +196,10 @@ void gemm(const Operand& a, const Operand& b, const Operand* bias, const Operand
   if (shape.contains(0)) {
     return;
   }
-  if (bias != nullptr) {
-    fill_rows(*bias, output);
-  }
   if (a.type->shape.back() == 0) {
-    if (bias == nullptr) {
+    if (bias != nullptr) {
+      fill_rows(*bias, output);
+    } else {
       std::memset(output.data, 0, static_cast<std::size_t>(shape.product()) * size_of(output.type->dtype));
     }
     return;
@@ -179,13 +213,25 @@ void gemm(const Operand& a, const Operand& b, const Operand* bias, const Operand
   if (batch.rank() > 0) {
     flatten(left, right, batch);
   }
-  auto* out = static_cast<std::byte*>(output.data);
-  if (output.type->dtype == DType::float32) {
-    multiply_stacks<float>(left, right, batch, bias != nullptr ? 1.0F : 0.0F, out);
-  } else {
-    multiply_stacks<double>(left, right, batch, bias != nullptr ? 1.0 : 0.0, out);
-  }
+  visit_wide_float(output.type->dtype, [&]<class T>() { multiply<T>(left, right, batch, bias, output); });
 }
+
+Gemm gemm_named(std::string_view name) {
+  const auto found = std::find(kGemmNames.begin(), kGemmNames.end(), name);
+  if (found == kGemmNames.end()) {
+    throw Error(fmt::format("nothing called {} multiplies matrices; choose from: {}", quote(name),
+                            fmt::join(kGemmNames, ", ")));
+  }
+  return static_cast<Gemm>(found - kGemmNames.begin());
+}
+
+namespace detail {
+Gemm initial_gemm() {
+  const char* wanted = std::getenv("DIPTYCH_GEMM");  // an unknown name selects the default; `diptych doctor` shows it
+  return wanted != nullptr && kGemmNames[static_cast<std::size_t>(Gemm::openblas)] == wanted ? Gemm::openblas
+                                                                                             : Gemm::tiles;
+}
+}  // namespace detail
 
 const char* blas_description() {
   static const std::string text = [] {

@@ -7,20 +7,75 @@ namespace diptych::kernels {
 /// Columns of a product are computed in whole vectors of this length.
 inline constexpr std::int64_t kProductStep = 16;
 
-/// c[i][j] = (accumulate ? c[i][j] : 0) + the sum over k of rows[i][at[k]] * b[k][j]. The left side is read in place;
-/// the right side and c have room for whole vectors. Each sum is one chain of fma in the order of k, whatever the tile,
-/// so the bits are the same on every instruction set.
+/// The operands of a product as strided matrices: a[i][k] at a + i * a_row + k * a_step, b[k][j] at b + k * b_step + j.
 template <class T>
+struct StridedOperands {
+  const T* a;
+  std::int64_t a_row;
+  std::int64_t a_step;
+  const T* b;
+  std::int64_t b_step;
+
+  const T* left_row(std::int64_t i) const { return a + i * a_row; }
+
+  /// Walks along k.
+  class Walk {
+   public:
+    Walk(const StridedOperands& of, std::int64_t k)
+        : left_(k * of.a_step), a_step_(of.a_step), right_(of.b + k * of.b_step), b_step_(of.b_step) {}
+    std::int64_t left() const { return left_; }
+    const T* right() const { return right_; }
+    void step() {
+      left_ += a_step_;
+      right_ += b_step_;
+    }
+
+   private:
+    std::int64_t left_;
+    std::int64_t a_step_;
+    const T* right_;
+    std::int64_t b_step_;
+  };
+};
+
+/// The same as lists: a[i][k] at rows[i] + at[k], b[k][j] at b[k] + j.
+template <class T>
+struct ListedOperands {
+  const T* const* rows;
+  const std::int64_t* at;
+  const T* const* b;
+
+  const T* left_row(std::int64_t i) const { return rows[i]; }
+
+  class Walk {
+   public:
+    Walk(const ListedOperands& of, std::int64_t k) : at_(of.at + k), b_(of.b + k) {}
+    std::int64_t left() const { return *at_; }
+    const T* right() const { return *b_; }
+    void step() {
+      ++at_;
+      ++b_;
+    }
+
+   private:
+    const std::int64_t* at_;
+    const T* const* b_;
+  };
+};
+
+/// c[i][j] = start[i][j] + the sum over k of a[i][k] * b[k][j]. The left side is read in place; the right side, start
+/// and c have room for whole vectors. Each sum is one chain of fma in the order of k, whatever the tile, so the bits
+/// are the same on every instruction set.
+template <class T, class Operands = ListedOperands<T>>
 struct ProductCall {
   std::int64_t row_count;
   std::int64_t columns;
   std::int64_t depth;
-  const T* const* rows;
-  const std::int64_t* at;
-  const T* const* b;
+  Operands operands;
+  const T* start;  ///< null: the sum alone
+  std::int64_t start_pitch;
   T* c;
   std::int64_t c_pitch;
-  bool accumulate;
 };
 
 /// A pitch with that room for `columns`: an odd number of vectors, so that rows spread over the sets of a cache.
@@ -28,7 +83,7 @@ constexpr std::int64_t product_pitch(std::int64_t columns) {
   return (((columns + kProductStep - 1) / kProductStep + 1) | 1) * kProductStep;
 }
 
-template <class T>
-void product(const ProductCall<T>& call);
+template <class T, class Operands>
+void product(const ProductCall<T, Operands>& call);
 
 }  // namespace diptych::kernels

@@ -148,7 +148,6 @@ const Op kMatmul{contraction_op({.name = "matmul",
                                  .vjp = matmul_gradients,
                                  .saves = {.inputs = 3},
                                  .linear = 3,
-                                 .layout_sensitive = true,
                                  .flops = matmul_flops,
                                  .samples = matmul_samples,
                                  .family = "matmul"})};
@@ -211,7 +210,6 @@ const Op kLinear{contraction_op(
        }
        return total;
      },
-     .layout_sensitive = true,
      .flops = matmul_flops,
      .samples = linear_samples,
      .family = "matmul"})};

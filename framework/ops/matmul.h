@@ -2,8 +2,8 @@
 
 #include "framework/core/tensor.h"
 
-/// Matrix products for f32, f64 and bf16 (accumulated in f32). Operands may be transposed or strided views: BLAS reads
-/// them in place where the last two axes allow.
+/// Matrix products for f32, f64 and bf16 (accumulated in f32). Operands may be transposed or strided views: they are
+/// read where they lie, and the result is the same.
 namespace diptych {
 
 /// x: [..., M, K], y: [..., K, N] -> [..., M, N]; leading axes broadcast. A vector x counts as a row, a vector y as a

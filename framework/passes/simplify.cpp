@@ -2,9 +2,9 @@
 // subnormals, and NaN stays NaN. Missing rules are missing on purpose: x + 0 (turns -0 into 0), x * 0 (NaN, infinity,
 // sign), reassociation.
 //
-// Values that feed a layout-sensitive op (matmul, whose BLAS flags follow the strides), directly or through views, are
-// left unchanged: the same elements in another layout may give other bits. So are values that feed a region, which may
-// contain such ops.
+// With `--gemm openblas`, values that feed a contraction (whose BLAS flags follow the strides), directly or through
+// views, keep their layout: the same elements in another layout may give other bits. So do values that feed a region,
+// which may contain such ops.
 
 #include <algorithm>
 #include <bit>
@@ -123,7 +123,8 @@ const std::unordered_map<const OpDef*, std::vector<const Rule*>>& rules_of() {
 
 class Simplifier {
  public:
-  Simplifier(Graph& graph, const PassContext& context) : rewriter_(graph), layouts_(context.fixed_layouts()) {}
+  Simplifier(Graph& graph, const PassContext& context)
+      : users_(graph), values_(graph.types.size()), rewriter_(graph), layouts_(context.fixed_layouts()) {}
 
   bool run() {
     return rewriter_.run([&](Node& node) {
@@ -144,6 +145,10 @@ class Simplifier {
   using Bindings = std::array<std::optional<ValueId>, kVariables>;
 
   const TensorType& type(ValueId value) const { return rewriter_.type(value); }
+  /// What others read stays: beside a reshape that copies, a second one of the same would copy again.
+  bool is_read_once(ValueId value) const {
+    return value < values_ && users_.count(value) == 1 && !users_.is_result(value);
+  }
   bool is_fixed(const Node& node) const { return layouts_.contains(node.output()); }
 
   /// The number if all elements of a value are known to be equal (to the bit).
@@ -194,7 +199,8 @@ class Simplifier {
   std::optional<Bindings> match(const Rule& rule, const Node& node) const {
     Bindings bindings;
     const bool found = (rule.holds == nullptr || rule.holds(type(node.output()))) &&
-                       !(rule.new_layout && is_fixed(node)) && matches(rule.from, node, bindings);
+                       !(rule.new_layout && (is_fixed(node) || !is_read_once(node.inputs[0]))) &&
+                       matches(rule.from, node, bindings);
     return found ? std::optional(bindings) : std::nullopt;
   }
   static std::span<const Rule* const> rules_of_op(const OpDef* op) {
@@ -294,6 +300,8 @@ class Simplifier {
     return true;
   }
 
+  graph::Users users_;  ///< before the sweep
+  std::size_t values_ = 0;
   Rewriter rewriter_;
   graph::FixedLayouts layouts_;
 };

@@ -86,8 +86,10 @@ std::string missing_arms(const Run& run) {
 std::map<std::string, std::string> frameworks(const Run& run) {
   std::map<std::string, std::string> said;
   const Json& environment = run.environment();
-  said["eager, graph"] = fmt::format("Diptych {}, {}", text(member(environment, "build"), "version"),
-                                     text(member(environment, "engine"), "blas"));
+  const Json& engine = member(environment, "engine");
+  said["eager, graph"] =
+      fmt::format("Diptych {}, {}", text(member(environment, "build"), "version"),
+                  text(engine, "gemm") == "tiles" ? "its own matrix products" : text(engine, "blas"));
   for (const Cell cell : run.cells()) {
     for (const Arm arm : cell.arms()) {
       if (const std::string framework = arm.framework(); !framework.empty()) {

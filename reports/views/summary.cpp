@@ -337,7 +337,8 @@ std::vector<std::string> cautions(const Run& run) {
         "A quick run shows directions, not verdicts: measure with --standard before you rely on it.");
   }
   const Json& variables = member(member(run.environment(), "process"), "tuning_variables");
-  if (const std::string type = text(variables, "OPENBLAS_CORETYPE"); !type.empty()) {
+  const bool has_own = text(member(run.environment(), "engine"), "gemm") == "tiles";
+  if (const std::string type = text(variables, "OPENBLAS_CORETYPE"); !type.empty() && !has_own) {
     sentences.push_back(fmt::format("OPENBLAS_CORETYPE={} chose the kernels of matrix products, not this processor.",
                                     shorten(printable(type), 40)));
   }

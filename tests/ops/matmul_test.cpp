@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/ops/layouts.h"
 #include "tests/ops/reference_array.h"
 
 namespace diptych::testing {
@@ -46,23 +47,6 @@ void expect_near(const Tensor& actual, const std::vector<double>& expected, doub
 
 Tensor random_matrix(const Shape& shape, std::uint64_t seed = 1) {
   return Rng(seed).normal(shape, 0, 1, DType::float64);
-}
-
-/// The same elements in other layouts.
-std::vector<Tensor> layouts(const Tensor& x) {
-  const int rank = x.rank();
-  std::vector<Tensor> result = {x, transpose(contiguous(transpose(x)))};
-  // Rows at a distance; nothing dense; the first axis innermost.
-  result.push_back(slice(concat({x, x}, -1), -1, 0, x.shape().back()));
-  result.push_back(slice(reshape(stack({x, x}, -1),
-                                 [&] {
-                                   Shape shape = x.shape();
-                                   shape[rank - 1] *= 2;
-                                   return shape;
-                                 }()),
-                         -1, 0, 2 * x.shape().back(), 2));
-  result.push_back(transpose(contiguous(transpose(x, 0, -1)), 0, -1));
-  return result;
 }
 
 TEST(Matmul, EveryLayoutGivesTheProduct) {

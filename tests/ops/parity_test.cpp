@@ -76,9 +76,6 @@ TEST_P(Parity, EagerAndGraphGiveTheSameBits) {
 
 TEST_P(Parity, EveryInstructionSetGivesTheSameBits) {
   const OpCase& c = GetParam();
-  if (c.op->layout_sensitive) {
-    GTEST_SKIP() << "GEMM follows the BLAS core in use, not our instruction sets";
-  }
   const std::vector<Tensor> inputs = make_inputs(c.sample);
   const Isa best = active_isa();
   set_isa(Isa::generic);

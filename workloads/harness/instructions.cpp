@@ -86,6 +86,7 @@ std::map<std::string, json> count_once(const CountingPlan& plan, const std::stri
   const WorkerPlan counting{.workloads = {plan.workload},
                             .arms = plan.arms,
                             .settings = {.seed = plan.seed},
+                            .gemm = plan.gemm,
                             .counts_instructions = true,
                             .extra_instructions = extra};
   const std::vector<std::string> arguments = worker_arguments(counting, plan.protocol);

@@ -35,6 +35,7 @@ struct CountingPlan {
   std::string workload;
   std::vector<std::string> arms;
   std::uint64_t seed = 1;
+  std::string gemm = {};  ///< WorkerPlan::gemm
   Injection injection;
   int protocol = kWorkerProtocol;         ///< that the worker speaks
   double timeout = kInstructionsTimeout;  ///< seconds, for each start of valgrind

@@ -46,6 +46,7 @@ json to_json(const RunPlan& plan) {
           {"layout", plan.layout},
           {"external_arms", plan.external_arms},
           {"metrics", plan.metrics},
+          {"gemm", plan.gemm},
           {"block_seconds", plan.size.block_seconds},
           {"benchmark_options", plan.benchmark_options}};
 }
@@ -66,6 +67,7 @@ RunPlan plan_of(const json& run) {
   plan.benchmark_options = (*stored)["benchmark_options"].get<std::vector<std::string>>();
   plan.seed = run["seed"];
   plan.layout = stored->value("layout", 0);
+  plan.gemm = stored->value("gemm", "openblas");  // there was no other before
   plan.external_arms = stored->value("external_arms", std::map<std::string, std::string>());
   if (const auto pinned = run.find("pinned"); pinned != run.end() && pinned->is_array()) {
     plan.pinned = pinned->get<std::vector<int>>();
@@ -116,6 +118,9 @@ std::string reproduce_command(const RunPlan& plan, const std::string& workload) 
     command += fmt::format(" --layout {}", plan.layout);
   }
   flag("--pin", plan.pinned);
+  if (plan.gemm != RunPlan().gemm) {
+    command += " --gemm " + shell_quoted(plan.gemm);
+  }
   if (plan.injection.time > 0) {
     command += fmt::format(" --inject-time {}", plan.injection.time);
   }

@@ -84,6 +84,7 @@ class Runner {
                                  .block_seconds = plan_.size.block_seconds,
                                  .injection = plan_.injection},
                     .pinned = plan_.pinned,
+                    .gemm = plan_.gemm,
                     .takes_turns = hooks_.turns != nullptr,
                     .is_first = hooks_.is_first,
                     .benchmark_options = plan_.benchmark_options};
@@ -285,6 +286,7 @@ class Runner {
       const CountingPlan counting{.workload = progress.workload,
                                   .arms = engine_arms(),
                                   .seed = plan_.seed,
+                                  .gemm = plan_.gemm,
                                   .injection = plan_.injection,
                                   .protocol = hooks_.protocol,
                                   .timeout = plan_.instructions_timeout,

@@ -8,6 +8,7 @@
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
+#include "framework/kernels/gemm.h"
 #include "workloads/harness/cell/turns.h"
 #include "workloads/harness/instructions.h"
 #include "workloads/harness/pinning.h"
@@ -84,6 +85,9 @@ void emit_event(const json& event) {
 }
 
 int run_worker(const WorkerPlan& plan) {
+  if (!plan.gemm.empty()) {
+    kernels::set_gemm(kernels::gemm_named(plan.gemm));
+  }
   if (plan.counts_instructions) {
     return run_counting_worker(plan.workloads.front(), plan.arms, plan.settings.seed, plan.extra_instructions);
   }

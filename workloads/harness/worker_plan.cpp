@@ -26,6 +26,7 @@ void for_each_member(Plan& plan, const Each& each) {
   each("block_seconds", plan.settings.block_seconds);
   each("first_call_check", plan.first_call_check);
   each("pinned", plan.pinned);
+  each("gemm", plan.gemm);
   each("injection", plan.settings.injection);
   each("takes_turns", plan.takes_turns);
   each("is_first", plan.is_first);

@@ -32,6 +32,7 @@ struct WorkerPlan {
   CellSettings settings;
   std::vector<std::string> first_call_check;  ///< workloads that an earlier process has checked in full
   std::vector<int> pinned;                    ///< CPUs; empty: all
+  std::string gemm;                           ///< one of kernels::kGemmNames; empty: the program's default
   bool takes_turns = false;
   bool is_first = false;                                   ///< of the two processes
   std::vector<std::string> benchmark_options;              ///< passed on to Google Benchmark, "--benchmark_..."

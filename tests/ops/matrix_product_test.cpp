@@ -1,0 +1,193 @@
+// Matrix products bit for bit against their definition (docs/numerics.md): blocks of 256 products, each one chain of
+// fma. Whatever the layout and the instruction set, and in eager and graph. OpenBLAS is the oracle for accuracy.
+
+#include <cmath>
+#include <limits>
+
+#include <gtest/gtest.h>
+
+#include "framework/diptych.h"
+#include "tests/ops/layouts.h"
+#include "tests/support/with_gemm.h"
+
+namespace diptych::testing {
+namespace {
+
+struct Sizes {
+  std::int64_t m, n, k;
+};
+
+/// Square, skinny, with edges of every kind, and sums of one block, of whole blocks and of parts.
+const std::vector<Sizes> kSizes = {{1, 1, 1},     {1, 1, 500},   {3, 1, 7},       {70, 1, 257},  {1, 5, 3},
+                                   {1, 16, 300},  {1, 250, 256}, {2, 33, 10},     {4, 24, 257},  {5, 7, 3},
+                                   {8, 48, 512},  {9, 49, 513},  {16, 17, 40},    {17, 16, 600}, {31, 200, 255},
+                                   {64, 10, 128}, {129, 193, 5}, {130, 290, 260}, {3, 400, 33},  {33, 400, 33},
+                                   {20, 384, 1},  {1, 7, 1}};
+
+template <class T>
+std::vector<T> by_definition(const Tensor& a, const Tensor& b, const Tensor& start) {
+  const std::int64_t m = a.shape()[0];
+  const std::int64_t depth = a.shape()[1];
+  const std::int64_t n = b.shape()[1];
+  const std::vector<T> left = a.to_vector<T>();
+  const std::vector<T> right = b.to_vector<T>();
+  const std::vector<T> first = start.defined() ? start.to_vector<T>() : std::vector<T>();
+  std::vector<T> result;
+  for (std::int64_t i = 0; i < m; ++i) {
+    for (std::int64_t j = 0; j < n; ++j) {
+      T total = start.defined() ? first[static_cast<std::size_t>(j)] : T(0);
+      for (std::int64_t begin = 0; begin < depth; begin += 256) {
+        T sum = 0;
+        for (std::int64_t k = begin; k < std::min(begin + 256, depth); ++k) {
+          sum =
+              std::fma(left[static_cast<std::size_t>(i * depth + k)], right[static_cast<std::size_t>(k * n + j)], sum);
+        }
+        total = begin == 0 && !start.defined() ? sum : total + sum;
+      }
+      result.push_back(total);
+    }
+  }
+  return result;
+}
+
+/// Runs `fn` with every instruction set that the machine has.
+template <class Fn>
+void with_each_isa(const Fn& fn) {
+  const Isa best = active_isa();
+  for (int i = 0; i < kIsaCount && is_supported(static_cast<Isa>(i)); ++i) {
+    set_isa(static_cast<Isa>(i));
+    SCOPED_TRACE(kIsaNames[static_cast<std::size_t>(i)]);
+    fn();
+  }
+  set_isa(best);
+}
+
+template <class T>
+class MatrixProduct : public ::testing::Test {
+ protected:
+  static constexpr DType kType = std::is_same_v<T, float> ? DType::float32 : DType::float64;
+
+  void expect_defined(const Tensor& a, const Tensor& b, const Tensor& bias, const std::string& what) {
+    const Tensor wanted = Tensor::from(by_definition<T>(a, b, bias), {a.shape()[0], b.shape()[1]});
+    const auto product = [&](const Tensor& x, const Tensor& y) {
+      return bias.defined() ? linear(x, y, bias) : matmul(x, y);
+    };
+    with_each_isa([&] {
+      const std::vector<Tensor> left = layouts(a);
+      const std::vector<Tensor> right = layouts(b);
+      for (std::size_t i = 0; i < left.size(); ++i) {
+        for (std::size_t j = 0; j < right.size(); ++j) {
+          if (bias.defined() && i != j) {  // a bias is added in the same way for every layout
+            continue;
+          }
+          ASSERT_TRUE(bitwise_equal(wanted, product(left[i], right[j])))
+              << what << ", " << to_string(a.type()) << " in layout " << i << ", " << to_string(b.type())
+              << " in layout " << j;
+        }
+      }
+    });
+  }
+};
+using Types = ::testing::Types<float, double>;
+TYPED_TEST_SUITE(MatrixProduct, Types);
+
+TYPED_TEST(MatrixProduct, IsItsDefinitionInEveryLayout) {
+  const WithGemm tiles(kernels::Gemm::tiles);
+  for (const auto& [m, n, k] : kSizes) {
+    Rng rng(static_cast<std::uint64_t>(m * 1000 + n * 10 + k));
+    const Tensor a = rng.normal({m, k}, 0, 1, this->kType);
+    const Tensor b = rng.normal({k, n}, 0, 1, this->kType);
+    this->expect_defined(a, b, Tensor(), "matmul");
+    this->expect_defined(a, b, rng.normal({n}, 0, 1, this->kType), "linear");
+  }
+}
+
+TYPED_TEST(MatrixProduct, KeepsSubnormalsZerosAndInfinities) {
+  const WithGemm tiles(kernels::Gemm::tiles);
+  using Limits = std::numeric_limits<TypeParam>;
+  for (const TypeParam special :
+       {Limits::denorm_min(), -Limits::min() / 3, -TypeParam(0), Limits::infinity(), -Limits::max()}) {
+    Rng rng(3);
+    Tensor a = rng.normal({13, 20}, 0, 1, this->kType);
+    const Tensor mask = greater(rng.uniform({13, 20}, 0, 1, this->kType), full({13, 20}, 0.9, this->kType));
+    a = where(mask, full({13, 20}, static_cast<double>(special), this->kType), a);
+    // Positive, so that no infinities meet: which NaN that gives isn't defined.
+    this->expect_defined(a, rng.uniform({20, 19}, 0.5, 1, this->kType), Tensor(), "special values");
+  }
+}
+
+TEST(Gemm, NaNStaysInItsRow) {
+  const WithGemm tiles(kernels::Gemm::tiles);
+  std::vector<float> values(20 * 30, 1);
+  values[7 * 30 + 11] = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> c = matmul(Tensor::from(values, {20, 30}), ones({30, 50})).to_vector<float>();
+  for (std::size_t i = 0; i < c.size(); ++i) {
+    EXPECT_EQ(std::isnan(c[i]), i / 50 == 7) << "element " << i;
+  }
+}
+
+TEST(Gemm, OfBfloat16IsThatOfFloatRoundedOnce) {
+  const WithGemm tiles(kernels::Gemm::tiles);
+  Rng rng(5);
+  const Tensor a = cast(rng.normal({9, 500}), DType::bfloat16);
+  const Tensor b = cast(rng.normal({500, 21}), DType::bfloat16);
+  const Tensor wide = matmul(cast(a, DType::float32), cast(b, DType::float32));
+  EXPECT_TRUE(bitwise_equal(matmul(a, b), cast(wide, DType::bfloat16)));
+}
+
+TEST(Gemm, OfStacksIsThatOfEachMatrix) {
+  const WithGemm tiles(kernels::Gemm::tiles);
+  Rng rng(6);
+  const Tensor x = rng.normal({3, 2, 17, 40});
+  const Tensor heads = permute(rng.normal({3, 50, 2, 40}), {0, 2, 3, 1});  // [3, 2, 40, 50], as attention reads keys
+  const Tensor one = rng.normal({40, 50});
+  const Tensor by_heads = matmul(x, heads);
+  const Tensor by_one = matmul(x, one);
+  const Tensor transposed_rows = matmul(transpose(contiguous(transpose(x))), one);
+  EXPECT_TRUE(bitwise_equal(by_one, transposed_rows));
+  for (std::int64_t i = 0; i < 3; ++i) {
+    for (std::int64_t j = 0; j < 2; ++j) {
+      const auto at = [&](const Tensor& t) { return select(select(t, 0, i), 0, j); };
+      EXPECT_TRUE(bitwise_equal(at(by_heads), matmul(contiguous(at(x)), contiguous(at(heads)))));
+      EXPECT_TRUE(bitwise_equal(at(by_one), matmul(contiguous(at(x)), one)));
+    }
+  }
+}
+
+/// The error's root mean square, in units of the sum of the products' sizes, against a sum in double.
+double error_of(const Tensor& a, const Tensor& b) {
+  const Tensor exact = matmul(cast(a, DType::float64), cast(b, DType::float64));
+  const Tensor size = matmul(abs(cast(a, DType::float64)), abs(cast(b, DType::float64)));
+  return std::sqrt(mean(square((cast(matmul(a, b), DType::float64) - exact) / size)).item());
+}
+
+TEST(Gemm, ErrsNoMoreThanOpenBlas) {
+  // A hundredth or two more is the oracle's: its kernel for Haswell has two chains, whatever the length.
+  constexpr double kTwoChains = 1.03;
+  for (const std::int64_t depth : {64, 197, 256, 512, 768, 3072}) {
+    Rng rng(static_cast<std::uint64_t>(depth));
+    const Tensor a = rng.normal({256, depth});
+    const Tensor b = rng.normal({depth, 256});
+    const auto error = [&](kernels::Gemm gemm) {
+      const WithGemm chosen(gemm);
+      return error_of(a, b);
+    };
+    EXPECT_LE(error(kernels::Gemm::tiles), kTwoChains * error(kernels::Gemm::openblas)) << "sums of " << depth;
+  }
+}
+
+TEST(Gemm, ByOpenBlasIsTheSameInEagerAndGraph) {
+  const WithGemm blas(kernels::Gemm::openblas);
+  Rng rng(8);
+  const Tensor x = rng.normal({6, 40, 30});
+  const Tensor w = rng.normal({50, 30});
+  const auto program = [](const std::vector<Tensor>& in) {  // without the copies, BLAS would get other flags
+    return matmul(contiguous(transpose(contiguous(transpose(in[0])))), transpose(contiguous(in[1])));
+  };
+  auto compiled = jit(program);
+  const std::vector<Tensor> inputs = {x, w};
+  EXPECT_TRUE(bitwise_equal(program(inputs), compiled(inputs)));
+}
+
+}  // namespace
+}  // namespace diptych::testing
