@@ -277,5 +277,18 @@ TEST(OnnxImport, AnAxisOfAbsurdLengthIsRefusedEvenWithoutElements) {
               AllOf(HasSubstr("Resize"), HasSubstr("half of")));
 }
 
+TEST(OnnxImport, AWidthBeyondAllMemory) {
+  constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
+  for (const List& pads : {List{0, kLeast}, List{kLeast, 0}, List{0, std::int64_t{1} << 50}}) {
+    ImportedModel model = Builder()
+                              .input("x", DType::float32, {3})
+                              .integers("pads", pads)
+                              .node("Pad", {"x", "pads"}, {"y"})
+                              .output("y")
+                              .imported();
+    EXPECT_THAT(error_of([&] { model.call(std::vector<Tensor>{full({3}, 1)}); }), HasSubstr("a width of"));
+  }
+}
+
 }  // namespace
 }  // namespace diptych::onnx

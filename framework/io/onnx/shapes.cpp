@@ -280,9 +280,11 @@ Tensor padded(Tensor x, const List& widths, const std::string& mode, double valu
   for (int i = 0; i < x.rank(); ++i) {
     const std::int64_t before = widths[static_cast<std::size_t>(i)];
     const std::int64_t after = widths[static_cast<std::size_t>(i) + static_cast<std::size_t>(x.rank())];
-    constexpr std::int64_t kFar = std::int64_t{1} << 40;
-    if (before < -kFar || before > kFar || after < -kFar || after > kFar) {
-      throw ShapeError(fmt::format("a width of {}", std::abs(before) > kFar ? before : after));
+    for (const std::int64_t width : {before, after}) {
+      constexpr std::int64_t kFar = std::int64_t{1} << 40;
+      if (width < -kFar || width > kFar) {
+        throw ShapeError(fmt::format("a width of {}", width));
+      }
     }
     if (before < 0 || after < 0) {
       x = slice(x, i, std::max<std::int64_t>(-before, 0), x.shape()[i] + std::min<std::int64_t>(after, 0), 1, where);
