@@ -20,11 +20,11 @@ constexpr std::int64_t kRows = 128;
 constexpr std::int64_t kTiles = 3 * kProductStep;
 /// The right side is read where it lies by so few rows, because packing it would take as long as the product.
 constexpr std::int64_t kFewRows = 16;
-/// Elements between the rows of a packed left side, so that they spread over the sets of a cache.
-constexpr std::int64_t kApart = 16;
 /// And if its rows are so close that they share pages: read from many pages, it is slower than packed.
 constexpr std::int64_t kCompact = 384;
 constexpr std::int64_t kFewPages = 32;
+/// Elements between the rows of a packed left side, so that they spread over the sets of a cache.
+constexpr std::int64_t kApart = 16;
 
 constexpr std::int64_t whole_vectors(std::int64_t columns) {
   return (columns + kProductStep - 1) / kProductStep * kProductStep;

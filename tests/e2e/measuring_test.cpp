@@ -53,6 +53,28 @@ TEST(Flags, ThreadsAndPins) {
             "diptych run micro/dispatch --quick --seed 1 --pin " + run["pinned"][0].dump());
 }
 
+TEST(Flags, WhatMultipliesMatrices) {
+  TemporaryFolder folder;
+  EXPECT_THAT(refused({"run", "mlp/digits", "--gemm", "mkl"}, folder.path()).error, HasSubstr("tiles,openblas"));
+  EXPECT_THAT(run_folders(folder.path()), IsEmpty());
+  const auto measured = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {"mlp/digits", "--metric", "instructions", "--arms", "eager"});
+    const TemporaryFolder own_folder;
+    return run_json(arguments, own_folder.path());
+  };
+  const Json own = measured({});
+  const Json blas = measured({"--gemm", "openblas"});
+  EXPECT_EQ(own["plan"]["gemm"], "tiles");
+  EXPECT_EQ(blas["environment"]["engine"]["gemm"], "openblas");
+  EXPECT_THAT(blas["cells"][0]["reproduce"].get<std::string>(), HasSubstr("--gemm openblas"));
+  // The processes that count have been told: they execute other instructions.
+  const auto instructions = [](const Json& run) { return run["cells"][0]["arms"][0]["instructions"]["value"]; };
+  if (instructions(own).is_null()) {
+    GTEST_SKIP() << "no valgrind: nothing was counted";
+  }
+  EXPECT_NE(instructions(own), instructions(blas));
+}
+
 TEST(Metrics, ExactAloneTimesNothing) {
   TemporaryFolder folder;
   Outcome outcome;

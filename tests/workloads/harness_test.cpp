@@ -195,6 +195,7 @@ RunPlan sample_plan() {
   plan.seed = 17;
   plan.metrics = {"time", "instructions"};
   plan.pinned = {1, 3};
+  plan.gemm = "openblas";
   plan.benchmark_options = {"--benchmark_filter=mlp"};
   plan.injection = {0.05, 0.01, {"graph"}};
   return plan;
@@ -217,6 +218,7 @@ TEST(Plan, ComesBackFromTheRun) {
   EXPECT_EQ(run_of(back), run_of(plan));
   EXPECT_EQ(back.size.block_seconds, 0.02);
   EXPECT_EQ(back.pinned, plan.pinned);
+  EXPECT_EQ(back.gemm, "openblas");
   EXPECT_EQ(back.injection.arms, plan.injection.arms);
   EXPECT_THAT(error_of([] { plan_of({{"seed", 1}}); }), HasSubstr("measure it again"));
 }
@@ -224,7 +226,7 @@ TEST(Plan, ComesBackFromTheRun) {
 TEST(Plan, ItsCommandSaysAllThatIsNotTheDefault) {
   EXPECT_EQ(reproduce_command(sample_plan(), "mlp/digits"),
             "diptych run mlp/digits --gate --seed 17 --arms eager,graph --metric time,instructions --pin 1,3 "
-            "--inject-time 0.05 --inject-instructions 0.01 --inject-arm graph");
+            "--gemm openblas --inject-time 0.05 --inject-instructions 0.01 --inject-arm graph");
   RunPlan plan;
   plan.size = run_sizes()[0];
   plan.arms = {"eager", "replay", "graph"};

@@ -295,10 +295,11 @@ TEST(Runner, WithoutTimeOneProcessIsEnough) {
 TEST(Runner, PassesPinsAndInjectionsOn) {
   RunPlan plan = two_workloads();
   plan.pinned = {1, 3};
+  plan.gemm = "openblas";
   plan.injection = {0.05, 0.5, {"graph"}};
   const RunResult result = run_processes(plan, {"/bin/sh", "-c", echoing(kPlan) + kDone, "worker"}, {});
-  EXPECT_THAT(result.problems,
-              Each(AllOf(HasSubstr("pinned:[1,3]"), HasSubstr("time:0.05"), HasSubstr("arms:[graph]"))));
+  EXPECT_THAT(result.problems, Each(AllOf(HasSubstr("pinned:[1,3]"), HasSubstr("gemm:openblas"), HasSubstr("time:0.05"),
+                                          HasSubstr("arms:[graph]"))));
 }
 
 // A gate measures older programs too.
@@ -335,6 +336,7 @@ TEST(WorkerPlan, IsTheSameOnceItHasTravelled) {
                                      .injection = {0.05, 0.5, {"graph"}}},
                         .first_call_check = {"a"},
                         .pinned = {0, 7},
+                        .gemm = "openblas",
                         .takes_turns = true,
                         .is_first = true,
                         .benchmark_options = {"--benchmark_x"},
