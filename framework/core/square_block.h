@@ -8,10 +8,17 @@ namespace diptych::kernels {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wpsabi"
 
+/// `lanes` elements, in a register and wherever they lie in memory.
+template <class T, int lanes>
+struct Vectors {
+  typedef T Vector __attribute__((vector_size(sizeof(T) * lanes)));
+  typedef T Loose __attribute__((vector_size(sizeof(T) * lanes), aligned(alignof(T)), may_alias));
+};
+
 /// `lanes` vectors of `lanes` elements in registers.
 template <class T, int lanes>
 struct SquareBlock {
-  typedef T Vector __attribute__((vector_size(sizeof(T) * lanes)));
+  using Vector = typename Vectors<T, lanes>::Vector;
 
   Vector rows[lanes];
 

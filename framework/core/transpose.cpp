@@ -11,7 +11,7 @@ namespace {
 
 template <class T, int lanes>
 DIPTYCH_INLINE void transpose_block(const T* in, std::int64_t in_pitch, T* out, std::int64_t out_pitch) {
-  typedef T Loose __attribute__((vector_size(sizeof(T) * lanes), aligned(alignof(T)), may_alias));
+  using Loose = typename Vectors<T, lanes>::Loose;
   SquareBlock<T, lanes> block;
 #pragma GCC unroll 16
   for (int i = 0; i < lanes; ++i) {

@@ -15,8 +15,8 @@ struct ColumnProduct {
   template <int bytes>
   struct Of {
     static constexpr int kLanes = bytes / static_cast<int>(sizeof(T));
-    using Vector = typename Lanes<T, kLanes>::Vector;
-    using Loose = typename Lanes<T, kLanes>::Loose;
+    using Vector = typename Vectors<T, kLanes>::Vector;
+    using Loose = typename Vectors<T, kLanes>::Loose;
 
     DIPTYCH_INLINE static void run(const ColumnCall<T>* call) {
       const std::int64_t whole = call->depth / kLanes * kLanes;

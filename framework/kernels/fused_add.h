@@ -6,6 +6,7 @@
 
 #include <type_traits>
 
+#include "framework/core/square_block.h"
 #include "framework/math/scalar_math.h"
 
 namespace diptych::kernels {
@@ -14,16 +15,10 @@ namespace diptych::kernels {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wpsabi"
 
-template <class T, int lanes>
-struct Lanes {
-  typedef T Vector __attribute__((vector_size(sizeof(T) * lanes)));
-  typedef T Loose __attribute__((vector_size(sizeof(T) * lanes), aligned(alignof(T)), may_alias));
-};
-
 /// sum += a * b, one fma per lane. The loop over lanes becomes one instruction.
 template <class T, int lanes>
-DIPTYCH_INLINE void add_product(const typename Lanes<T, lanes>::Vector& a, const typename Lanes<T, lanes>::Vector& b,
-                                typename Lanes<T, lanes>::Vector& sum) {
+DIPTYCH_INLINE void add_product(const typename Vectors<T, lanes>::Vector& a,
+                                const typename Vectors<T, lanes>::Vector& b, typename Vectors<T, lanes>::Vector& sum) {
 #if defined(__x86_64__)
   if constexpr (std::is_same_v<T, float> && lanes == 16) {
     sum = __builtin_ia32_vfmaddps512_mask(a, b, sum, -1, 4);

@@ -21,8 +21,8 @@ struct Chains {
 template <class T, int lanes, int height, int width, class Operands>
 DIPTYCH_INLINE void product_tile(const ProductCall<T, Operands>& call, const Chains& part, std::int64_t row,
                                  std::int64_t column, T* partial) {
-  using Vector = typename Lanes<T, lanes>::Vector;
-  using Loose = typename Lanes<T, lanes>::Loose;
+  using Vector = typename Vectors<T, lanes>::Vector;
+  using Loose = typename Vectors<T, lanes>::Loose;
   const T* a[height];
   Vector sums[height][width];
   const auto waiting = [&](int i, int j) __attribute__((always_inline))->Loose& {
