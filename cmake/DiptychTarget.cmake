@@ -43,11 +43,11 @@ function(diptych_flags target)
   endif()
 endfunction()
 
-# Most of a unit's compile time goes to headers that its neighbours read too, so neighbours of a folder are compiled as one
-# (a unity build): up to `BYTES` of source a batch, which bounds what touching one file costs. `ALONE`: files whose own code
-# is the work, as kernels. Off: every unit for itself, as the preset `units` has it for clangd, clang-tidy and the check that
-# no unit lives on what another includes.
-option(DIPTYCH_UNITY "Compile the units of a folder in batches" ON)
+# Most of a unit's compile time goes to headers that its neighbours read too, so neighbours are compiled as one (a unity build):
+# a target's files in the order of their places, in batches of equal size, of up to `BYTES` of source, which bounds what touching
+# one file costs. `ALONE`: files whose own code is the work, as kernels. Off: every unit for itself, as the preset `units` has it
+# for clangd, clang-tidy and the check that no unit lives on what another includes.
+option(DIPTYCH_UNITY "Compile the units of a target in batches" ON)
 
 # diptych_batches(target [BYTES n] [ALONE files...])
 function(diptych_batches target)
@@ -60,29 +60,25 @@ function(diptych_batches target)
   endif()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   get_target_property(sources ${target} SOURCES)
-  set(last "")
   list(FILTER sources EXCLUDE REGEX "^\\$<")
+  list(SORT sources)
+  set(batched "")
+  set(total 0)
   foreach(source ${sources})
     file(REAL_PATH ${source} path)
-    file(RELATIVE_PATH place ${CMAKE_SOURCE_DIR} ${path})
     string(FIND ${path} ${CMAKE_BINARY_DIR}/ generated)
     if(generated EQUAL 0 OR source IN_LIST ARG_ALONE)
       continue()
     endif()
-    get_filename_component(folder ${place} DIRECTORY)
     file(SIZE ${path} size)
-    if(NOT last STREQUAL "in ${folder}")
-      set(last "in ${folder}")
-      set(number 0)
-      set(bytes 0)
-    endif()
-    math(EXPR bytes "${bytes} + ${size}")
-    if(bytes GREATER ARG_BYTES)
-      math(EXPR number "${number} + 1")
-      set(bytes ${size})
-    endif()
-    string(REPLACE "/" "_" prefix "${folder}")
-    set_source_files_properties(${source} PROPERTIES UNITY_GROUP "${prefix}_${number}")
+    math(EXPR total "${total} + ${size}")
+    list(APPEND batched ${source})
+    list(APPEND ends ${total})
+  endforeach()
+  math(EXPR batches "(${total} + ${ARG_BYTES} - 1) / ${ARG_BYTES}")
+  foreach(source end IN ZIP_LISTS batched ends)
+    math(EXPR number "(${end} - 1) * ${batches} / ${total}")
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP "${number}")
   endforeach()
 endfunction()
 

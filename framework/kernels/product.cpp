@@ -17,7 +17,7 @@ struct Chains {
 };
 
 /// A tile of `height` rows by `width` vectors of `lanes`, held in registers. Where a chain is interrupted, its sums
-/// wait in `partial`.
+/// wait in `partial`; null: no chain is.
 template <class T, int lanes, int height, int width, class Operands>
 DIPTYCH_INLINE void product_tile(const ProductCall<T, Operands>& call, const Chains& part, std::int64_t row,
                                  std::int64_t column, T* partial) {
@@ -33,7 +33,7 @@ DIPTYCH_INLINE void product_tile(const ProductCall<T, Operands>& call, const Cha
     a[i] = call.operands.left_row(row + i);
 #pragma GCC unroll 16
     for (int j = 0; j < width; ++j) {
-      sums[i][j] = part.begin == 0 ? Vector{} : waiting(i, j);
+      sums[i][j] = partial == nullptr || part.begin == 0 ? Vector{} : waiting(i, j);
     }
   }
   typename Operands::Walk walk(call.operands, part.begin);
@@ -54,7 +54,7 @@ DIPTYCH_INLINE void product_tile(const ProductCall<T, Operands>& call, const Cha
       }
     }
   }
-  const bool ends = part.end == call.depth;
+  const bool ends = partial == nullptr || part.end == call.depth;
 #pragma GCC unroll 16
   for (int i = 0; i < height; ++i) {
     T* c = call.c + (row + i) * call.c_pitch + column;
@@ -71,17 +71,30 @@ DIPTYCH_INLINE void product_tile(const ProductCall<T, Operands>& call, const Cha
   }
 }
 
+/// The last rows of the columns of one tile, fewer than 2 * height.
+template <class T, int lanes, int height, int width, class Operands>
+DIPTYCH_INLINE void last_rows(const ProductCall<T, Operands>& call, std::int64_t row, std::int64_t column) {
+  for (; row + height <= call.row_count; row += height) {
+    product_tile<T, lanes, height, width>(call, {0, call.depth}, row, column, static_cast<T*>(nullptr));
+  }
+  if constexpr (height > 1) {
+    // Three rows are one tile: of two and one, both would wait for their sums.
+    last_rows<T, lanes, (height > 4 ? height / 2 : height - 1), width>(call, row, column);
+  }
+}
+
 /// The columns of one tile, for all rows. All rows read the same part of the right side: it is kept so short that it
 /// stays in the L1 cache, which interrupts the chains of a few rows at a time.
 template <class T, int lanes, int height, int width, class Operands>
-DIPTYCH_INLINE void product_rows(const ProductCall<T, Operands>& call, std::int64_t row, std::int64_t column) {
+DIPTYCH_INLINE void product_rows(const ProductCall<T, Operands>& call, std::int64_t column) {
   constexpr std::int64_t kDepth = 192;
   constexpr std::int64_t kTiles = 64 / height;
   T partial[kTiles * height * width * lanes];
   const bool is_read_again = call.row_count >= 4 * height;
   const std::int64_t parts = is_read_again ? std::max<std::int64_t>((call.depth + kDepth - 1) / kDepth, 1) : 1;
   const std::int64_t depth = (call.depth + parts - 1) / parts;
-  for (std::int64_t tiles = (call.row_count - row) / height; tiles > 0;) {
+  std::int64_t row = 0;
+  for (std::int64_t tiles = call.row_count / height; tiles > 0;) {
     const std::int64_t count = std::min(tiles, parts == 1 ? tiles : kTiles);
     for (std::int64_t i = 0; i < parts; ++i) {
       const Chains part = {i * depth, std::min((i + 1) * depth, call.depth)};
@@ -94,10 +107,17 @@ DIPTYCH_INLINE void product_rows(const ProductCall<T, Operands>& call, std::int6
     tiles -= count;
   }
   if constexpr (height > 1) {
-    // Three rows are one tile: of two and one, both would wait for their sums.
-    product_rows<T, lanes, (height > 4 ? height / 2 : height - 1), width>(call, row, column);
+    last_rows<T, lanes, (height > 4 ? height / 2 : height - 1), width>(call, row, column);
   }
 }
+
+/// Each a function for itself: one of all widths would take the compiler twice as long.
+template <class T, int lanes, int height, int width, class Operands>
+struct ProductRows {
+  DIPTYCH_INLINE static void run(const ProductCall<T, Operands>* call, std::int64_t column) {
+    product_rows<T, lanes, height, width>(*call, column);
+  }
+};
 
 template <class T, int lanes, int height, int width, class Operands>
 DIPTYCH_INLINE void product_columns(const ProductCall<T, Operands>& call, std::int64_t column) {
@@ -105,10 +125,29 @@ DIPTYCH_INLINE void product_columns(const ProductCall<T, Operands>& call, std::i
   // So few sums wait for each other's latency that one vector takes as long as two: four are two tiles of two.
   constexpr bool kPairs = width == 3 && height == 4;
   for (; column + kStep <= call.columns && !(kPairs && call.columns - column == kStep + lanes); column += kStep) {
-    product_rows<T, lanes, height, width>(call, 0, column);
+    entry_of<ProductRows<T, lanes, height, width, Operands>, lanes * sizeof(T)>()(&call, column);
   }
   if constexpr (width > 1) {
     product_columns<T, lanes, height, width - 1>(call, column);
+  }
+}
+
+template <class T, int lanes, int height, int width, class Operands>
+struct FewRows {
+  DIPTYCH_INLINE static void run(const ProductCall<T, Operands>* call, std::int64_t column) {
+    last_rows<T, lanes, height, width>(*call, 0, column);
+  }
+};
+
+/// Of one tile's rows or fewer.
+template <class T, int lanes, int height, int width, class Operands>
+DIPTYCH_INLINE void few_rows(const ProductCall<T, Operands>& call, std::int64_t column) {
+  constexpr std::int64_t kStep = std::int64_t{width} * lanes;
+  for (; column + kStep <= call.columns; column += kStep) {
+    entry_of<FewRows<T, lanes, height, width, Operands>, lanes * sizeof(T)>()(&call, column);
+  }
+  if constexpr (width > 1) {
+    few_rows<T, lanes, height, width - 1>(call, column);
   }
 }
 
@@ -124,7 +163,7 @@ struct Product {
       ProductCall<T, Operands> whole = *call;
       whole.columns = (call->columns + kLanes - 1) / kLanes * kLanes;
       if (2 * whole.row_count <= kHeight) {
-        product_columns<T, kLanes, kHeight / 2, kHeight == 8 ? 6 : 4>(whole, 0);
+        few_rows<T, kLanes, kHeight / 2, kHeight == 8 ? 6 : 4>(whole, 0);
       } else {
         product_columns<T, kLanes, kHeight, 3>(whole, 0);
       }

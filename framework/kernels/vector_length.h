@@ -4,6 +4,22 @@
 
 namespace diptych::kernels {
 
+/// The entry point of a body that is written for vectors of `bytes`, for another such body to call.
+template <class Body, int bytes>
+constexpr auto entry_of() {
+#if defined(DIPTYCH_ONE_ISA)
+  return PerIsa<Body>::active();
+#else
+  if constexpr (bytes == 64) {
+    return PerIsa<Body>::avx512;
+  } else if constexpr (bytes == 32) {
+    return PerIsa<Body>::avx2;
+  } else {
+    return PerIsa<Body>::generic;
+  }
+#endif
+}
+
 /// The entry point of the active instruction set for a body that is written for its length of vectors in bytes: 16
 /// (generic), 32 (AVX2) or 64 (AVX-512). Each body is built for its own instruction set alone.
 template <template <int bytes> class Body>
