@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
-#include <memory>
-#include <new>
 
 #include "framework/core/transpose.h"
 #include "framework/kernels/column_product.h"
 #include "framework/kernels/product.h"
+#include "framework/kernels/scratch.h"
 
 namespace diptych::kernels {
 namespace {
@@ -32,36 +31,10 @@ constexpr std::int64_t whole_vectors(std::int64_t columns) {
 
 /// About kPanel, so that all panels are nearly as wide.
 constexpr std::int64_t panel_width(std::int64_t columns) {
-  const std::int64_t panels = (columns + kPanel - 1) / kPanel;
-  const std::int64_t each = (columns + panels - 1) / panels;
-  return std::min(whole_vectors(columns), (each + kTiles - 1) / kTiles * kTiles);
+  const std::int64_t panels = std::max<std::int64_t>((columns + kPanel - 1) / kPanel, 1);
+  const std::int64_t each = std::max<std::int64_t>((columns + panels - 1) / panels, 1);
+  return std::min(whole_vectors(std::max<std::int64_t>(columns, 1)), (each + kTiles - 1) / kTiles * kTiles);
 }
-
-/// A thread's own memory for packed operands.
-class Scratch {
- public:
-  /// Valid until the next call.
-  template <class T>
-  T* elements(std::int64_t count) {
-    const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(T);
-    if (bytes > size_) {
-      data_.reset();
-      size_ = 0;
-      data_.reset(static_cast<std::byte*>(::operator new(bytes, kLine)));
-      size_ = bytes;
-    }
-    return reinterpret_cast<T*>(data_.get());
-  }
-
- private:
-  static constexpr std::align_val_t kLine{64};
-  struct Delete {
-    void operator()(std::byte* data) const { ::operator delete(data, kLine); }
-  };
-
-  std::unique_ptr<std::byte, Delete> data_;
-  std::size_t size_ = 0;
-};
 
 /// Without a call for the few elements of an edge.
 template <class T>
@@ -129,103 +102,139 @@ void pack_vectors(const Matrix<T>& from, T* to, std::int64_t pitch) {
   pad(rest.rows, rest.columns, to + rows * pitch, pitch);
 }
 
-/// Rows that are added to: all the same one (pitch 0), or none (null).
+/// Rows of dense elements; what is added to: all the same one (pitch 0), or none (null).
 template <class T>
-struct Start {
+struct Rows {
   const T* data;
   std::int64_t pitch;
 };
 
+/// The right side where it lies; it is packed where that pays.
 template <class T>
+class LooseRight {
+ public:
+  LooseRight(const Matrix<T>& b, std::int64_t rows_of_left)
+      : columns(b.columns), rows(b.rows), pitch(panel_width(b.columns)), b_(b), rows_of_left_(rows_of_left) {}
+
+  std::int64_t scratch() const { return std::min(kSumBlock, rows) * pitch; }
+  /// `depth` rows from `k` on of `count` columns; `scratch` may be used for them.
+  Rows<T> panel(std::int64_t k, std::int64_t column, std::int64_t depth, std::int64_t count, T* scratch) const {
+    const Matrix<T> part{b_.at(k, column), depth, count, b_.row_step, b_.column_step};
+    if (can_stay(part)) {
+      return {part.data, part.row_step};
+    }
+    pack_vectors(part, scratch, pitch);
+    return {scratch, pitch};
+  }
+
+  const std::int64_t columns, rows, pitch;
+
+ private:
+  bool can_stay(const Matrix<T>& part) const {
+    const bool is_near = part.row_step <= kCompact || part.rows <= kFewPages;
+    return part.column_step == 1 && part.columns % kProductStep == 0 && (rows_of_left_ < kFewRows || is_near);
+  }
+
+  Matrix<T> b_;
+  std::int64_t rows_of_left_;
+};
+
+template <class T>
+class PackedRight {
+ public:
+  explicit PackedRight(const PackedMatrix<T>& b) : columns(b.columns), rows(b.rows), pitch(b.pitch), b_(b) {}
+
+  std::int64_t scratch() const { return 0; }
+  Rows<T> panel(std::int64_t k, std::int64_t column, std::int64_t /*depth*/, std::int64_t /*count*/,
+                T* /*scratch*/) const {
+    return {b_.at(k, column), pitch};
+  }
+
+  const std::int64_t columns, rows, pitch;
+
+ private:
+  PackedMatrix<T> b_;
+};
+
+template <class T, class Right>
 class Product {
  public:
-  Product(const Matrix<T>& a, const Matrix<T>& b, const Start<T>& start, T* c)
-      : a_(a), b_(b), start_(start), c_(c), n_(b.columns), pitch_(panel_width(n_)) {
+  Product(const Matrix<T>& a, const Right& right, const Rows<T>& start, const Result<T>& c)
+      : a_(a), b_(right), start_(start), c_(c) {
     thread_local Scratch scratch;
     const std::int64_t depth = std::min(kSumBlock, a.columns);
     const std::int64_t rows = std::min(kRows, a.rows);
     const std::int64_t left = rows * (depth + kApart);
-    right_ = scratch.elements<T>(depth * pitch_ + left + rows * pitch_);
-    left_ = right_ + depth * pitch_;
+    right_ = scratch.elements<T>(b_.scratch() + left + rows * b_.pitch);
+    left_ = right_ + b_.scratch();
     sums_ = left_ + left;
   }
 
   void run() {
-    for (std::int64_t column = 0; column < n_; column += pitch_) {
-      const std::int64_t columns = std::min(pitch_, n_ - column);
+    for (std::int64_t column = 0; column < b_.columns; column += b_.pitch) {
+      const std::int64_t columns = std::min(b_.pitch, b_.columns - column);
       for (std::int64_t k = 0; k < a_.columns; k += kSumBlock) {
-        const std::int64_t depth = std::min(kSumBlock, a_.columns - k);
-        panel({b_.at(k, column), depth, columns, b_.row_step, b_.column_step}, k, column);
+        panel(k, column, std::min(kSumBlock, a_.columns - k), columns);
       }
     }
   }
 
  private:
-  bool can_stay(const Matrix<T>& right) const {
-    const bool is_near = right.row_step <= kCompact || right.rows <= kFewPages;
-    return right.column_step == 1 && right.columns % kProductStep == 0 && (a_.rows < kFewRows || is_near);
-  }
-
   /// Rows on as many pages, perhaps in the same few sets of the cache, are copied if enough columns read them.
   bool is_far_apart() const {
     constexpr std::int64_t kPart = 1024 / sizeof(T);
-    return a_.row_step > kPart && a_.rows > kFewRows && n_ > 2 * kTiles;
+    return a_.row_step > kPart && a_.rows > kFewRows && b_.columns > 2 * kTiles;
   }
 
-  /// One block of products for all rows: `right` is rows k... of the columns from `column` on.
-  void panel(const Matrix<T>& right, std::int64_t k, std::int64_t column) {
-    StridedOperands<T> operands{nullptr, a_.row_step, a_.column_step, right.data, right.row_step};
-    if (!can_stay(right)) {
-      pack_vectors(right, right_, pitch_);
-      operands.b = right_;
-      operands.b_step = pitch_;
-    }
+  /// One block of products for all rows.
+  void panel(std::int64_t k, std::int64_t column, std::int64_t depth, std::int64_t columns) {
+    const Rows<T> right = b_.panel(k, column, depth, columns, right_);
+    StridedOperands<T> operands{nullptr, a_.row_step, a_.column_step, right.data, right.pitch};
     for (std::int64_t row = 0; row < a_.rows; row += kRows) {
       const std::int64_t rows = std::min(kRows, a_.rows - row);
       operands.a = a_.at(row, k);
       if (a_.column_step == 1 && is_far_apart()) {
-        pack(Matrix<T>{operands.a, rows, right.rows, a_.row_step, 1}, left_, right.rows + kApart);
+        pack(Matrix<T>{operands.a, rows, depth, a_.row_step, 1}, left_, depth + kApart);
         operands.a = left_;
-        operands.a_row = right.rows + kApart;
+        operands.a_row = depth + kApart;
       } else if (a_.column_step != 1) {  // k by k, as it is read
-        pack(Matrix<T>{operands.a, rows, right.rows, a_.row_step, a_.column_step}.transposed(), left_, rows);
+        pack(Matrix<T>{operands.a, rows, depth, a_.row_step, a_.column_step}.transposed(), left_, rows);
         operands.a = left_;
         operands.a_row = 1;
         operands.a_step = rows;
       }
-      tile(rows, right.columns, right.rows, operands, k == 0 ? start_at(row, column) : Start<T>{c_at(row, column), n_},
-           c_at(row, column));
+      T* const c = c_.data + row * c_.pitch + column;
+      tile(rows, columns, depth, operands, k == 0 ? start_at(row, column) : Rows<T>{c, c_.pitch}, c, c_.pitch - column);
     }
   }
 
+  /// `room`: for the elements of a row of c.
   void tile(std::int64_t rows, std::int64_t columns, std::int64_t depth, const StridedOperands<T>& operands,
-            const Start<T>& start, T* c) {
+            const Rows<T>& start, T* c, std::int64_t room) {
     using Call = ProductCall<T, StridedOperands<T>>;
-    if (columns % kProductStep == 0) {
-      product(Call{rows, columns, depth, operands, start.data, start.pitch, c, n_});
+    const bool start_has_room = start.data == nullptr || start.data == c;
+    if (columns % kProductStep == 0 || (start_has_room && whole_vectors(columns) <= room)) {
+      product(Call{rows, columns, depth, operands, start.data, start.pitch, c, c_.pitch});
       return;
     }
     const T* from = nullptr;
     if (start.data != nullptr) {
-      pack(Matrix<T>{start.data, rows, columns, start.pitch, 1}, sums_, pitch_);
-      pad(rows, columns, sums_, pitch_);
+      pack(Matrix<T>{start.data, rows, columns, start.pitch, 1}, sums_, b_.pitch);
+      pad(rows, columns, sums_, b_.pitch);
       from = sums_;
     }
-    product(Call{rows, columns, depth, operands, from, pitch_, sums_, pitch_});
-    pack(Matrix<T>{sums_, rows, columns, pitch_, 1}, c, n_);
+    product(Call{rows, columns, depth, operands, from, b_.pitch, sums_, b_.pitch});
+    pack(Matrix<T>{sums_, rows, columns, b_.pitch, 1}, c, c_.pitch);
   }
 
-  T* c_at(std::int64_t row, std::int64_t column) const { return c_ + row * n_ + column; }
-  Start<T> start_at(std::int64_t row, std::int64_t column) const {
-    return start_.data != nullptr ? Start<T>{start_.data + row * start_.pitch + column, start_.pitch} : start_;
+  Rows<T> start_at(std::int64_t row, std::int64_t column) const {
+    return start_.data != nullptr ? Rows<T>{start_.data + row * start_.pitch + column, start_.pitch} : start_;
   }
 
   Matrix<T> a_;
-  Matrix<T> b_;
-  Start<T> start_;
-  T* c_;
-  std::int64_t n_;
-  std::int64_t pitch_;  ///< of the packed right side and of the sums
+  Right b_;
+  Rows<T> start_;
+  Result<T> c_;
   T* right_;
   T* left_;
   T* sums_;
@@ -241,11 +250,11 @@ void multiply_row(const Matrix<T>& a, const Matrix<T>& b, const T* start, T* c) 
 }
 
 template <class T>
-void multiply(const Matrix<T>& a, const Matrix<T>& b, const Start<T>& start, T* c) {
+void multiply(const Matrix<T>& a, const Matrix<T>& b, const Rows<T>& start, const Result<T>& c) {
   if (a.rows == 1 && b.row_step == 1 && b.column_step != 1) {
-    multiply_row(a, b, start.data, c);
+    multiply_row(a, b, start.data, c.data);
   } else {
-    Product<T>(a, b, start, c).run();
+    Product<T, LooseRight<T>>(a, LooseRight<T>(b, a.rows), start, c).run();
   }
 }
 
@@ -257,13 +266,57 @@ void multiply(const Matrix<T>& a, const Matrix<T>& b, const T* start, T* c) {
     if (start != nullptr) {
       std::fill_n(c, a.rows, *start);
     }
-    multiply(b.transposed(), a.transposed(), Start<T>{start != nullptr ? c : nullptr, a.rows}, c);
+    multiply(b.transposed(), a.transposed(), Rows<T>{start != nullptr ? c : nullptr, a.rows}, Result<T>{c, a.rows});
     return;
   }
-  multiply(a, b, Start<T>{start, 0}, c);
+  multiply(a, b, Rows<T>{start, 0}, Result<T>{c, b.columns});
 }
 
+template <class T>
+void multiply(const Matrix<T>& a, const Matrix<T>& b, const Result<T>& c) {
+  multiply(a, b, Rows<T>{nullptr, 0}, c);
+}
+
+template <class T>
+void multiply(const Matrix<T>& a, const PackedMatrix<T>& b, const T* start, const Result<T>& c) {
+  Product<T, PackedRight<T>>(a, PackedRight<T>(b), Rows<T>{start, 0}, c).run();
+}
+
+template <class T>
+void add_product_to(const Matrix<T>& a, const Matrix<T>& b, T* c) {
+  multiply(a, b, Rows<T>{c, b.columns}, Result<T>{c, b.columns});
+}
+
+template <class T>
+PackedMatrix<T>::PackedMatrix(std::int64_t of_rows, std::int64_t of_columns, const T* data)
+    : rows(of_rows), columns(of_columns), pitch(panel_width(of_columns)), data_(data), packed_rows_(of_rows) {}
+
+template <class T>
+std::int64_t PackedMatrix<T>::size(std::int64_t rows, std::int64_t columns) {
+  const std::int64_t pitch = panel_width(columns);
+  return (columns + pitch - 1) / pitch * pitch * rows;
+}
+
+template <class T>
+PackedMatrix<T> PackedMatrix<T>::pack(const Matrix<T>& from, T* to) {
+  const PackedMatrix packed(from.rows, from.columns, to);
+  for (std::int64_t column = 0; column < from.columns; column += packed.pitch) {
+    const std::int64_t columns = std::min(packed.pitch, from.columns - column);
+    pack_vectors(Matrix<T>{from.at(0, column), from.rows, columns, from.row_step, from.column_step}, to, packed.pitch);
+    to += packed.pitch * from.rows;
+  }
+  return packed;
+}
+
+template class PackedMatrix<float>;
+template class PackedMatrix<double>;
 template void multiply(const Matrix<float>&, const Matrix<float>&, const float*, float*);
 template void multiply(const Matrix<double>&, const Matrix<double>&, const double*, double*);
+template void multiply(const Matrix<float>&, const Matrix<float>&, const Result<float>&);
+template void multiply(const Matrix<double>&, const Matrix<double>&, const Result<double>&);
+template void multiply(const Matrix<float>&, const PackedMatrix<float>&, const float*, const Result<float>&);
+template void multiply(const Matrix<double>&, const PackedMatrix<double>&, const double*, const Result<double>&);
+template void add_product_to(const Matrix<float>&, const Matrix<float>&, float*);
+template void add_product_to(const Matrix<double>&, const Matrix<double>&, double*);
 
 }  // namespace diptych::kernels

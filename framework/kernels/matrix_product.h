@@ -18,10 +18,56 @@ struct Matrix {
   Matrix transposed() const { return {data, columns, rows, column_step, row_step}; }
 };
 
-/// c[i][j] = start[j] + the sum over k of a[i][k] * b[k][j]; c is dense, `start` may be null. The products of kSumBlock
-/// successive k are one chain of fma from zero, and the blocks are added to the start in order: the bits depend on the
-/// shape and the elements alone. On one thread.
+/// The right side of products as they read it, packed once for many of them. It doesn't own its memory.
+template <class T>
+class PackedMatrix {
+ public:
+  PackedMatrix() = default;
+  /// How many elements `pack` writes.
+  static std::int64_t size(std::int64_t rows, std::int64_t columns);
+  /// `to` is aligned to a cache line.
+  static PackedMatrix pack(const Matrix<T>& from, T* to);
+
+  /// The upper left part.
+  PackedMatrix part(std::int64_t row_count, std::int64_t column_count) const {
+    PackedMatrix result = *this;
+    result.rows = row_count;
+    result.columns = column_count;
+    return result;
+  }
+  /// Row `row`, which is a multiple of kSumBlock, of the columns from `column` on, which is a multiple of `pitch`.
+  const T* at(std::int64_t row, std::int64_t column) const { return data_ + column * packed_rows_ + row * pitch; }
+
+  std::int64_t rows = 0, columns = 0;
+  std::int64_t pitch = 0;
+
+ private:
+  PackedMatrix(std::int64_t of_rows, std::int64_t of_columns, const T* data);
+
+  const T* data_ = nullptr;
+  std::int64_t packed_rows_ = 0;
+};
+
+/// A dense result, or rows that are `pitch` apart. Whole vectors are written where the pitch has room for them
+/// (product.h).
+template <class T>
+struct Result {
+  T* data;
+  std::int64_t pitch;
+};
+
+/// c[i][j] = start[j] + the sum over k of a[i][k] * b[k][j]; `start` may be null. The products of kSumBlock successive
+/// k are one chain of fma from zero, and the blocks are added to the start in order: the bits depend on the shape and
+/// the elements alone. On one thread.
 template <class T>
 void multiply(const Matrix<T>& a, const Matrix<T>& b, const T* start, T* c);
+template <class T>
+void multiply(const Matrix<T>& a, const Matrix<T>& b, const Result<T>& c);
+template <class T>
+void multiply(const Matrix<T>& a, const PackedMatrix<T>& b, const T* start, const Result<T>& c);
+
+/// c[i][j] += the sum; for a depth of at most kSumBlock: what a longer sum does with one of its blocks.
+template <class T>
+void add_product_to(const Matrix<T>& a, const Matrix<T>& b, T* c);
 
 }  // namespace diptych::kernels

@@ -1,17 +1,17 @@
 #include "framework/ops/attention.h"
 
+#include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include <fmt/format.h>
 
-#include "framework/kernels/dense.h"
-#include "framework/kernels/softmax_row.h"
+#include "framework/kernels/attention.h"
+#include "framework/kernels/gemm.h"
+#include "framework/kernels/wide_float.h"
 #include "framework/ops/define.h"
 #include "framework/ops/elementwise.h"
+#include "framework/ops/masked_softmax.h"
 #include "framework/ops/matmul.h"
-#include "framework/ops/reduction.h"
-#include "framework/ops/row_ops.h"
 #include "framework/ops/shape.h"
 #include "framework/ops/view.h"
 
@@ -20,376 +20,339 @@ namespace {
 
 using namespace ops;
 
-/// The rows of dense scores, and where the mask's element for each score lies.
-struct ScoreRows {
-  std::int64_t matrices = 0;
-  std::int64_t rows = 0;     ///< of one matrix
-  std::int64_t columns = 0;  ///< of one row
-  double scale = 1;
-  bool is_causal = false;
-
-  const void* mask = nullptr;
-  int batch_rank = 0;
-  std::int64_t batch[kMaxRank] = {};
-  std::int64_t mask_batch[kMaxRank] = {};  ///< strides in elements; 0 where it broadcasts
-  std::int64_t mask_row = 0;
-  std::int64_t mask_column = 0;
-
-  /// How many columns row `row` may attend to.
-  DIPTYCH_INLINE std::int64_t attended(std::int64_t row) const {
-    return is_causal && row + 1 < columns ? row + 1 : columns;
-  }
-  std::int64_t mask_offset(std::int64_t matrix) const {
-    std::int64_t offset = 0;
-    for (int axis = batch_rank - 1; axis >= 0; --axis) {
-      offset += matrix % batch[axis] * mask_batch[axis];
-      matrix /= batch[axis];
-    }
-    return offset;
-  }
-};
-
-ScoreRows rows_of(const KernelCall& call) {
-  const auto& a = *static_cast<const SoftmaxAttributes*>(call.attributes);
-  const Shape& shape = call.output.type->shape;
-  ScoreRows rows;
-  rows.columns = shape.back();
-  rows.rows = shape[shape.rank() - 2];
-  rows.matrices = shape.contains(0) ? 0 : shape.product() / (rows.rows * rows.columns);
-  rows.scale = a.scale;
-  rows.is_causal = a.is_causal;
-  rows.batch_rank = shape.rank() - 2;
-  for (int i = 0; i < rows.batch_rank; ++i) {
-    rows.batch[i] = shape[i];
-  }
-  return rows;
+std::int64_t rows_of(const Shape& shape) { return shape[shape.rank() - 2]; }
+Shape batch_of(const Shape& shape) {
+  return Shape(std::span(shape.begin(), static_cast<std::size_t>(shape.rank() - 2)));
 }
 
-void add_mask(ScoreRows& rows, const Operand& mask, int rank) {
-  rows.mask = mask.data;
-  const Shape& shape = mask.type->shape;
-  const auto stride = [&](int axis) {
-    const int own = axis - (rank - shape.rank());
-    return own < 0 || shape[own] == 1 ? 0 : (*mask.strides)[own];
-  };
-  rows.mask_column = stride(rank - 1);
-  rows.mask_row = stride(rank - 2);
-  for (int i = 0; i < rows.batch_rank; ++i) {
-    rows.mask_batch[i] = stride(i);
-  }
+bool fit(const Shape& q, const Shape& k, const Shape& v) {
+  return q.rank() >= 2 && k.rank() >= 2 && v.rank() >= 2 && q.back() == k.back() && rows_of(k) == rows_of(v);
 }
 
-/// Mask: void (none), bool, or T.
-template <class T, class Mask>
-struct MaskedSoftmax {
-  DIPTYCH_INLINE static T masked(T score, const Mask* mask, std::int64_t i) {
-    if constexpr (std::is_void_v<Mask>) {
-      return score;
-    } else if constexpr (std::is_same_v<Mask, bool>) {
-      return mask[i] ? score : -std::numeric_limits<T>::infinity();
-    } else {
-      return score + mask[i];
-    }
-  }
-
-  DIPTYCH_INLINE static void scaled_and_masked(std::int64_t n, T scale, const T* in, const Mask* mask,
-                                               std::int64_t mask_stride, T* out) {
-    if (std::is_void_v<Mask> || mask_stride == 1) {
-#pragma GCC ivdep
-      for (std::int64_t i = 0; i < n; ++i) {
-        out[i] = masked(in[i] * scale, mask, i);
-      }
-    } else {
-      for (std::int64_t i = 0; i < n; ++i) {
-        out[i] = masked(in[i] * scale, mask, i * mask_stride);
-      }
-    }
-  }
-
-  DIPTYCH_INLINE static void row(std::int64_t n, T scale, const T* in, const Mask* mask, std::int64_t mask_stride,
-                                 T* out, std::int64_t columns) {
-    if (std::is_void_v<Mask> && scale >= T(0)) {
-      // Rounding is monotonic: the largest product is that of the largest score. This saves one pass.
-      kernels::exponentials(n, in, scale, kernels::reduce_dense<kernels::MaxCombine>(in, n) * scale, out);
-    } else {
-      scaled_and_masked(n, scale, in, mask, mask_stride, out);
-      kernels::exponentials(n, static_cast<const T*>(out), T(1),
-                            kernels::reduce_dense<kernels::MaxCombine>(static_cast<const T*>(out), n), out);
-    }
-    const T rest = kernels::divide_by_sum(n, out) * T(0);  // 0, or NaN as in the rest of the row
-    for (std::int64_t i = n; i < columns; ++i) {
-      out[i] = rest;
-    }
-  }
-
-  DIPTYCH_INLINE static void run(const ScoreRows* rows, const T* in, T* out) {
-    const T scale = static_cast<T>(rows->scale);
-    for (std::int64_t matrix = 0; matrix < rows->matrices; ++matrix) {
-      const Mask* mask = static_cast<const Mask*>(rows->mask);
-      if constexpr (!std::is_void_v<Mask>) {
-        mask += rows->mask_offset(matrix);
-      }
-      for (std::int64_t i = 0; i < rows->rows; ++i, in += rows->columns, out += rows->columns) {
-        row(rows->attended(i), scale, in, mask, rows->mask_column, out, rows->columns);
-        if constexpr (!std::is_void_v<Mask>) {
-          mask += rows->mask_row;
-        }
-      }
-    }
-  }
-};
-
-template <class T>
-void masked_softmax_rows(const ScoreRows& rows, const KernelCall& call, const void* scores) {
-  const auto* in = static_cast<const T*>(scores);
-  auto* out = static_cast<T*>(call.output.data);
-  if (call.input_count == 1) {
-    PerIsa<MaskedSoftmax<T, void>>::active()(&rows, in, out);
-  } else if (call.inputs[1].type->dtype == DType::boolean) {
-    PerIsa<MaskedSoftmax<T, bool>>::active()(&rows, in, out);
-  } else {
-    PerIsa<MaskedSoftmax<T, T>>::active()(&rows, in, out);
-  }
+/// [..., L, E] and [..., S, E] -> [..., L, S]
+Shape scores_shape(const Shape& q, const Shape& k) {
+  Shape shape = q;
+  shape[shape.rank() - 1] = rows_of(k);
+  return shape;
 }
 
-void masked_softmax_kernel(const KernelCall& call) {
-  ScoreRows rows = rows_of(call);
-  if (call.input_count > 1) {
-    add_mask(rows, call.inputs[1], call.output.type->shape.rank());
+/// Of stacks of matrices without broadcasting, so that no gradient is summed over them.
+void check_operands(const InferCall& call, int first) {
+  const Shape& q = call.shape(first);
+  const Shape& k = call.shape(first + 1);
+  const Shape& v = call.shape(first + 2);
+  const DType dtype = call.input(0).dtype;
+  if (dtype != DType::float32 && dtype != DType::float64) {
+    call.fail_dtype("needs f32 or f64", "scaled_dot_product_attention() takes other types");
   }
-  const kernels::Dense scores(call.inputs[0]);
-  if (call.output.type->dtype == DType::float32) {
-    masked_softmax_rows<float>(rows, call, scores.data());
-  } else {
-    masked_softmax_rows<double>(rows, call, scores.data());
-  }
-}
-
-/// scale p (g - sum(g p)) per row: from the gradient with respect to the result p to that with respect to the scores.
-template <class T>
-struct SoftmaxBackward {
-  DIPTYCH_INLINE static void run(const ScoreRows* rows, const T* gradient, const T* result, T* out) {
-    const T scale = static_cast<T>(rows->scale);
-    const std::int64_t columns = rows->columns;
-    for (std::int64_t row = 0; row < rows->matrices * rows->rows; ++row) {
-      const T* g = gradient + row * columns;
-      const T* p = result + row * columns;
-      T* to = out + row * columns;
-      const std::int64_t n = rows->attended(row % rows->rows);
-      T inner;
-      kernels::detail::reduce<kernels::SumCombine, T, 1>(
-          n, [=](std::int64_t i, int) { return g[i] * p[i]; }, &inner);
-#pragma GCC ivdep
-      for (std::int64_t i = 0; i < n; ++i) {
-        to[i] = scale * (p[i] * (g[i] - inner));
-      }
-      for (std::int64_t i = n; i < columns; ++i) {
-        to[i] = T(0);
-      }
+  for (int i = 1; i < first + 3; ++i) {
+    if (call.input(i).dtype != dtype) {
+      call.fail_dtype("element types differ", "cast one of them");
     }
   }
-};
-
-void softmax_backward_kernel(const KernelCall& call) {
-  const ScoreRows rows = rows_of(call);
-  const kernels::Dense gradient(call.inputs[0]);
-  const kernels::Dense result(call.inputs[1]);
-  const auto run = [&]<class T>(T* out) {
-    PerIsa<SoftmaxBackward<T>>::active()(&rows, static_cast<const T*>(gradient.data()),
-                                         static_cast<const T*>(result.data()), out);
-  };
-  if (call.output.type->dtype == DType::float32) {
-    run(static_cast<float*>(call.output.data));
-  } else {
-    run(static_cast<double*>(call.output.data));
+  if (!fit(q, k, v) || batch_of(q) != batch_of(k) || batch_of(q) != batch_of(v)) {
+    call.fail_shape("q, k and v don't fit", "give q of [..., L, E], k of [..., S, E] and v of [..., S, F]");
   }
-}
-
-void infer_scores(const InferCall& call, TensorType& output) {
-  check_domain<Domain::floating>(call, call.input(0).dtype);
-  if (call.shape(0).rank() < 2) {
-    call.fail_shape("needs scores of two axes at least", "unsqueeze them");
-  }
-  output = call.input(0);
-}
-
-void infer_masked_softmax(const InferCall& call, TensorType& output) {
-  infer_scores(call, output);
-  if (call.inputs.size() < 2) {
+  const int mask = first + 3;
+  if (call.inputs.size() <= static_cast<std::size_t>(mask)) {
     return;
   }
-  if (call.input(1).dtype != DType::boolean && call.input(1).dtype != output.dtype) {
+  if (call.input(mask).dtype != DType::boolean && call.input(mask).dtype != dtype) {
     call.fail_dtype("the mask is neither bool nor of the scores' type", "compare it with 0, or cast it");
   }
+  const Shape scores = scores_shape(q, k);
   Shape common;
-  if (!broadcast(call.shape(0), call.shape(1), common) || common != output.shape) {
+  if (!broadcast(scores, call.shape(mask), common) || common != scores) {
     call.fail_shape("the mask doesn't broadcast to the scores", "align the shapes from the right");
   }
 }
 
-Tensor softmax_backward(const Tensor& gradient, const Tensor& result, double scale, bool is_causal);
-
-/// The part of x that causal rows may attend to; all of x without is_causal.
-Tensor attended(const Tensor& x, const SoftmaxAttributes& a) { return a.is_causal ? tril(x) : x; }
-
-/// The derivative of softmax_backward with respect to p, along `t` (forward) or against a cotangent `t` (reverse). The
-/// two differ in what the inner product is taken with and in what it multiplies: g and p forward, p and g in reverse.
-Tensor backward_by_result(const Tensor& t, const Tensor& g, const Tensor& p, const Tensor& beside, const Tensor& with,
-                          const SoftmaxAttributes& a) {
-  const Tensor inner = sum(attended(mul(g, p), a), {-1}, true);
-  const Tensor along = sum(attended(mul(t, with), a), {-1}, true);
-  return attended(sub(mul(t, sub(g, inner)), mul(beside, along)), a) * a.scale;
-}
-
-std::vector<Sample> backward_samples() {
-  std::vector<Sample> samples;
-  for (DType dtype : kFloats) {
-    const auto add = [&](SampleInput g, SampleInput p, bool is_causal) {
-      samples.push_back(with({std::move(g), std::move(p)}, SoftmaxAttributes{0.7, is_causal}));
-    };
-    add(sample(dtype, {2, 3, 5}), sample(dtype, {2, 3, 5}, 0, 1), false);
-    add(sample(dtype, {2, 3, 5}), sample(dtype, {2, 3, 5}, 0, 1), true);
-    add(transposed(sample(dtype, {17, 4})), sample(dtype, {17, 4}, 0, 1), true);
-    add(sample(dtype, {0, 4}), sample(dtype, {0, 4}, 0, 1), false);
+void infer_attention(const InferCall& call, TensorType& output) {
+  check_operands(call, 0);
+  output = call.input(0);
+  output.shape[output.shape.rank() - 1] = call.shape(2).back();
+  if (!element_count(output.shape)) [[unlikely]] {
+    call.fail_shape("the result has too many elements", "");
   }
-  return samples;
 }
 
-const Op kMaskedSoftmaxBackward{
-    row_op({.name = "masked_softmax_backward",
-            .doc = "scale p (g - sum(g p)) along the last axis, for a gradient g and a result p of masked_softmax",
-            .inputs = 2,
-            .attributes = &attribute_type<SoftmaxAttributes>,
-            .infer =
-                [](const InferCall& call, TensorType& output) {
-                  infer_scores(call, output);
-                  if (call.input(1) != output) {
-                    call.fail_shape("the gradient has not the result's type", "");
-                  }
-                },
-            .kernel = kernels::through_float<softmax_backward_kernel>,
-            .vjp = [](const VjpCall& v) -> Gradients {
-              const auto& a = v.as<SoftmaxAttributes>();
-              const Tensor& c = v.cotangent;
-              Gradients gradients;
-              if (v.needs(0)) {
-                gradients[0] = softmax_backward(c, v.input(1), a.scale, a.is_causal);
-              }
-              if (v.needs(1)) {
-                gradients[1] = backward_by_result(c, v.input(0), v.input(1), v.input(0), v.input(1), a);
-              }
-              return gradients;
-            },
-            .saves = {.inputs = 3},
-            .jvp = [](const JvpCall& j) -> Tensor {
-              const auto& a = j.as<SoftmaxAttributes>();
-              const Tensor& g = j.input(0);
-              const Tensor& p = j.input(1);
-              Tensor tangent;
-              if (j.tangent(0).defined()) {
-                tangent = softmax_backward(j.tangent(0), p, a.scale, a.is_causal);
-              }
-              if (j.tangent(1).defined()) {
-                const Tensor part = backward_by_result(j.tangent(1), g, p, p, g, a);
-                tangent = tangent.defined() ? add(tangent, part) : part;
-              }
-              return tangent;
-            },
-            .flops = flops_per_element<5>,
-            .samples = backward_samples,
-            .family = "normalisation"})};
-
-Tensor softmax_backward(const Tensor& gradient, const Tensor& result, double scale, bool is_causal) {
-  const SoftmaxAttributes attributes{scale, is_causal};
-  return apply_op(kMaskedSoftmaxBackward, &attributes, Location::current(), gradient, result);
+void infer_backward(const InferCall& call, TensorType& output) {
+  check_operands(call, 1);
+  const Shape& q = call.shape(1);
+  Shape result = q;
+  result[result.rank() - 1] = call.shape(3).back();
+  if (call.shape(0) != result) {
+    call.fail_shape("the gradient has not the result's shape", "");
+  }
+  output.dtype = call.input(0).dtype;
+  output.shape = Shape{q.product() + call.shape(2).product() + call.shape(3).product()};
 }
 
-std::vector<Sample> masked_softmax_samples() {
-  std::vector<Sample> samples;
-  for (DType dtype : kFloats) {
-    const auto in = [&](const Shape& shape) { return sample(dtype, shape); };
+/// The matrices of a stack, in row-major order of their leading axes.
+template <class T>
+class MatrixStack {
+ public:
+  explicit MatrixStack(const Operand& operand) : operand_(operand) {}
+
+  kernels::Matrix<T> operator[](std::int64_t matrix) const {
+    const Shape& shape = operand_.type->shape;
+    const Strides& strides = *operand_.strides;
+    const int rank = shape.rank();
+    std::int64_t offset = 0;
+    for (int axis = rank - 3; axis >= 0; --axis) {
+      offset += matrix % shape[axis] * strides[axis];
+      matrix /= shape[axis];
+    }
+    return {static_cast<const T*>(operand_.data) + offset, shape[rank - 2], shape[rank - 1], strides[rank - 2],
+            strides[rank - 1]};
+  }
+  std::int64_t count() const {
+    const Shape batch = batch_of(operand_.type->shape);
+    return batch.product();
+  }
+
+ private:
+  const Operand& operand_;
+};
+
+/// Calls run(scores, head) for each matrix of scores; `first`: which input is q.
+template <class T, class Run>
+void for_each_head(const KernelCall& call, int first, const Run& run) {
+  const auto& a = *static_cast<const SoftmaxAttributes*>(call.attributes);
+  const Operand* q = &call.inputs[first];
+  const kernels::Scores scores = kernels::scores_of(scores_shape(q->type->shape, q[1].type->shape), a.scale,
+                                                    a.is_causal, call.input_count > first + 3 ? &q[3] : nullptr);
+  const MatrixStack<T> queries(q[0]);
+  const MatrixStack<T> keys(q[1]);
+  const MatrixStack<T> values(q[2]);
+  for (std::int64_t matrix = 0; matrix < queries.count(); ++matrix) {
+    run(scores, kernels::Head<T>{matrix, queries[matrix], keys[matrix], values[matrix]});
+  }
+}
+
+void attention_kernel(const KernelCall& call) {
+  kernels::visit_wide_float(call.output.type->dtype, [&]<class T>() {
+    T* out = static_cast<T*>(call.output.data);
+    for_each_head<T>(call, 0, [&](const kernels::Scores& scores, const kernels::Head<T>& head) {
+      kernels::attention(scores, head, out);
+      out += head.q.rows * head.v.columns;
+    });
+  });
+}
+
+void backward_kernel(const KernelCall& call) {
+  kernels::visit_wide_float(call.output.type->dtype, [&]<class T>() {
+    T* dq = static_cast<T*>(call.output.data);
+    T* dk = dq + call.inputs[1].type->shape.product();
+    T* dv = dk + call.inputs[2].type->shape.product();
+    const MatrixStack<T> gradients(call.inputs[0]);
+    for_each_head<T>(call, 1, [&](const kernels::Scores& scores, const kernels::Head<T>& head) {
+      kernels::attention_backward(scores, head, gradients[head.matrix], dq, dk, dv);
+      dq += head.q.rows * head.q.columns;
+      dk += head.k.rows * head.k.columns;
+      dv += head.v.rows * head.v.columns;
+    });
+  });
+}
+
+/// Of `products` products of each score, and `flops` more.
+double scores_flops(const InferCall& call, int first, double by_e, double by_f, double flops) {
+  const Shape scores = scores_shape(call.shape(first), call.shape(first + 1));
+  return static_cast<double>(scores.product()) * (by_e * static_cast<double>(call.shape(first).back()) +
+                                                  by_f * static_cast<double>(call.shape(first + 2).back()) + flops);
+}
+
+/// With the gradient in front for attention_backward.
+std::vector<Sample> samples(bool has_gradient) {
+  std::vector<Sample> result;
+  for (const DType dtype : {DType::float32, DType::float64}) {
+    const auto in = [&](const Shape& shape) { return sample(dtype, shape, -1, 1); };
     const auto add = [&](std::vector<SampleInput> inputs, double scale, bool is_causal) {
-      samples.push_back(with(std::move(inputs), SoftmaxAttributes{scale, is_causal}));
+      if (has_gradient) {
+        Shape shape = inputs[0].type.shape;
+        shape[shape.rank() - 1] = inputs[2].type.shape.back();
+        inputs.insert(inputs.begin(), in(shape));
+      }
+      result.push_back(with(std::move(inputs), SoftmaxAttributes{scale, is_causal}));
     };
-    add({in({2, 3, 5})}, 0.5, false);
-    add({in({2, 5, 5})}, 0.3, true);
-    add({transposed(in({4, 33}))}, -1, true);
-    add({in({2, 3, 4, 5}), in({3, 1, 5})}, 0.5, false);
-    add({in({2, 4, 19}), transposed(in({4, 19}))}, 0.5, true);
-    add({in({2, 4, 5}), in({4, 1})}, 1, false);
-    add({in({0, 4}), in({4})}, 1, false);
-    add({in({1, 4}), in({})}, 1, false);
-    // A bool mask that excludes all of a row gives NaN, which gradient tests can't handle: the mask is one column,
-    // always the same.
-    add({in({3, 9}), sample(DType::boolean, {3, 1}, 1, 2)}, 1, true);
+    add({in({5, 4}), in({7, 4}), in({7, 3})}, 0.5, false);
+    add({in({2, 6, 4}), in({2, 6, 4}), in({2, 6, 4})}, 0.7, true);
+    add({in({3, 4}), in({9, 4}), in({9, 2}), in({3, 9})}, 1, false);
+    add({in({2, 20, 3}), in({2, 18, 3}), in({2, 18, 17}), in({18})}, 0.5, true);
+    add({transposed(in({4, 5})), transposed(in({6, 5})), transposed(in({6, 3}))}, -1, true);
+    add({in({0, 4}), in({3, 4}), in({3, 2})}, 1, false);
+    add({in({2, 4}), in({0, 4}), in({0, 2})}, 1, false);
+    // A bool mask may exclude a row: one that excludes the same columns from all rows, not all of them.
+    add({in({3, 4}), in({9, 4}), in({9, 2}), sample(DType::boolean, {3, 1}, 1, 2)}, 1, true);
   }
-  return samples;
+  return result;
 }
 
-const Op kMaskedSoftmax{
-    row_op({.name = "masked_softmax",
-            .doc = "softmax(scale x + mask) along the last axis; a bool mask and is_causal leave elements out",
-            .inputs = 2,
-            .least_inputs = 1,
-            .attributes = &attribute_type<SoftmaxAttributes>,
-            .infer = infer_masked_softmax,
-            .kernel = kernels::through_float<masked_softmax_kernel>,
-            .vjp = [](const VjpCall& v) -> Gradients {
-              const auto& a = v.as<SoftmaxAttributes>();
-              Gradients gradients;
-              if (v.needs(0)) {
-                gradients[0] = softmax_backward(v.cotangent, v.output, a.scale, a.is_causal);
-              }
-              if (v.needs(1)) {  // the engine sums it to the mask
-                gradients[1] = softmax_backward(v.cotangent, v.output, 1, a.is_causal);
-              }
-              return gradients;
-            },
-            .saves = {.output = true},
-            .jvp = [](const JvpCall& j) -> Tensor {
-              const auto& a = j.as<SoftmaxAttributes>();
-              Tensor tangent;
-              if (j.tangent(0).defined()) {
-                tangent = softmax_backward(j.tangent(0), j.output, a.scale, a.is_causal);
-              }
-              if (j.input_count > 1 && j.tangent(1).defined() && is_floating(j.input(1).dtype())) {
-                const Tensor part = softmax_backward(expand(j.tangent(1), j.output.shape()), j.output, 1, a.is_causal);
-                tangent = tangent.defined() ? add(tangent, part) : part;
-              }
-              return tangent;
-            },
-            .flops = flops_per_element<21>,
-            .samples = masked_softmax_samples,
-            .family = "normalisation"})};
+// The derivatives, composed. p: the weights; g: the gradient with respect to the result.
+
+Tensor weights_of(const Tensor& q, const Tensor& k, const Tensor& mask, const SoftmaxAttributes& a) {
+  return masked_softmax(matmul(q, transpose(k)), mask, a.is_causal, a.scale);
+}
+
+/// The parts of attention_backward's result.
+struct Parts {
+  Tensor q, k, v;
+};
+Parts parts_of(const Tensor& flat, const Shape& q, const Shape& k, const Shape& v) {
+  const std::int64_t to_k = q.product();
+  const std::int64_t to_v = to_k + k.product();
+  return {reshape(slice(flat, 0, 0, to_k), q), reshape(slice(flat, 0, to_k, to_v), k),
+          reshape(slice(flat, 0, to_v, to_v + v.product()), v)};
+}
+
+Tensor added(const Tensor& a, const Tensor& b) { return !a.defined() ? b : !b.defined() ? a : add(a, b); }
+
+const Op kAttentionBackward{contraction_op(
+    {.name = "attention_backward",
+     .doc = "The gradients of attention by q, k and v, one behind the other; inputs: that by the result, q, k, v, mask",
+     .inputs = 5,
+     .least_inputs = 4,
+     .attributes = &attribute_type<SoftmaxAttributes>,
+     .infer = infer_backward,
+     .kernel = backward_kernel,
+     .vjp = [](const VjpCall& i) -> Gradients {
+       const auto& a = i.as<SoftmaxAttributes>();
+       const Tensor& g = i.input(0);
+       const Tensor& q = i.input(1);
+       const Tensor& k = i.input(2);
+       const Tensor& v = i.input(3);
+       const Parts c = parts_of(i.cotangent, q.shape(), k.shape(), v.shape());
+       const Tensor p = weights_of(q, k, i.input_count > 4 ? i.input(4) : Tensor(), a);
+       const Tensor dp = matmul(g, transpose(v));
+       const Tensor ds = masked_softmax_backward(dp, p, a);
+       // dq = ds k, dk = ds^T q, dv = p^T g
+       const Tensor by_ds = add(matmul(c.q, transpose(k)), matmul(q, transpose(c.k)));
+       const Tensor by_dp = masked_softmax_backward(by_ds, p, a);
+       const Tensor by_p = add(matmul(g, transpose(c.v)), masked_softmax_backward_by_result(by_ds, dp, p, dp, p, a));
+       const Tensor by_scores = masked_softmax_backward(by_p, p, a);
+       Gradients gradients;
+       gradients[0] = add(matmul(by_dp, v), matmul(p, c.v));
+       gradients[1] = add(matmul(by_scores, k), matmul(ds, c.k));
+       gradients[2] = add(matmul(transpose(by_scores), q), matmul(transpose(ds), c.q));
+       gradients[3] = matmul(transpose(by_dp), g);
+       if (i.needs(4)) {
+         gradients[4] = masked_softmax_backward(by_p, p, {1, a.is_causal});
+       }
+       return gradients;
+     },
+     .saves = {.inputs = 31},
+     .jvp = [](const JvpCall& j) -> Tensor {
+       const auto& a = j.as<SoftmaxAttributes>();
+       const Tensor& g = j.input(0);
+       const Tensor& q = j.input(1);
+       const Tensor& k = j.input(2);
+       const Tensor& v = j.input(3);
+       const Tensor tg = tangent_or_zeros(j.tangent(0), g);
+       const Tensor tq = tangent_or_zeros(j.tangent(1), q);
+       const Tensor tk = tangent_or_zeros(j.tangent(2), k);
+       const Tensor tv = tangent_or_zeros(j.tangent(3), v);
+       const Tensor p = weights_of(q, k, j.input_count > 4 ? j.input(4) : Tensor(), a);
+       const Tensor dp = matmul(g, transpose(v));
+       const Tensor ds = masked_softmax_backward(dp, p, a);
+       Tensor tp = masked_softmax_backward(add(matmul(tq, transpose(k)), matmul(q, transpose(tk))), p, a);
+       if (j.input_count > 4 && j.tangent(4).defined() && is_floating(j.input(4).dtype())) {
+         tp = add(tp, masked_softmax_backward(expand(j.tangent(4), p.shape()), p, {1, a.is_causal}));
+       }
+       const Tensor tdp = add(matmul(tg, transpose(v)), matmul(g, transpose(tv)));
+       const Tensor tds =
+           add(masked_softmax_backward(tdp, p, a), masked_softmax_backward_by_result(tp, dp, p, p, dp, a));
+       const auto flat = [](const Tensor& x) { return reshape(x, {x.shape().product()}); };
+       return concat(
+           {flat(add(matmul(tds, k), matmul(ds, tk))), flat(add(matmul(transpose(tds), q), matmul(transpose(ds), tq))),
+            flat(add(matmul(transpose(tp), g), matmul(transpose(p), tg)))},
+           0);
+     },
+     .flops = [](const InferCall& call, const TensorType&) { return scores_flops(call, 1, 6, 4, 26); },
+     .samples = [] { return samples(true); },
+     .family = "matmul"})};
+
+const Op kAttention{contraction_op(
+    {.name = "attention",
+     .doc = "softmax(scale q k^T + mask) v; the scores stay in the cache",
+     .inputs = 4,
+     .least_inputs = 3,
+     .attributes = &attribute_type<SoftmaxAttributes>,
+     .infer = infer_attention,
+     .kernel = attention_kernel,
+     .vjp = [](const VjpCall& i) -> Gradients {
+       const auto& a = i.as<SoftmaxAttributes>();
+       const Tensor& q = i.input(0);
+       const Tensor& k = i.input(1);
+       const Tensor& v = i.input(2);
+       const Tensor mask = i.input_count > 3 ? i.input(3) : Tensor();
+       Gradients gradients;
+       const Tensor flat = mask.defined()
+                               ? apply_op(kAttentionBackward, &a, Location::current(), i.cotangent, q, k, v, mask)
+                               : apply_op(kAttentionBackward, &a, Location::current(), i.cotangent, q, k, v);
+       const Parts parts = parts_of(flat, q.shape(), k.shape(), v.shape());
+       gradients[0] = parts.q;
+       gradients[1] = parts.k;
+       gradients[2] = parts.v;
+       if (i.needs(3)) {  // the engine sums it to the mask
+         gradients[3] =
+             masked_softmax_backward(matmul(i.cotangent, transpose(v)), weights_of(q, k, mask, a), {1, a.is_causal});
+       }
+       return gradients;
+     },
+     .saves = {.inputs = 15},
+     .jvp = [](const JvpCall& j) -> Tensor {
+       const auto& a = j.as<SoftmaxAttributes>();
+       const Tensor& q = j.input(0);
+       const Tensor& k = j.input(1);
+       const Tensor& v = j.input(2);
+       const Tensor p = weights_of(q, k, j.input_count > 3 ? j.input(3) : Tensor(), a);
+       Tensor scores;
+       if (j.tangent(0).defined()) {
+         scores = matmul(j.tangent(0), transpose(k));
+       }
+       if (j.tangent(1).defined()) {
+         scores = added(scores, matmul(q, transpose(j.tangent(1))));
+       }
+       Tensor weights = scores.defined() ? masked_softmax_backward(scores, p, a) : Tensor();
+       if (j.input_count > 3 && j.tangent(3).defined() && is_floating(j.input(3).dtype())) {
+         weights = added(weights, masked_softmax_backward(expand(j.tangent(3), p.shape()), p, {1, a.is_causal}));
+       }
+       Tensor tangent = weights.defined() ? matmul(weights, v) : Tensor();
+       return j.tangent(2).defined() ? added(tangent, matmul(p, j.tangent(2))) : tangent;
+     },
+     .flops = [](const InferCall& call, const TensorType&) { return scores_flops(call, 0, 2, 2, 21); },
+     .samples = [] { return samples(false); },
+     .family = "matmul"})};
 
 }  // namespace
 
 namespace op {
-const OpDef& masked_softmax_backward = *kMaskedSoftmaxBackward;
-const OpDef& masked_softmax = *kMaskedSoftmax;
+const OpDef& attention = *kAttention;
+const OpDef& attention_backward = *kAttentionBackward;
 }  // namespace op
-
-Tensor masked_softmax(const Tensor& scores, const Tensor& mask, bool is_causal, double scale, Location where) {
-  const SoftmaxAttributes attributes{scale, is_causal};
-  if (!mask.defined()) {
-    return apply_op(kMaskedSoftmax, &attributes, where, scores);
-  }
-  const bool as_it_is = mask.dtype() == DType::boolean || mask.dtype() == scores.dtype();
-  return apply_op(kMaskedSoftmax, &attributes, where, scores,
-                  as_it_is || !is_floating(mask.dtype()) ? mask : cast(mask, scores.dtype(), where));
-}
 
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options,
                                     Location where) {
-  const bool matrices = q.rank() >= 2 && k.rank() >= 2 && v.rank() >= 2;
-  if (!matrices || q.shape().back() != k.shape().back() || k.shape()[k.rank() - 2] != v.shape()[v.rank() - 2]) {
+  if (!fit(q.shape(), k.shape(), v.shape())) {
     throw ShapeError(fmt::format("scaled_dot_product_attention: q {}, k {} and v {} don't fit", to_string(q.type()),
                                  to_string(k.type()), to_string(v.type())),
                      where, "give q of [..., L, E], k of [..., S, E] and v of [..., S, F]");
   }
   const double scale = options.scale != 0 ? options.scale : 1 / std::sqrt(static_cast<double>(q.shape().back()));
+  const SoftmaxAttributes attributes{scale, options.is_causal};
+  const auto is_plain = [&](const Tensor& x) {
+    return x.dtype() == q.dtype() && (x.dtype() == DType::float32 || x.dtype() == DType::float64) &&
+           batch_of(x.shape()) == batch_of(q.shape());
+  };
+  const Tensor& mask = options.mask;
+  const bool fits_mask = !mask.defined() || mask.dtype() == DType::boolean || mask.dtype() == q.dtype();
+  // The kernel multiplies by tiles, which must not mix with the bits of BLAS.
+  if (kernels::active_gemm() == kernels::Gemm::tiles && is_plain(q) && is_plain(k) && is_plain(v) && fits_mask) {
+    return mask.defined() ? apply_op(kAttention, &attributes, where, q, k, v, mask)
+                          : apply_op(kAttention, &attributes, where, q, k, v);
+  }
   const Tensor scores = matmul(q, transpose(k, -2, -1, where), where);
-  return matmul(masked_softmax(scores, options.mask, options.is_causal, scale, where), v, where);
+  return matmul(masked_softmax(scores, mask, options.is_causal, scale, where), v, where);
 }
 
 }  // namespace diptych

@@ -15,12 +15,13 @@ struct AttentionOptions {
 };
 
 /// q: [..., L, E], k: [..., S, E], v: [..., S, F] -> [..., L, F]: softmax(scale q k^T + mask) v; leading axes
-/// broadcast. A row that may attend to no column is NaN.
+/// broadcast. A row that may attend to no column is 0.
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                                     const AttentionOptions& options = {}, Location where = Location::current());
 
 /// scores: [..., L, S] -> softmax(scale scores + mask) along the last axis, in one pass over the scores. The bits are
-/// the same as with three separate ops. A scale of 0 multiplies by 0.
+/// the same as with three separate ops, except that a row whose scores are all masked is 0. A scale of 0 multiplies by
+/// 0.
 Tensor masked_softmax(const Tensor& scores, const Tensor& mask = {}, bool is_causal = false, double scale = 1,
                       Location where = Location::current());
 

@@ -50,9 +50,12 @@ extern const OpDef& softmax;
 extern const OpDef& log_softmax;
 extern const OpDef& softmax_backward;
 extern const OpDef& log_softmax_backward;
-// attention.cpp
+// masked_softmax.cpp
 extern const OpDef& masked_softmax_backward;
 extern const OpDef& masked_softmax;
+// attention.cpp
+extern const OpDef& attention;
+extern const OpDef& attention_backward;
 // normalisation.cpp
 extern const OpDef& layer_norm;
 extern const OpDef& rms_norm;

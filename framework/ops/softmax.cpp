@@ -20,15 +20,15 @@ struct SoftmaxRows {
   DIPTYCH_INLINE static void run(std::int64_t rows, std::int64_t columns, const T* in, T* out) {
     for (std::int64_t row = 0; row < rows; ++row, in += columns, out += columns) {
       const T largest = kernels::reduce_dense<kernels::MaxCombine>(in, columns);
-      kernels::exponentials(columns, in, T(1), largest, out);
+      const T total = kernels::exponentials(columns, in, T(1), largest, out);
       if constexpr (logarithm) {
-        const T shift = math::log(kernels::reduce_dense<SumCombine>(static_cast<const T*>(out), columns));
+        const T shift = math::log(total);
 #pragma GCC ivdep
         for (std::int64_t i = 0; i < columns; ++i) {
           out[i] = (in[i] - largest) - shift;
         }
       } else {
-        kernels::divide_by_sum(columns, out);
+        kernels::divide_by_sum(columns, total, out);
       }
     }
   }

@@ -101,12 +101,15 @@ TEST(Attention, HeadsAndBatchesAreIndependent) {
   }
 }
 
-TEST(Attention, ARowThatMayAttendToNothingIsNaN) {
+TEST(Attention, ARowThatMayAttendToNothingIsZero) {
   const Tensor q = random_normal({2, 4}, 1);
   const Tensor mask = Tensor::from(std::vector<bool>{true, false, false, false}, {2, 2});
   const std::vector<double> result = scaled_dot_product_attention(q, q, q, {.mask = mask}).to_vector<double>();
   expect_near({result.begin(), result.begin() + 4}, select(q, 0, 0).to_vector<double>(), 1e-13);
-  EXPECT_THAT(std::vector<double>(result.begin() + 4, result.end()), Each(::testing::IsNan()));
+  EXPECT_EQ(std::vector<double>(result.begin() + 4, result.end()), std::vector<double>(4, 0));
+  const auto loss = [&](const Tensor& x) { return sum(scaled_dot_product_attention(x, q, q, {.mask = mask})); };
+  const std::vector<double> gradient = grad(loss)(q).to_vector<double>();
+  EXPECT_EQ(std::vector<double>(gradient.begin() + 4, gradient.end()), std::vector<double>(4, 0));
 }
 
 TEST(Attention, EmptyAxesAndErrors) {
@@ -136,7 +139,7 @@ TEST(Attention, EmptyAxesAndErrors) {
               HasSubstr("neither bool"));
 }
 
-/// The ops one by one.
+/// The ops one by one; rows whose scores are all masked are 0.
 Tensor composed(const Tensor& scores, const Tensor& mask, bool is_causal, double scale) {
   const Tensor hidden = full_like(scores, -kMasked, Shape{});
   Tensor x = scores * scale;
@@ -146,8 +149,119 @@ Tensor composed(const Tensor& scores, const Tensor& mask, bool is_causal, double
   if (is_causal) {
     x = where(tril(ones(scores.shape(), DType::boolean)), x, hidden);
   }
-  return softmax(x);
+  const Tensor result = softmax(x);
+  return mask.defined() ? where(equal(max(x, {-1}, true), hidden), zeros_like(result), result) : result;
 }
+
+/// The three ops that attention joins.
+Tensor composition(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options) {
+  return matmul(masked_softmax(matmul(q, transpose(k)), options.mask, options.is_causal, options.scale), v);
+}
+
+struct AttentionShape {
+  Shape batch;
+  std::int64_t rows, columns, width, values;
+};
+
+Shape with_axes(Shape shape, std::int64_t rows, std::int64_t columns) {
+  shape.push_back(rows);
+  shape.push_back(columns);
+  return shape;
+}
+
+class AttentionBits : public ::testing::TestWithParam<DType> {
+ protected:
+  /// Result and gradients of attention and of its composition, bit by bit.
+  static void expect_same(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options) {
+    const auto fused = [&](const Tensor& a, const Tensor& b, const Tensor& c) {
+      return scaled_dot_product_attention(a, b, c, options);
+    };
+    const auto parts = [&](const Tensor& a, const Tensor& b, const Tensor& c) { return composition(a, b, c, options); };
+    const Tensor result = fused(q, k, v);
+    ASSERT_TRUE(bitwise_equal(result, parts(q, k, v)));
+    const Tensor weights = Rng(9).normal(result.shape(), 0, 1, q.dtype());
+    const auto gradients = [&](const auto& f) {
+      return grad([&](const Tensor& a, const Tensor& b, const Tensor& c) { return sum(mul(f(a, b, c), weights)); },
+                  std::vector{0, 1, 2})(q, k, v);
+    };
+    const auto actual = gradients(fused);
+    const auto expected = gradients(parts);
+    for (std::size_t i = 0; i < actual.size(); ++i) {
+      ASSERT_TRUE(bitwise_equal(actual[i], expected[i])) << "gradient by "
+                                                         << "qkv"[i];
+    }
+  }
+};
+
+TEST_P(AttentionBits, AreThoseOfTheOpsThatItJoins) {
+  const DType dtype = GetParam();
+  for (const auto& [batch, rows, columns, width, values] :
+       {AttentionShape{{}, 1, 9, 4, 4}, AttentionShape{{2, 3}, 15, 15, 8, 8}, AttentionShape{{2}, 16, 33, 32, 20},
+        AttentionShape{{2}, 197, 197, 32, 32}, AttentionShape{{}, 300, 260, 7, 64}, AttentionShape{{1}, 520, 530, 3, 1},
+        AttentionShape{{1, 2}, 40, 1, 5, 6}, AttentionShape{{}, 33, 600, 270, 5}}) {
+    const Tensor q = Rng(1).normal(with_axes(batch, rows, width), 0, 1, dtype);
+    const Tensor k = transpose(Rng(2).normal(with_axes(batch, width, columns), 0, 1, dtype));
+    const Tensor v = Rng(3).normal(with_axes(batch, columns, values), 0, 1, dtype);
+    const Tensor bias = Rng(4).normal({rows, columns}, 0, 1, dtype);
+    const Tensor column = Rng(5).normal({rows, 1}, 0, 1, dtype);
+    const Tensor flags = greater(bias, full({}, 0.5, dtype));
+    for (const Tensor& mask : {Tensor(), bias, flags, column}) {
+      for (const bool is_causal : {false, true}) {
+        SCOPED_TRACE(to_string(q.type()) + to_string(k.type()) + (mask.defined() ? to_string(mask.type()) : "") +
+                     (is_causal ? " causal" : ""));
+        expect_same(q, k, v, {.mask = mask, .is_causal = is_causal, .scale = 0.4});
+      }
+    }
+  }
+}
+
+// What a causal block leaves out would have been multiplied with these.
+TEST_P(AttentionBits, AreThoseOfTheOpsThatItJoinsForSpecialValues) {
+  const DType dtype = GetParam();
+  constexpr std::int64_t kRows = 80;
+  const Tensor x = Rng(1).normal({kRows, 8}, 0, 1, dtype);
+  const auto with_element = [&](std::int64_t row, double value) {
+    const Tensor chosen =
+        equal(reshape(arange(kRows, DType::int64), {kRows, 1}), full({}, static_cast<double>(row), DType::int64));
+    return where(chosen, full_like(x, value, Shape{}), x);
+  };
+  for (const double value : {static_cast<double>(NAN), kMasked, -kMasked, 0.0, -0.0}) {
+    for (const std::int64_t row : {3, 70}) {
+      const Tensor y = with_element(row, value);
+      SCOPED_TRACE(value);
+      expect_same(x, x, y, {.is_causal = true, .scale = 1});
+      expect_same(x, y, x, {.is_causal = true, .scale = 1});
+      expect_same(y, x, x, {.is_causal = true, .scale = 1});
+    }
+  }
+  // Sums of negative products below the smallest number are -0, until a 0 is added.
+  const double least = dtype == DType::float32 ? 1e-45 : 5e-324;
+  const Tensor tiny = full({kRows, 8}, -least, dtype);
+  for (const double last : {-1.0, 1.0}) {
+    const Tensor is_last = equal(reshape(arange(kRows, DType::int64), {kRows, 1}), full({}, kRows - 1, DType::int64));
+    expect_same(x, x, where(is_last, full_like(tiny, last, Shape{}), tiny), {.is_causal = true, .scale = 1});
+  }
+}
+
+TEST_P(AttentionBits, AreTheSameOnEveryInstructionSet) {
+  const Tensor q = Rng(1).normal({2, 70, 24}, 0, 1, GetParam());
+  const Tensor k = Rng(2).normal({2, 90, 24}, 0, 1, GetParam());
+  const Isa best = active_isa();
+  for (const bool is_causal : {false, true}) {
+    const AttentionOptions options{.is_causal = is_causal};
+    const Tensor expected = scaled_dot_product_attention(q, k, k, options);
+    for (const Isa isa : {Isa::generic, Isa::avx2}) {
+      if (is_supported(isa)) {
+        set_isa(isa);
+        EXPECT_TRUE(bitwise_equal(scaled_dot_product_attention(q, k, k, options), expected));
+        set_isa(best);
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Attention, AttentionBits, ::testing::Values(DType::float32, DType::float64),
+                         [](const auto& instance) { return std::string(name_of(instance.param)); });
 
 TEST(MaskedSoftmax, HasTheBitsOfTheOpsThatItJoins) {
   for (const DType dtype : {DType::float32, DType::float64}) {

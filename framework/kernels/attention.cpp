@@ -1,0 +1,226 @@
+#include "framework/kernels/attention.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "framework/kernels/product.h"
+#include "framework/kernels/scratch.h"
+
+namespace diptych::kernels {
+namespace {
+
+/// Rows of scores that are processed together: few enough for the cache, enough for the tiles of a product.
+constexpr std::int64_t kBlockRows = 32;
+/// For fewer rows the right sides are read where they lie.
+constexpr std::int64_t kFewRows = 16;
+
+/// Whether 0 * x is 0 for all elements.
+template <class T>
+bool is_finite(const Matrix<T>& x) {
+  T sum = 0;
+  for (std::int64_t row = 0; row < x.rows; ++row) {
+    for (std::int64_t column = 0; column < x.columns; ++column) {
+      sum += *x.at(row, column) * T(0);
+    }
+  }
+  return sum == T(0);
+}
+
+template <class T>
+bool has_negative_zero(const T* x, std::int64_t n) {
+  bool has = false;
+  for (std::int64_t i = 0; i < n; ++i) {
+    has |= x[i] == T(0) && std::signbit(x[i]);
+  }
+  return has;
+}
+
+template <class T>
+Matrix<T> rows_of(const Matrix<T>& x, std::int64_t first, std::int64_t count) {
+  return {x.at(first, 0), count, x.columns, x.row_step, x.column_step};
+}
+
+/// The right side of products with blocks of rows: packed, unless the rows are few.
+template <class T>
+class Right {
+ public:
+  Right(const Matrix<T>& b, bool packs) : b_(b), packs_(packs) {}
+  std::int64_t size() const { return packs_ ? PackedMatrix<T>::size(b_.rows, b_.columns) : 0; }
+  /// Returns the memory behind its own.
+  T* pack(T* to) {
+    if (packs_) {
+      packed_ = PackedMatrix<T>::pack(b_, to);
+    }
+    return to + size();
+  }
+
+  /// c = a b, of the upper left part of b that has as many rows as a has columns, and `columns` columns.
+  void multiply(const Matrix<T>& a, std::int64_t columns, const Result<T>& c) const {
+    if (a.columns == 0) {
+      for (std::int64_t row = 0; row < a.rows; ++row) {
+        std::fill_n(c.data + row * c.pitch, columns, T(0));
+      }
+    } else if (packs_) {
+      kernels::multiply(a, packed_.part(a.columns, columns), static_cast<const T*>(nullptr), c);
+    } else {
+      kernels::multiply(a, Matrix<T>{b_.data, a.columns, columns, b_.row_step, b_.column_step}, c);
+    }
+  }
+
+ private:
+  Matrix<T> b_;
+  bool packs_;
+  PackedMatrix<T> packed_;
+};
+
+/// Columns that no row of a causal block attends to have weights of 0. Leaving them out changes no bit if 0 times what
+/// they are multiplied with is 0, and if no sum is -0, to which 0 may have been added.
+std::int64_t columns_of_block(const Scores& scores, std::int64_t first, std::int64_t rows, bool may_skip) {
+  return may_skip ? scores.attended(first + rows - 1) : scores.columns;
+}
+
+template <class T>
+class Forward {
+ public:
+  Forward(const Scores& scores, const Head<T>& head, T* out)
+      : scores_(scores),
+        head_(head),
+        out_(out),
+        keys_(head.k.transposed(), head.q.rows >= kFewRows),
+        values_(head.v, head.q.rows >= kFewRows),
+        pitch_(product_pitch(scores.columns)) {
+    thread_local Scratch scratch;
+    const std::int64_t block = std::min(kBlockRows, scores.rows);
+    T* memory = scratch.elements<T>(keys_.size() + values_.size() + block * pitch_);
+    weights_ = values_.pack(keys_.pack(memory));
+  }
+
+  void run() {
+    const bool may_skip = scores_.is_causal && is_finite(head_.v);
+    for (std::int64_t first = 0; first < scores_.rows; first += kBlockRows) {
+      const std::int64_t rows = std::min(kBlockRows, scores_.rows - first);
+      const std::int64_t columns = columns_of_block(scores_, first, rows, may_skip);
+      T* const out = out_ + first * head_.v.columns;
+      block(first, rows, columns, out);
+      if (columns < scores_.columns && has_negative_zero(out, rows * head_.v.columns)) {
+        block(first, rows, scores_.columns, out);
+      }
+    }
+  }
+
+ private:
+  void block(std::int64_t first, std::int64_t rows, std::int64_t columns, T* out) {
+    keys_.multiply(rows_of(head_.q, first, rows), columns, {weights_, pitch_});
+    masked_softmax(scores_, {head_.matrix, first, rows, columns, pitch_, true}, weights_, weights_);
+    values_.multiply({weights_, rows, columns, pitch_, 1}, head_.v.columns, {out, head_.v.columns});
+  }
+
+  const Scores& scores_;
+  const Head<T>& head_;
+  T* out_;
+  Right<T> keys_;
+  Right<T> values_;
+  std::int64_t pitch_;
+  T* weights_;
+};
+
+template <class T>
+class Backward {
+ public:
+  Backward(const Scores& scores, const Head<T>& head, const Matrix<T>& g, T* dq, T* dk, T* dv)
+      : scores_(scores),
+        head_(head),
+        g_(g),
+        dq_(dq),
+        dk_(dk),
+        dv_(dv),
+        keys_(head.k.transposed(), head.q.rows >= kFewRows),
+        values_(head.v.transposed(), head.q.rows >= kFewRows),
+        back_(head.k, head.q.rows >= kFewRows),
+        pitch_(product_pitch(scores.columns)) {
+    thread_local Scratch scratch;
+    const std::int64_t block = std::min(kSumBlock, scores.rows);
+    T* memory = scratch.elements<T>(keys_.size() + values_.size() + back_.size() + 2 * block * pitch_);
+    weights_ = back_.pack(values_.pack(keys_.pack(memory)));
+    gradients_ = weights_ + block * pitch_;
+  }
+
+  void run() {
+    const bool may_skip =
+        scores_.is_causal && is_finite(head_.q) && is_finite(head_.k) && is_finite(head_.v) && is_finite(g_);
+    if (scores_.rows == 0) {
+      std::fill_n(dk_, head_.k.rows * head_.k.columns, T(0));
+      std::fill_n(dv_, head_.v.rows * head_.v.columns, T(0));
+    }
+    for (std::int64_t first = 0; first < scores_.rows; first += kSumBlock) {
+      const std::int64_t rows = std::min(kSumBlock, scores_.rows - first);
+      std::int64_t columns = columns_of_block(scores_, first, rows, may_skip);
+      block(first, rows, columns);
+      if (columns < scores_.columns && has_negative_zero(dq_ + first * head_.q.columns, rows * head_.q.columns)) {
+        columns = scores_.columns;
+        block(first, rows, columns);
+      }
+      add_sums({gradients_, columns, rows, 1, pitch_}, rows_of(head_.q, first, rows), first == 0, dk_);
+      add_sums({weights_, columns, rows, 1, pitch_}, rows_of(g_, first, rows), first == 0, dv_);
+    }
+  }
+
+ private:
+  void block(std::int64_t block_first, std::int64_t block_rows, std::int64_t columns) {
+    for (std::int64_t row = 0; row < block_rows; row += kBlockRows) {
+      const std::int64_t first = block_first + row;
+      const std::int64_t rows = std::min(kBlockRows, block_rows - row);
+      T* const weights = weights_ + row * pitch_;
+      T* const gradients = gradients_ + row * pitch_;
+      const ScorePart part{head_.matrix, first, rows, columns, pitch_, true};
+      keys_.multiply(rows_of(head_.q, first, rows), columns, {weights, pitch_});
+      masked_softmax(scores_, part, weights, weights);
+      values_.multiply(rows_of(g_, first, rows), columns, {gradients, pitch_});
+      masked_softmax_backward(scores_, part, gradients, weights, gradients);
+      back_.multiply({gradients, rows, columns, pitch_, 1}, head_.q.columns,
+                     {dq_ + first * head_.q.columns, head_.q.columns});
+    }
+  }
+
+  /// sums += a b, for one block of rows of the scores; the rows behind those of a get zeros.
+  void add_sums(const Matrix<T>& a, const Matrix<T>& b, bool is_first, T* sums) {
+    if (!is_first) {
+      add_product_to(a, b, sums);
+      return;
+    }
+    multiply(a, b, static_cast<const T*>(nullptr), sums);
+    std::fill(sums + a.rows * b.columns, sums + scores_.columns * b.columns, T(0));
+  }
+
+  const Scores& scores_;
+  const Head<T>& head_;
+  const Matrix<T>& g_;
+  T* dq_;
+  T* dk_;
+  T* dv_;
+  Right<T> keys_;
+  Right<T> values_;
+  Right<T> back_;
+  std::int64_t pitch_;
+  T* weights_;
+  T* gradients_;
+};
+
+}  // namespace
+
+template <class T>
+void attention(const Scores& scores, const Head<T>& head, T* out) {
+  Forward<T>(scores, head, out).run();
+}
+
+template <class T>
+void attention_backward(const Scores& scores, const Head<T>& head, const Matrix<T>& g, T* dq, T* dk, T* dv) {
+  Backward<T>(scores, head, g, dq, dk, dv).run();
+}
+
+template void attention(const Scores&, const Head<float>&, float*);
+template void attention(const Scores&, const Head<double>&, double*);
+template void attention_backward(const Scores&, const Head<float>&, const Matrix<float>&, float*, float*, float*);
+template void attention_backward(const Scores&, const Head<double>&, const Matrix<double>&, double*, double*, double*);
+
+}  // namespace diptych::kernels
