@@ -48,7 +48,7 @@ struct ScorePart {
   std::int64_t matrix;
   std::int64_t first_row, rows;
   std::int64_t columns;
-  std::int64_t pitch;  ///< from row to row, of everything that is read and written
+  std::int64_t pitch;     ///< from row to row, of everything that is read and written
   bool has_room = false;  ///< rows may be read and written in whole vectors: `in` too, which isn't const then
 };
 

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "framework/dispatch/tape.h"
 #include "framework/kernels/attention.h"
 #include "framework/kernels/gemm.h"
 #include "framework/kernels/wide_float.h"
@@ -324,6 +325,15 @@ const Op kAttention{contraction_op(
      .samples = [] { return samples(false); },
      .family = "matmul"})};
 
+/// On a tape, the weights of matrices with so few scores are kept for the gradient, which otherwise computes them
+/// again: a third of its time, where the scores fit the cache anyway.
+constexpr std::int64_t kKeptScores = std::int64_t{256} * 256;
+
+template <class... Tensors>
+bool is_recorded(const Tensors&... tensors) {
+  return autograd::may_want_gradients() && (... || static_cast<bool>(tensors.body()->tape));
+}
+
 }  // namespace
 
 namespace op {
@@ -345,9 +355,12 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
            batch_of(x.shape()) == batch_of(q.shape());
   };
   const Tensor& mask = options.mask;
+  const std::int64_t scores_of_one = rows_of(q.shape()) * rows_of(k.shape());
+  const bool keeps_weights = scores_of_one <= kKeptScores && is_recorded(q, k, v);
   const bool fits_mask = !mask.defined() || mask.dtype() == DType::boolean || mask.dtype() == q.dtype();
   // The kernel multiplies by tiles, which must not mix with the bits of BLAS.
-  if (kernels::active_gemm() == kernels::Gemm::tiles && is_plain(q) && is_plain(k) && is_plain(v) && fits_mask) {
+  if (!keeps_weights && kernels::active_gemm() == kernels::Gemm::tiles && is_plain(q) && is_plain(k) && is_plain(v) &&
+      fits_mask) {
     return mask.defined() ? apply_op(kAttention, &attributes, where, q, k, v, mask)
                           : apply_op(kAttention, &attributes, where, q, k, v);
   }

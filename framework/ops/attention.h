@@ -15,7 +15,9 @@ struct AttentionOptions {
 };
 
 /// q: [..., L, E], k: [..., S, E], v: [..., S, F] -> [..., L, F]: softmax(scale q k^T + mask) v; leading axes
-/// broadcast. A row that may attend to no column is 0.
+/// broadcast. A row that may attend to no column is 0. One op that keeps the scores in the cache, with the bits of
+/// matmul(masked_softmax(matmul(q, k^T), ...), v); these three where leading axes broadcast, for bf16, where BLAS
+/// multiplies, and for up to 256 x 256 scores on a tape, whose gradient is faster if it finds the weights.
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                                     const AttentionOptions& options = {}, Location where = Location::current());
 

@@ -73,6 +73,7 @@ std::vector<PassRecord> run_pipeline(graph::Graph& graph, const PipelineOptions&
 bool fold_constants(graph::Graph& graph, const PassContext& context);
 bool simplify(graph::Graph& graph, const PassContext& context);
 bool eliminate_common_subexpressions(graph::Graph& graph, const PassContext& context);
+bool join_attention(graph::Graph& graph, const PassContext& context);
 bool eliminate_dead_code(graph::Graph& graph, const PassContext& context);
 
 }  // namespace diptych::passes

@@ -12,6 +12,7 @@ std::span<const Pass> pipeline() {
       {"constant-folding", "computes what depends on constants alone", fold_constants},
       {"simplify", "rewrites that don't change a bit", simplify},
       {"cse", "computes equal expressions once", eliminate_common_subexpressions},
+      {"attention", "joins softmax(q k^T) v to one op", join_attention},
       {"dce", "drops what no result needs", eliminate_dead_code},
   };
   return passes;

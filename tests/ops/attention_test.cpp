@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "framework/dispatch/apply.h"
+#include "framework/ops/row_ops.h"
 #include "tests/ops/reference_array.h"
 
 namespace diptych::testing {
@@ -174,11 +176,17 @@ class AttentionBits : public ::testing::TestWithParam<DType> {
   /// Result and gradients of attention and of its composition, bit by bit.
   static void expect_same(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options) {
     const auto fused = [&](const Tensor& a, const Tensor& b, const Tensor& c) {
-      return scaled_dot_product_attention(a, b, c, options);
+      const ops::SoftmaxAttributes attributes{options.scale, options.is_causal};
+      std::vector<const Tensor*> inputs{&a, &b, &c};
+      if (options.mask.defined()) {
+        inputs.push_back(&options.mask);
+      }
+      return apply(op::attention, inputs, &attributes, Location::current());
     };
     const auto parts = [&](const Tensor& a, const Tensor& b, const Tensor& c) { return composition(a, b, c, options); };
     const Tensor result = fused(q, k, v);
     ASSERT_TRUE(bitwise_equal(result, parts(q, k, v)));
+    ASSERT_TRUE(bitwise_equal(result, scaled_dot_product_attention(q, k, v, options)));
     const Tensor weights = Rng(9).normal(result.shape(), 0, 1, q.dtype());
     const auto gradients = [&](const auto& f) {
       return grad([&](const Tensor& a, const Tensor& b, const Tensor& c) { return sum(mul(f(a, b, c), weights)); },

@@ -24,9 +24,9 @@ const std::vector<Rung>& pass_rungs() {
        "allocation",
        {passes::kMemoryPlan, passes::kInPlace}},
       {"+simplify",
-       "with constant folding, exact simplification, CSE and DCE",
+       "with constant folding, exact simplification, CSE, attention as one op, and DCE",
        "redundant work",
-       {"constant-folding", "simplify", "cse", "dce"}},
+       {"constant-folding", "simplify", "cse", "attention", "dce"}},
   };
   return rungs;
 }

@@ -1,0 +1,120 @@
+// softmax(scale q k^T + mask) v, written as the ops that it consists of, becomes one attention op, which has the same
+// bits (kernels/attention.h) and keeps the scores in the cache. It must not where something else reads the scores or
+// the weights, where leading axes broadcast, or where BLAS multiplies matrices.
+
+#include <cmath>
+#include <optional>
+
+#include "framework/graph/rewriter.h"
+#include "framework/kernels/gemm.h"
+#include "framework/ops/axis_attributes.h"
+#include "framework/ops/elementwise_ops.h"
+#include "framework/ops/row_ops.h"
+#include "framework/ops/shape_ops.h"
+#include "framework/ops/window_ops.h"
+#include "framework/passes/pass.h"
+
+namespace diptych::passes {
+namespace {
+
+using graph::Node;
+using graph::ValueId;
+
+/// Weights: softmax(scale scores + mask).
+struct Weights {
+  ValueId scores;
+  std::optional<ValueId> mask;
+  ops::SoftmaxAttributes attributes;
+};
+
+class AttentionJoiner {
+ public:
+  explicit AttentionJoiner(graph::Graph& graph) : users_(graph), rewriter_(graph) {}
+
+  bool run() {
+    return rewriter_.run([this](Node& node) { visit(node); });
+  }
+
+ private:
+  /// The node that makes a value which is read once and nowhere else.
+  const Node* only_producer(ValueId value) const {
+    return value < known_ && users_.count(value) == 1 && !users_.is_result(value) ? rewriter_.producer(value) : nullptr;
+  }
+
+  /// The number that all of a constant's elements are, if it is one element.
+  std::optional<double> number(ValueId value) const {
+    const Tensor* constant = rewriter_.constant(value);
+    return constant != nullptr && constant->numel() == 1 ? std::optional(constant->to_vector<double>()[0])
+                                                         : std::nullopt;
+  }
+
+  std::optional<Weights> weights_of(const Node& node) const {
+    if (node.op == &op::masked_softmax) {
+      const bool has_mask = node.inputs.size() > 1;
+      return Weights{node.inputs[0], has_mask ? std::optional(node.inputs[1]) : std::nullopt,
+                     node.attributes.as<ops::SoftmaxAttributes>()};
+    }
+    if (node.op != &op::softmax) {
+      return std::nullopt;
+    }
+    // The largest of scaled scores is the largest score, scaled, for a positive scale.
+    const Node* scaled = only_producer(node.inputs[0]);
+    if (scaled != nullptr && scaled->op == &op::mul) {
+      for (const std::size_t factor : {0U, 1U}) {
+        const std::optional<double> scale = number(scaled->inputs[factor]);
+        if (scale && *scale > 0 && std::isfinite(*scale)) {
+          return Weights{scaled->inputs[1 - factor], std::nullopt, {*scale, false}};
+        }
+      }
+    }
+    return Weights{node.inputs[0], std::nullopt, {1, false}};
+  }
+
+  void visit(Node& node) {
+    if (node.op != &op::matmul) {
+      return;
+    }
+    const Node* softmax = only_producer(node.inputs[0]);
+    const std::optional<Weights> weights = softmax != nullptr ? weights_of(*softmax) : std::nullopt;
+    const Node* scores = weights ? only_producer(weights->scores) : nullptr;
+    if (scores == nullptr || scores->op != &op::matmul) {
+      return;
+    }
+    const ValueId q = scores->inputs[0];
+    const ValueId transposed = scores->inputs[1];
+    const int rank = rewriter_.type(transposed).shape.rank();
+    if (rank != rewriter_.type(q).shape.rank()) {
+      return;
+    }
+    ops::AxesAttributes axes;
+    for (int axis = 0; axis < rank; ++axis) {
+      axes.axes.push_back(axis);
+    }
+    axes.axes[rank - 2] = rank - 1;
+    axes.axes[rank - 1] = rank - 2;
+    const AttributeValue swap(&attribute_type<ops::AxesAttributes>, &axes);
+    const AttributeValue attributes(&attribute_type<ops::SoftmaxAttributes>, &weights->attributes);
+    // k is a view, which costs nothing; it goes if the attention refuses it.
+    const ValueId k = rewriter_.insert(op::permute, {transposed}, swap, node);
+    std::vector<ValueId> inputs{q, k, node.inputs[1]};
+    if (weights->mask) {
+      inputs.push_back(*weights->mask);
+    }
+    const std::optional<TensorType> type = rewriter_.inferred(op::attention, inputs, attributes);
+    if (type && *type == rewriter_.type(node.output())) {
+      rewriter_.become(node, op::attention, inputs, attributes);
+    }
+  }
+
+  graph::Users users_;
+  graph::Rewriter rewriter_;
+  const ValueId known_ = static_cast<ValueId>(rewriter_.graph().types.size());  ///< older than the sweep
+};
+
+}  // namespace
+
+bool join_attention(graph::Graph& graph, const PassContext& /*context*/) {
+  return kernels::active_gemm() == kernels::Gemm::tiles && AttentionJoiner(graph).run();
+}
+
+}  // namespace diptych::passes
