@@ -111,25 +111,45 @@ void last_axis(Call& call) {
   call.out.emit(name, call.inputs, call.result, axis_attribute(-1));
 }
 
-/// softmax(scale x + mask), step by step.
-void masked_softmax(Call& call) {
+/// softmax(scale scores + mask), step by step; `mask`: which input it is, if there is one.
+void emit_softmax(Call& call, std::string scores, const Shape& shape, std::size_t mask, const std::string& result) {
   const DType dtype = call.type.dtype;
   const auto& [scale, is_causal] = call.as<ops::SoftmaxAttributes>();
   constexpr double kHidden = -std::numeric_limits<double>::infinity();
-  std::string scores = scale == 1 ? call.inputs[0] : call.out.emit("Mul", {call.inputs[0], scalar(call, scale)});
-  if (call.inputs.size() > 1) {
-    scores = call.types[1].dtype == DType::boolean
-                 ? call.out.emit("Where", {call.inputs[1], scores, scalar(call, kHidden)})
-                 : call.out.emit("Add", {scores, call.inputs[1]});
+  if (scale != 1) {
+    scores = call.out.emit("Mul", {scores, scalar(call, scale)});
+  }
+  if (call.inputs.size() > mask) {
+    scores = call.types[mask].dtype == DType::boolean
+                 ? call.out.emit("Where", {call.inputs[mask], scores, scalar(call, kHidden)})
+                 : call.out.emit("Add", {scores, call.inputs[mask]});
   }
   if (is_causal) {
-    const Shape& shape = call.types[0].shape;
     const Shape plane{shape[shape.rank() - 2], shape.back()};
     const Tensor above = triu(full(plane, 1), 1);
     const Tensor hidden = where(equal(above, full_like(above, 0)), full(plane, 0, dtype), full(plane, kHidden, dtype));
     scores = call.out.emit("Add", {scores, call.out.constant(hidden)});
   }
-  call.out.emit("Softmax", {scores}, call.result, axis_attribute(-1));
+  call.out.emit("Softmax", {scores}, result, axis_attribute(-1));
+}
+
+void masked_softmax(Call& call) { emit_softmax(call, call.inputs[0], call.types[0].shape, 1, call.result); }
+
+void attention(Call& call) {
+  const Shape& k = call.types[1].shape;
+  const int rank = k.rank();
+  List axes;
+  for (int axis = 0; axis < rank - 2; ++axis) {
+    axes.push_back(axis);
+  }
+  axes.push_back(rank - 1);
+  axes.push_back(rank - 2);
+  const std::string transposed = call.out.emit("Transpose", {call.inputs[1]}, {{"perm", AttributeValue(axes)}});
+  Shape scores = call.types[0].shape;
+  scores[rank - 1] = k[rank - 2];
+  const std::string weights = call.out.fresh(call.result + "_weights");
+  emit_softmax(call, call.out.emit("MatMul", {call.inputs[0], transposed}), scores, 3, weights);
+  call.out.emit("MatMul", {weights, call.inputs[2]}, call.result);
 }
 
 void index_select(Call& call) {
@@ -254,6 +274,7 @@ void add_axiswise(Emitters& all) {
       {&op::adaptive_max_pool2d, adaptive_pool<true>},
       {&op::argmax, export_position<kArgMax>},
       {&op::argmin, export_position<kArgMin>},
+      {&op::attention, attention},
       {&op::avg_pool2d, pool<false>},
       {&op::concat, concat},
       {&op::conv2d, conv2d},
