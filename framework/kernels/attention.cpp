@@ -1,7 +1,10 @@
 #include "framework/kernels/attention.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <limits>
+#include <type_traits>
 
 #include "framework/kernels/product.h"
 #include "framework/kernels/scratch.h"
@@ -12,31 +15,39 @@ namespace {
 /// Rows of scores that are processed together: few enough for the cache, enough for the tiles of a product.
 constexpr std::int64_t kBlockRows = 32;
 /// For fewer rows the right sides are read where they lie.
-constexpr std::int64_t kFewRows = 16;
+constexpr std::int64_t kFewQueries = 16;
 
-/// Whether 0 * x is 0 for all elements.
+/// Whether 0 * x is 0 for all elements. Integers, because sums of floats have an order.
 template <class T>
 bool is_finite(const Matrix<T>& x) {
-  T sum = 0;
+  int others = 0;
   for (std::int64_t row = 0; row < x.rows; ++row) {
-    for (std::int64_t column = 0; column < x.columns; ++column) {
-      sum += *x.at(row, column) * T(0);
+    const T* const elements = x.at(row, 0);
+    if (x.column_step == 1) {
+      for (std::int64_t column = 0; column < x.columns; ++column) {
+        others |= static_cast<int>(elements[column] * T(0) != T(0));
+      }
+    } else {
+      for (std::int64_t column = 0; column < x.columns; ++column) {
+        others |= static_cast<int>(elements[column * x.column_step] * T(0) != T(0));
+      }
     }
   }
-  return sum == T(0);
+  return others == 0;
 }
 
 template <class T>
 bool has_negative_zero(const T* x, std::int64_t n) {
-  bool has = false;
+  using Bits = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
+  Bits found = 0;
   for (std::int64_t i = 0; i < n; ++i) {
-    has |= x[i] == T(0) && std::signbit(x[i]);
+    found |= static_cast<Bits>(std::bit_cast<Bits>(x[i]) == std::numeric_limits<Bits>::min());
   }
-  return has;
+  return found != 0;
 }
 
 template <class T>
-Matrix<T> rows_of(const Matrix<T>& x, std::int64_t first, std::int64_t count) {
+Matrix<T> part_of(const Matrix<T>& x, std::int64_t first, std::int64_t count) {
   return {x.at(first, 0), count, x.columns, x.row_step, x.column_step};
 }
 
@@ -86,8 +97,8 @@ class Forward {
       : scores_(scores),
         head_(head),
         out_(out),
-        keys_(head.k.transposed(), head.q.rows >= kFewRows),
-        values_(head.v, head.q.rows >= kFewRows),
+        keys_(head.k.transposed(), head.q.rows >= kFewQueries),
+        values_(head.v, head.q.rows >= kFewQueries),
         pitch_(product_pitch(scores.columns)) {
     thread_local Scratch scratch;
     const std::int64_t block = std::min(kBlockRows, scores.rows);
@@ -110,7 +121,7 @@ class Forward {
 
  private:
   void block(std::int64_t first, std::int64_t rows, std::int64_t columns, T* out) {
-    keys_.multiply(rows_of(head_.q, first, rows), columns, {weights_, pitch_});
+    keys_.multiply(part_of(head_.q, first, rows), columns, {weights_, pitch_});
     masked_softmax(scores_, {head_.matrix, first, rows, columns, pitch_, true}, weights_, weights_);
     values_.multiply({weights_, rows, columns, pitch_, 1}, head_.v.columns, {out, head_.v.columns});
   }
@@ -134,9 +145,9 @@ class Backward {
         dq_(dq),
         dk_(dk),
         dv_(dv),
-        keys_(head.k.transposed(), head.q.rows >= kFewRows),
-        values_(head.v.transposed(), head.q.rows >= kFewRows),
-        back_(head.k, head.q.rows >= kFewRows),
+        keys_(head.k.transposed(), head.q.rows >= kFewQueries),
+        values_(head.v.transposed(), head.q.rows >= kFewQueries),
+        back_(head.k, head.q.rows >= kFewQueries),
         pitch_(product_pitch(scores.columns)) {
     thread_local Scratch scratch;
     const std::int64_t block = std::min(kSumBlock, scores.rows);
@@ -156,12 +167,13 @@ class Backward {
       const std::int64_t rows = std::min(kSumBlock, scores_.rows - first);
       std::int64_t columns = columns_of_block(scores_, first, rows, may_skip);
       block(first, rows, columns);
-      if (columns < scores_.columns && has_negative_zero(dq_ + first * head_.q.columns, rows * head_.q.columns)) {
+      if (columns < scores_.columns &&
+          (has_nan_weights(rows) || has_negative_zero(dq_ + first * head_.q.columns, rows * head_.q.columns))) {
         columns = scores_.columns;
         block(first, rows, columns);
       }
-      add_sums({gradients_, columns, rows, 1, pitch_}, rows_of(head_.q, first, rows), first == 0, dk_);
-      add_sums({weights_, columns, rows, 1, pitch_}, rows_of(g_, first, rows), first == 0, dv_);
+      add_sums({gradients_, columns, rows, 1, pitch_}, part_of(head_.q, first, rows), first == 0, dk_);
+      add_sums({weights_, columns, rows, 1, pitch_}, part_of(g_, first, rows), first == 0, dv_);
     }
   }
 
@@ -173,13 +185,22 @@ class Backward {
       T* const weights = weights_ + row * pitch_;
       T* const gradients = gradients_ + row * pitch_;
       const ScorePart part{head_.matrix, first, rows, columns, pitch_, true};
-      keys_.multiply(rows_of(head_.q, first, rows), columns, {weights, pitch_});
+      keys_.multiply(part_of(head_.q, first, rows), columns, {weights, pitch_});
       masked_softmax(scores_, part, weights, weights);
-      values_.multiply(rows_of(g_, first, rows), columns, {gradients, pitch_});
+      values_.multiply(part_of(g_, first, rows), columns, {gradients, pitch_});
       masked_softmax_backward(scores_, part, gradients, weights, gradients);
       back_.multiply({gradients, rows, columns, pitch_, 1}, head_.q.columns,
                      {dq_ + first * head_.q.columns, head_.q.columns});
     }
+  }
+
+  /// A row with NaN has it in every column, also in those that it doesn't attend to.
+  bool has_nan_weights(std::int64_t rows) const {
+    bool has = false;
+    for (std::int64_t row = 0; row < rows; ++row) {
+      has = has || std::isnan(weights_[row * pitch_]);
+    }
+    return has;
   }
 
   /// sums += a b, for one block of rows of the scores; the rows behind those of a get zeros.

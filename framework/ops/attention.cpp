@@ -11,8 +11,10 @@
 #include "framework/kernels/wide_float.h"
 #include "framework/ops/define.h"
 #include "framework/ops/elementwise.h"
+#include "framework/ops/lengths.h"
 #include "framework/ops/masked_softmax.h"
 #include "framework/ops/matmul.h"
+#include "framework/ops/matrices.h"
 #include "framework/ops/shape.h"
 #include "framework/ops/view.h"
 
@@ -20,11 +22,6 @@ namespace diptych {
 namespace {
 
 using namespace ops;
-
-std::int64_t rows_of(const Shape& shape) { return shape[shape.rank() - 2]; }
-Shape batch_of(const Shape& shape) {
-  return Shape(std::span(shape.begin(), static_cast<std::size_t>(shape.rank() - 2)));
-}
 
 bool fit(const Shape& q, const Shape& k, const Shape& v) {
   return q.rank() >= 2 && k.rank() >= 2 && v.rank() >= 2 && q.back() == k.back() && rows_of(k) == rows_of(v);
@@ -54,18 +51,11 @@ void check_operands(const InferCall& call, int first) {
   if (!fit(q, k, v) || batch_of(q) != batch_of(k) || batch_of(q) != batch_of(v)) {
     call.fail_shape("q, k and v don't fit", "give q of [..., L, E], k of [..., S, E] and v of [..., S, F]");
   }
-  const int mask = first + 3;
-  if (call.inputs.size() <= static_cast<std::size_t>(mask)) {
-    return;
-  }
-  if (call.input(mask).dtype != DType::boolean && call.input(mask).dtype != dtype) {
-    call.fail_dtype("the mask is neither bool nor of the scores' type", "compare it with 0, or cast it");
-  }
   const Shape scores = scores_shape(q, k);
-  Shape common;
-  if (!broadcast(scores, call.shape(mask), common) || common != scores) {
-    call.fail_shape("the mask doesn't broadcast to the scores", "align the shapes from the right");
+  if (!element_count(scores)) [[unlikely]] {
+    call.fail_shape("there are too many scores", "attend to shorter sequences");
   }
+  check_mask(call, static_cast<std::size_t>(first) + 3, {dtype, scores});
 }
 
 void infer_attention(const InferCall& call, TensorType& output) {
@@ -107,10 +97,7 @@ class MatrixStack {
     return {static_cast<const T*>(operand_.data) + offset, shape[rank - 2], shape[rank - 1], strides[rank - 2],
             strides[rank - 1]};
   }
-  std::int64_t count() const {
-    const Shape batch = batch_of(operand_.type->shape);
-    return batch.product();
-  }
+  std::int64_t count() const { return batch_of(operand_.type->shape).product(); }
 
  private:
   const Operand& operand_;
@@ -287,13 +274,15 @@ const Op kAttention{contraction_op(
        const Tensor& v = i.input(2);
        const Tensor mask = i.input_count > 3 ? i.input(3) : Tensor();
        Gradients gradients;
-       const Tensor flat = mask.defined()
-                               ? apply_op(kAttentionBackward, &a, Location::current(), i.cotangent, q, k, v, mask)
-                               : apply_op(kAttentionBackward, &a, Location::current(), i.cotangent, q, k, v);
-       const Parts parts = parts_of(flat, q.shape(), k.shape(), v.shape());
-       gradients[0] = parts.q;
-       gradients[1] = parts.k;
-       gradients[2] = parts.v;
+       if (i.needs(0) || i.needs(1) || i.needs(2)) {
+         const Tensor flat = mask.defined()
+                                 ? apply_op(kAttentionBackward, &a, Location::current(), i.cotangent, q, k, v, mask)
+                                 : apply_op(kAttentionBackward, &a, Location::current(), i.cotangent, q, k, v);
+         const Parts parts = parts_of(flat, q.shape(), k.shape(), v.shape());
+         gradients[0] = parts.q;
+         gradients[1] = parts.k;
+         gradients[2] = parts.v;
+       }
        if (i.needs(3)) {  // the engine sums it to the mask
          gradients[3] =
              masked_softmax_backward(matmul(i.cotangent, transpose(v)), weights_of(q, k, mask, a), {1, a.is_causal});
@@ -355,8 +344,9 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
            batch_of(x.shape()) == batch_of(q.shape());
   };
   const Tensor& mask = options.mask;
-  const std::int64_t scores_of_one = rows_of(q.shape()) * rows_of(k.shape());
-  const bool keeps_weights = scores_of_one <= kKeptScores && is_recorded(q, k, v);
+  const std::int64_t least =
+      std::min(rows_of(q.shape()), kKeptScores + 1) * std::min(rows_of(k.shape()), kKeptScores + 1);
+  const bool keeps_weights = least <= kKeptScores && is_recorded(q, k, v);
   const bool fits_mask = !mask.defined() || mask.dtype() == DType::boolean || mask.dtype() == q.dtype();
   // The kernel multiplies by tiles, which must not mix with the bits of BLAS.
   if (!keeps_weights && kernels::active_gemm() == kernels::Gemm::tiles && is_plain(q) && is_plain(k) && is_plain(v) &&

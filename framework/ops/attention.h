@@ -22,7 +22,7 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
                                     const AttentionOptions& options = {}, Location where = Location::current());
 
 /// scores: [..., L, S] -> softmax(scale scores + mask) along the last axis, in one pass over the scores. The bits are
-/// the same as with three separate ops, except that a row whose scores are all masked is 0. A scale of 0 multiplies by
+/// the same as with three separate ops, except that with a mask a row of -infinity is 0. A scale of 0 multiplies by
 /// 0.
 Tensor masked_softmax(const Tensor& scores, const Tensor& mask = {}, bool is_causal = false, double scale = 1,
                       Location where = Location::current());

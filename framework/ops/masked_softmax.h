@@ -3,8 +3,11 @@
 #include "framework/core/tensor.h"
 #include "framework/ops/row_ops.h"
 
-/// Derivatives of masked_softmax (attention.h), which attention shares.
+/// What masked_softmax (attention.h) and attention share.
 namespace diptych::ops {
+
+/// Refuses a mask, input `mask` if there is one, that isn't bool or of the scores' type or doesn't broadcast to them.
+void check_mask(const InferCall& call, std::size_t mask, const TensorType& scores);
 
 /// scale p (g - sum(g p)) per row: from the gradient g with respect to the result p to that with respect to the scores.
 Tensor masked_softmax_backward(const Tensor& gradient, const Tensor& result, const SoftmaxAttributes& attributes);

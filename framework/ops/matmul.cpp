@@ -9,6 +9,7 @@
 #include "framework/ops/define.h"
 #include "framework/ops/elementwise.h"
 #include "framework/ops/lengths.h"
+#include "framework/ops/matrices.h"
 #include "framework/ops/view.h"
 #include "framework/ops/window_ops.h"
 
@@ -36,17 +37,13 @@ void check_matrices(const InferCall& call) {
       }
     }
   }
-  const std::int64_t rows = b[b.rank() - 2];
+  const std::int64_t rows = rows_of(b);
   if (a.back() != rows) {
-    const bool fits_transposed = a.back() == b.back() || a[a.rank() - 2] == rows;
+    const bool fits_transposed = a.back() == b.back() || rows_of(a) == rows;
     call.fail_shape(
         fmt::format("inner dimensions differ ({} vs {})", a.back(), rows),
         fits_transposed ? "transpose one of them?" : "the columns of the first must be the rows of the second");
   }
-}
-
-Shape batch_of(const Shape& shape) {
-  return Shape(std::span(shape.begin(), static_cast<std::size_t>(shape.rank() - 2)));
 }
 
 void check_count(const InferCall& call, const TensorType& output) {
@@ -65,7 +62,7 @@ void infer_matmul(const InferCall& call, TensorType& output) {
     call.fail_shape("the leading axes don't broadcast",
                     "align them from the right: lengths must be equal, or one of them 1");
   }
-  output.shape.push_back(a[a.rank() - 2]);
+  output.shape.push_back(rows_of(a));
   output.shape.push_back(b.back());
   check_count(call, output);
 }
@@ -79,7 +76,7 @@ Tensor stacked_rows(const Tensor& x) {
   if (x.rank() == 2) {
     return x;
   }
-  return reshape(x, {batch_of(x.shape()).product() * x.shape()[x.rank() - 2], x.shape().back()});
+  return reshape(x, {batch_of(x.shape()).product() * rows_of(x.shape()), x.shape().back()});
 }
 
 /// [..., M, N] -> [M, ... N]: the matrices side by side.
@@ -90,7 +87,7 @@ Tensor side_by_side(const Tensor& x) {
       axes.push_back(axis);
     }
   }
-  const std::int64_t rows = x.shape()[x.rank() - 2];
+  const std::int64_t rows = rows_of(x.shape());
   return reshape(permute(x, axes), {rows, batch_of(x.shape()).product() * x.shape().back()});
 }
 

@@ -9,6 +9,7 @@
 #include "framework/kernels/gemm.h"
 #include "framework/ops/axis_attributes.h"
 #include "framework/ops/elementwise_ops.h"
+#include "framework/ops/matrices.h"
 #include "framework/ops/row_ops.h"
 #include "framework/ops/shape_ops.h"
 #include "framework/ops/window_ops.h"
@@ -82,8 +83,15 @@ class AttentionJoiner {
     }
     const ValueId q = scores->inputs[0];
     const ValueId transposed = scores->inputs[1];
-    const int rank = rewriter_.type(transposed).shape.rank();
-    if (rank != rewriter_.type(q).shape.rank()) {
+    const TensorType& type = rewriter_.type(node.output());
+    const int rank = type.shape.rank();
+    for (const ValueId operand : {q, transposed, node.inputs[1]}) {
+      if (rewriter_.type(operand).shape.rank() != rank ||
+          ops::batch_of(rewriter_.type(operand).shape) != ops::batch_of(type.shape)) {
+        return;
+      }
+    }
+    if (type.dtype != DType::float32 && type.dtype != DType::float64) {
       return;
     }
     ops::AxesAttributes axes;
@@ -94,14 +102,16 @@ class AttentionJoiner {
     axes.axes[rank - 1] = rank - 2;
     const AttributeValue swap(&attribute_type<ops::AxesAttributes>, &axes);
     const AttributeValue attributes(&attribute_type<ops::SoftmaxAttributes>, &weights->attributes);
-    // k is a view, which costs nothing; it goes if the attention refuses it.
+    merge_provenance(node.provenance, softmax->provenance);
+    merge_provenance(node.provenance, scores->provenance);
+    // k is a view, which costs nothing.
     const ValueId k = rewriter_.insert(op::permute, {transposed}, swap, node);
     std::vector<ValueId> inputs{q, k, node.inputs[1]};
     if (weights->mask) {
       inputs.push_back(*weights->mask);
     }
-    const std::optional<TensorType> type = rewriter_.inferred(op::attention, inputs, attributes);
-    if (type && *type == rewriter_.type(node.output())) {
+    const std::optional<TensorType> inferred = rewriter_.inferred(op::attention, inputs, attributes);
+    if (inferred && *inferred == rewriter_.type(node.output())) {
       rewriter_.become(node, op::attention, inputs, attributes);
     }
   }

@@ -223,49 +223,90 @@ TEST_P(AttentionBits, AreThoseOfTheOpsThatItJoins) {
   }
 }
 
-// What a causal block leaves out would have been multiplied with these.
+/// The rows of x, but `value` in row `row`.
+Tensor with_row(const Tensor& x, std::int64_t row, double value) {
+  const Tensor rows = reshape(arange(static_cast<double>(x.shape()[0]), DType::int64), {x.shape()[0], 1});
+  return where(equal(rows, full({}, static_cast<double>(row), DType::int64)), full_like(x, value, Shape{}), x);
+}
+
+// What a causal block leaves out would have been multiplied with these. A block is 32 rows, and 256 for gradients.
 TEST_P(AttentionBits, AreThoseOfTheOpsThatItJoinsForSpecialValues) {
   const DType dtype = GetParam();
-  constexpr std::int64_t kRows = 80;
-  const Tensor x = Rng(1).normal({kRows, 8}, 0, 1, dtype);
-  const auto with_element = [&](std::int64_t row, double value) {
-    const Tensor chosen =
-        equal(reshape(arange(kRows, DType::int64), {kRows, 1}), full({}, static_cast<double>(row), DType::int64));
-    return where(chosen, full_like(x, value, Shape{}), x);
-  };
-  for (const double value : {static_cast<double>(NAN), kMasked, -kMasked, 0.0, -0.0}) {
-    for (const std::int64_t row : {3, 70}) {
-      const Tensor y = with_element(row, value);
-      SCOPED_TRACE(value);
-      expect_same(x, x, y, {.is_causal = true, .scale = 1});
-      expect_same(x, y, x, {.is_causal = true, .scale = 1});
-      expect_same(y, x, x, {.is_causal = true, .scale = 1});
+  for (const std::int64_t length : {80, 300}) {
+    const Tensor x = Rng(1).normal({length, 8}, 0, 1, dtype);
+    const AttentionOptions causal{.is_causal = true, .scale = 1};
+    for (const double value : {static_cast<double>(NAN), kMasked, -kMasked, 0.0, -0.0}) {
+      for (const std::int64_t row : {std::int64_t{3}, length - 10}) {
+        SCOPED_TRACE(std::to_string(length) + " rows, " + std::to_string(value) + " in " + std::to_string(row));
+        const Tensor y = with_row(x, row, value);
+        expect_same(x, x, y, causal);
+        expect_same(x, y, x, causal);
+        expect_same(y, x, x, causal);
+        AttentionOptions masked = causal;
+        masked.mask = with_row(zeros({length, length}, dtype), row, value);
+        expect_same(x, x, x, masked);
+      }
     }
-  }
-  // Sums of negative products below the smallest number are -0, until a 0 is added.
-  const double least = dtype == DType::float32 ? 1e-45 : 5e-324;
-  const Tensor tiny = full({kRows, 8}, -least, dtype);
-  for (const double last : {-1.0, 1.0}) {
-    const Tensor is_last = equal(reshape(arange(kRows, DType::int64), {kRows, 1}), full({}, kRows - 1, DType::int64));
-    expect_same(x, x, where(is_last, full_like(tiny, last, Shape{}), tiny), {.is_causal = true, .scale = 1});
+    // Finite operands, a score that isn't.
+    const double large = dtype == DType::float32 ? 1e20 : 1e160;
+    const Tensor y = with_row(x, 0, large);
+    expect_same(y, y, x, causal);
+    // Sums of negative products below the smallest number are -0, until a 0 is added.
+    const Tensor tiny = full({length, 8}, dtype == DType::float32 ? -1e-45 : -5e-324, dtype);
+    for (const double last : {-1.0, 1.0}) {
+      expect_same(x, x, with_row(tiny, length - 1, last), causal);
+      expect_same(x, with_row(tiny, length - 1, last), x, causal);
+    }
   }
 }
 
+TEST_P(AttentionBits, AreThoseOfTheOpsThatItJoinsForMasksOfEachMatrix) {
+  const Tensor q = Rng(1).normal({2, 3, 20, 8}, 0, 1, GetParam());
+  const Tensor k = Rng(2).normal({2, 3, 33, 8}, 0, 1, GetParam());
+  for (const Shape& shape :
+       {Shape{2, 3, 20, 33}, Shape{2, 1, 20, 33}, Shape{3, 1, 33}, Shape{2, 1, 20, 1}, Shape{33}}) {
+    const Tensor mask = Rng(3).normal(shape, 0, 1, GetParam());
+    expect_same(q, k, k, {.mask = mask, .is_causal = false, .scale = 0.5});
+    expect_same(q, k, k, {.mask = greater(mask, zeros_like(mask)), .is_causal = true, .scale = 0.5});
+  }
+  const Tensor turned = transpose(Rng(4).normal({2, 3, 33, 20}, 0, 1, GetParam()));
+  expect_same(q, k, k, {.mask = turned, .is_causal = false, .scale = 0.5});
+}
+
 TEST_P(AttentionBits, AreTheSameOnEveryInstructionSet) {
-  const Tensor q = Rng(1).normal({2, 70, 24}, 0, 1, GetParam());
-  const Tensor k = Rng(2).normal({2, 90, 24}, 0, 1, GetParam());
+  const Tensor q = Rng(1).normal({2, 270, 24}, 0, 1, GetParam());
+  const Tensor k = Rng(2).normal({2, 290, 24}, 0, 1, GetParam());
   const Isa best = active_isa();
   for (const bool is_causal : {false, true}) {
-    const AttentionOptions options{.is_causal = is_causal};
-    const Tensor expected = scaled_dot_product_attention(q, k, k, options);
+    const auto results = [&] {
+      const auto attend = [&](const Tensor& a, const Tensor& b) {
+        return scaled_dot_product_attention(a, b, b, {.is_causal = is_causal});
+      };
+      std::vector<Tensor> all =
+          grad([&](const Tensor& a, const Tensor& b) { return sum(square(attend(a, b))); }, std::vector{0, 1})(q, k);
+      all.push_back(attend(q, k));
+      return all;
+    };
+    const std::vector<Tensor> expected = results();
     for (const Isa isa : {Isa::generic, Isa::avx2}) {
       if (is_supported(isa)) {
         set_isa(isa);
-        EXPECT_TRUE(bitwise_equal(scaled_dot_product_attention(q, k, k, options), expected));
+        const std::vector<Tensor> actual = results();
+        for (std::size_t i = 0; i < expected.size(); ++i) {
+          EXPECT_TRUE(bitwise_equal(actual[i], expected[i]));
+        }
         set_isa(best);
       }
     }
   }
+}
+
+TEST(Attention, RefusesMoreScoresThanThereCanBe) {
+  const Tensor q = expand(zeros({1, 1}), {std::int64_t{1} << 32, 1});
+  EXPECT_THAT(message_of<ShapeError>([&] {
+                scaled_dot_product_attention(q, q, expand(zeros({1, 0}), {std::int64_t{1} << 32, 0}));
+              }),
+              HasSubstr("too many"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Attention, AttentionBits, ::testing::Values(DType::float32, DType::float64),
