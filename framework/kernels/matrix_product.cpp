@@ -131,7 +131,9 @@ class LooseRight {
 
  private:
   bool can_stay(const Matrix<T>& part) const {
-    const bool is_near = part.row_step <= kCompact || part.rows <= kFewPages;
+    // Rows a page apart, or a part of one, share a few sets of the cache.
+    const bool in_few_sets = part.row_step * static_cast<std::int64_t>(sizeof(T)) % 1024 == 0;
+    const bool is_near = part.row_step <= kCompact || (part.rows <= kFewPages && !in_few_sets);
     return part.column_step == 1 && part.columns % kProductStep == 0 && (rows_of_left_ < kFewRows || is_near);
   }
 
