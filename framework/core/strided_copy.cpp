@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "framework/core/isa.h"
+#include "framework/core/parallel.h"
 #include "framework/core/transpose.h"
 
 namespace diptych::kernels {
@@ -198,16 +199,29 @@ void strided_copy(const Shape& shape, std::size_t size, const void* from, const 
     }
   }
   nest.outer_rank = count;
-  switch (size) {
-    case 1:
-      return PerIsa<CopyNest<std::uint8_t>>::active()(&nest, kind, from, to);
-    case 2:
-      return PerIsa<CopyNest<std::uint16_t>>::active()(&nest, kind, from, to);
-    case 4:
-      return PerIsa<CopyNest<std::uint32_t>>::active()(&nest, kind, from, to);
-    default:
-      return PerIsa<CopyNest<std::uint64_t>>::active()(&nest, kind, from, to);
-  }
+  // The axis that is divided.
+  const bool has_outer = count > 0;
+  const Axis whole = has_outer ? nest.outer[0] : nest.rows;
+  constexpr double kNanosecondsOfElement = 0.4;
+  const double of_item =
+      kNanosecondsOfElement * static_cast<double>(shape.product()) / static_cast<double>(whole.length);
+  parallel_for(whole.length, of_item, [&](std::int64_t first, std::int64_t last) {
+    Nest part = nest;
+    (has_outer ? part.outer[0] : part.rows).length = last - first;
+    const auto step = static_cast<std::int64_t>(size);
+    const std::byte* const source = static_cast<const std::byte*>(from) + first * whole.from * step;
+    std::byte* const target = static_cast<std::byte*>(to) + first * whole.to * step;
+    switch (size) {
+      case 1:
+        return PerIsa<CopyNest<std::uint8_t>>::active()(&part, kind, source, target);
+      case 2:
+        return PerIsa<CopyNest<std::uint16_t>>::active()(&part, kind, source, target);
+      case 4:
+        return PerIsa<CopyNest<std::uint32_t>>::active()(&part, kind, source, target);
+      default:
+        return PerIsa<CopyNest<std::uint64_t>>::active()(&part, kind, source, target);
+    }
+  });
 }
 
 }  // namespace diptych::kernels

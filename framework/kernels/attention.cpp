@@ -93,25 +93,27 @@ std::int64_t columns_of_block(const Scores& scores, std::int64_t first, std::int
 template <class T>
 class Forward {
  public:
-  Forward(const Scores& scores, const Head<T>& head, T* out)
+  Forward(const Scores& scores, const Head<T>& head, const RowRange& range, T* out)
       : scores_(scores),
         head_(head),
+        range_(range),
         out_(out),
-        keys_(head.k.transposed(), head.q.rows >= kFewQueries),
-        values_(head.v, head.q.rows >= kFewQueries),
+        keys_(head.k.transposed(), range.count >= kFewQueries),
+        values_(head.v, range.count >= kFewQueries),
         pitch_(product_pitch(scores.columns)) {
     thread_local Scratch scratch;
-    const std::int64_t block = std::min(kBlockRows, scores.rows);
+    const std::int64_t block = std::min(kBlockRows, range.count);
     T* memory = scratch.elements<T>(keys_.size() + values_.size() + block * pitch_);
     weights_ = values_.pack(keys_.pack(memory));
   }
 
   void run() {
     const bool may_skip = scores_.is_causal && is_finite(head_.v);
-    for (std::int64_t first = 0; first < scores_.rows; first += kBlockRows) {
-      const std::int64_t rows = std::min(kBlockRows, scores_.rows - first);
+    for (std::int64_t done = 0; done < range_.count; done += kBlockRows) {
+      const std::int64_t first = range_.first + done;
+      const std::int64_t rows = std::min(kBlockRows, range_.count - done);
       const std::int64_t columns = columns_of_block(scores_, first, rows, may_skip);
-      T* const out = out_ + first * head_.v.columns;
+      T* const out = out_ + done * head_.v.columns;
       block(first, rows, columns, out);
       if (columns < scores_.columns && has_negative_zero(out, rows * head_.v.columns)) {
         block(first, rows, scores_.columns, out);
@@ -128,6 +130,7 @@ class Forward {
 
   const Scores& scores_;
   const Head<T>& head_;
+  RowRange range_;
   T* out_;
   Right<T> keys_;
   Right<T> values_;
@@ -230,8 +233,8 @@ class Backward {
 }  // namespace
 
 template <class T>
-void attention(const Scores& scores, const Head<T>& head, T* out) {
-  Forward<T>(scores, head, out).run();
+void attention(const Scores& scores, const Head<T>& head, const RowRange& rows, T* out) {
+  Forward<T>(scores, head, rows, out).run();
 }
 
 template <class T>
@@ -239,8 +242,8 @@ void attention_backward(const Scores& scores, const Head<T>& head, const Matrix<
   Backward<T>(scores, head, g, dq, dk, dv).run();
 }
 
-template void attention(const Scores&, const Head<float>&, float*);
-template void attention(const Scores&, const Head<double>&, double*);
+template void attention(const Scores&, const Head<float>&, const RowRange&, float*);
+template void attention(const Scores&, const Head<double>&, const RowRange&, double*);
 template void attention_backward(const Scores&, const Head<float>&, const Matrix<float>&, float*, float*, float*);
 template void attention_backward(const Scores&, const Head<double>&, const Matrix<double>&, double*, double*, double*);
 

@@ -15,9 +15,13 @@ struct Head {
   Matrix<T> q, k, v;
 };
 
-/// out [L, F] = softmax(scale q k^T + mask) v
+struct RowRange {
+  std::int64_t first, count;
+};
+
+/// out [count, F] = softmax(scale q k^T + mask) v for a range of the L rows
 template <class T>
-void attention(const Scores& scores, const Head<T>& head, T* out);
+void attention(const Scores& scores, const Head<T>& head, const RowRange& rows, T* out);
 
 /// The gradients dq [L, E], dk [S, E] and dv [S, F] from that with respect to the result, g [L, F].
 template <class T>

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "framework/core/parallel.h"
 #include "framework/dispatch/op.h"
 #include "framework/kernels/elementwise.h"
 
@@ -7,14 +8,26 @@
 /// set. Direct eager does this at every call; graphs and launch queues do it once for many calls.
 namespace diptych::kernels {
 
+/// Cheap functions take less; they wait for memory.
+inline constexpr double kNanosecondsOfScalar = 0.25;
+
 /// One loop over all elements: every input dense with the output's shape, or a single element.
 struct LinearCall {
   LoopFn loop;
   std::int64_t count;                               ///< in elements
-  void* data[kMaxElementwiseInputs + 1];            ///< inputs, then output; may be set later
+  void* data[kMaxElementwiseInputs + 1];            ///< inputs, then output, which may be set later; null
   std::int64_t strides[kMaxElementwiseInputs + 1];  ///< in bytes
 
-  void run(const void* attributes) const { loop(count, data, strides, attributes); }
+  void run(const void* attributes) const {
+    if (!is_worth_dividing(count, kNanosecondsOfScalar)) [[likely]] {
+      loop(count, data, strides, attributes);
+    } else {
+      run_in_parts(attributes);
+    }
+  }
+
+ private:
+  void run_in_parts(const void* attributes) const;
 };
 
 /// Arbitrary operands: a loop over an inner axis, and the axes around it.
@@ -24,7 +37,7 @@ struct StridedCall {
   int operands;
   void* data[kMaxElementwiseInputs + 1];
 
-  void run(const void* attributes) const { run_elementwise(plan, loop, data, operands, attributes); }
+  void run(const void* attributes) const;
 };
 
 namespace detail {
@@ -48,6 +61,9 @@ inline bool bind(const KernelCall& call, LinearCall& bound) {
     return false;
   }
   bound.loop = detail::bind_operands(call, bound.data);
+  for (int k = call.input_count + 1; k <= kMaxElementwiseInputs; ++k) {
+    bound.data[k] = nullptr;
+  }
   bound.count = call.output.type->shape.product();
   return true;
 }

@@ -1,11 +1,14 @@
 #include "framework/kernels/convolution.h"
 
+#include <algorithm>
 #include <numeric>
 #include <vector>
 
+#include "framework/core/parallel.h"
 #include "framework/core/transpose.h"
 #include "framework/kernels/correlation.h"
 #include "framework/kernels/direct_convolution.h"
+#include "framework/kernels/matrix_product.h"
 #include "framework/kernels/product.h"
 #include "framework/kernels/wide_float.h"
 
@@ -126,54 +129,84 @@ void input_gradient(const ConvolutionShape& shape, const T* dy, const T* weight,
   }
 }
 
+/// The weights from some input channels to some outputs of a group.
+struct WeightRange {
+  std::int64_t group;
+  std::int64_t first_channel, channels;
+  std::int64_t first_output, outputs;
+};
+
 /// Accumulates the transpose of the weight gradient, one product per piece: [depth, positions] * [positions, outputs].
 template <class T>
-void weight_gradient(const ConvolutionShape& shape, const T* x, const T* dy, T* dweight) {
+void gradient_of_range(const ConvolutionShape& shape, const WeightRange& range, const T* x, const T* dy, T* dweight) {
   constexpr std::int64_t kPositions = 224;
-  const std::int64_t depth = shape.depth();
+  const std::int64_t depth = range.channels * shape.taps();
+  const std::int64_t outputs_pitch = product_pitch(range.outputs);
+  const Workspace<T> transposed(depth * outputs_pitch);
+  Correlation<T> c = correlation_of(shape, range.group, x);
+  c.source += range.first_channel * c.plane_step;
+  c.channels = range.channels;
+  const Gatherer<T> gatherer(c, kPositions, Gatherer<T>::Columns::sparse);
+  const Workspace<T> outputs(gatherer.most_positions() * outputs_pitch);
+  std::fill_n(outputs.data(), gatherer.most_positions() * outputs_pitch, T(0));
+  const std::int64_t first_output = range.group * shape.outputs + range.first_output;
+  const T* output = dy + first_output * shape.output_plane();
+  std::vector<const T*> output_rows;
+  bool first = true;
+  gatherer.for_each_piece([&](const Piece& piece) {
+    for (std::int64_t image = 0; image < piece.images; ++image) {
+      const std::int64_t positions = piece.rows * piece.columns;
+      transpose_matrix(range.outputs, positions,
+                       output + (piece.image + image) * shape.groups * shape.outputs * shape.output_plane() +
+                           piece.row * shape.columns.output + piece.column,
+                       shape.output_plane(), outputs.data() + image * positions * outputs_pitch, outputs_pitch);
+    }
+    const std::vector<std::int64_t> at = gatherer.at(piece);
+    output_rows.clear();
+    for (std::int64_t position = 0; position < piece.positions(); ++position) {
+      output_rows.push_back(outputs.data() + position * outputs_pitch);
+    }
+    gatherer.for_each_block(piece, [&](std::int64_t begin, const std::vector<const T*>& rows) {
+      T* const sums = transposed.data() + begin * outputs_pitch;
+      product(ProductCall<T>{static_cast<std::int64_t>(rows.size()),
+                             range.outputs,
+                             piece.positions(),
+                             {rows.data(), at.data(), output_rows.data()},
+                             first ? nullptr : sums,
+                             outputs_pitch,
+                             sums,
+                             outputs_pitch});
+    });
+    first = false;
+  });
+  transpose_matrix(depth, range.outputs, transposed.data(), outputs_pitch,
+                   dweight + first_output * shape.depth() + range.first_channel * shape.taps(), shape.depth());
+}
+
+template <class T>
+void weight_gradient(const ConvolutionShape& shape, const T* x, const T* dy, T* dweight) {
   if (shape.batch * shape.output_plane() == 0) {
-    std::fill_n(dweight, shape.groups * shape.outputs * depth, T(0));
+    std::fill_n(dweight, shape.groups * shape.outputs * shape.depth(), T(0));
     return;
   }
-  const std::int64_t outputs_pitch = product_pitch(shape.outputs);
-  const Workspace<T> transposed(depth * outputs_pitch);
-  for (std::int64_t group = 0; group < shape.groups; ++group) {
-    const Correlation<T> c = correlation_of(shape, group, x);
-    const Gatherer<T> gatherer(c, kPositions, Gatherer<T>::Columns::sparse);
-    const Workspace<T> outputs(gatherer.most_positions() * outputs_pitch);
-    std::fill_n(outputs.data(), gatherer.most_positions() * outputs_pitch, T(0));
-    const T* output = dy + group * shape.outputs * shape.output_plane();
-    std::vector<const T*> output_rows;
-    bool first = true;
-    gatherer.for_each_piece([&](const Piece& piece) {
-      for (std::int64_t image = 0; image < piece.images; ++image) {
-        const std::int64_t positions = piece.rows * piece.columns;
-        transpose_matrix(shape.outputs, positions,
-                         output + (piece.image + image) * shape.groups * shape.outputs * shape.output_plane() +
-                             piece.row * shape.columns.output + piece.column,
-                         shape.output_plane(), outputs.data() + image * positions * outputs_pitch, outputs_pitch);
-      }
-      const std::vector<std::int64_t> at = gatherer.at(piece);
-      output_rows.clear();
-      for (std::int64_t position = 0; position < piece.positions(); ++position) {
-        output_rows.push_back(outputs.data() + position * outputs_pitch);
-      }
-      gatherer.for_each_block(piece, [&](std::int64_t begin, const std::vector<const T*>& rows) {
-        T* const sums = transposed.data() + begin * outputs_pitch;
-        product(ProductCall<T>{static_cast<std::int64_t>(rows.size()),
-                               shape.outputs,
-                               piece.positions(),
-                               {rows.data(), at.data(), output_rows.data()},
-                               first ? nullptr : sums,
-                               outputs_pitch,
-                               sums,
-                               outputs_pitch});
-      });
-      first = false;
-    });
-    transpose_matrix(depth, shape.outputs, transposed.data(), outputs_pitch, dweight + group * shape.outputs * depth,
-                     depth);
-  }
+  // Ranges of channels, each of which transposes dy, or of outputs, each of which gathers x, if the channels are few.
+  constexpr std::int64_t kFewest = 8;
+  const std::int64_t threads = thread_count();
+  const bool has_channels = shape.channels >= threads * kFewest;
+  const std::int64_t all = has_channels ? shape.channels : shape.outputs;
+  const std::int64_t step = threads == 1 ? all : std::max(kFewest, (all + threads - 1) / threads);
+  const std::int64_t ranges = (all + step - 1) / step;
+  const double of_range = nanoseconds_of_product<T>(shape.outputs, shape.depth(), shape.batch * shape.output_plane()) /
+                          static_cast<double>(ranges);
+  parallel_for(shape.groups * ranges, of_range, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i) {
+      WeightRange range{i / ranges, 0, shape.channels, 0, shape.outputs};
+      const std::int64_t at = i % ranges * step;
+      (has_channels ? range.first_channel : range.first_output) = at;
+      (has_channels ? range.channels : range.outputs) = std::min(step, all - at);
+      gradient_of_range(shape, range, x, dy, dweight);
+    }
+  });
 }
 
 /// Does nothing for empty results, whose shapes may be anything.

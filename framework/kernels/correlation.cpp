@@ -2,6 +2,8 @@
 
 #include <numeric>
 
+#include "framework/core/parallel.h"
+#include "framework/kernels/matrix_product.h"
 #include "framework/kernels/product.h"
 #include "framework/kernels/runs.h"
 
@@ -258,8 +260,10 @@ void Gatherer<T>::gather(const Piece& piece, std::int64_t begin, std::vector<con
   }
 }
 
+namespace {
+
 template <class T>
-void correlate(const Correlation<T>& c) {
+void correlate_part(const Correlation<T>& c) {
   // The working set of one piece (blocks of the gathered matrix and all sums) stays in the L2 cache or close to it.
   // More positions read the weights, which are larger, less often.
   constexpr std::int64_t kCached = (std::int64_t{1280} << 10) / static_cast<std::int64_t>(sizeof(T));
@@ -325,6 +329,60 @@ void correlate(const Correlation<T>& c) {
         }
       }
     });
+  }
+}
+
+template <class T>
+Correlation<T> images_of(Correlation<T> c, std::int64_t first, std::int64_t count) {
+  c.source += first * c.image_step;
+  c.result += first * c.result_image_step;
+  c.batch = count;
+  return c;
+}
+template <class T>
+Correlation<T> rows_of(Correlation<T> c, std::int64_t first, std::int64_t count) {
+  c.rows = part_of(c.rows, first, count);
+  c.result += first * c.result_row_step;
+  return c;
+}
+template <class T>
+Correlation<T> outputs_of(Correlation<T> c, std::int64_t first, std::int64_t count) {
+  c.weights += first * c.output_step;
+  c.bias = c.bias != nullptr ? c.bias + first : nullptr;
+  c.result += first * c.result_plane_step;
+  c.outputs = count;
+  return c;
+}
+
+}  // namespace
+
+template <class T>
+void correlate(const Correlation<T>& c) {
+  const std::int64_t positions = c.rows.output * c.columns.output;
+  const double nanoseconds = nanoseconds_of_product<T>(c.outputs, c.batch * positions, c.channels * c.taps());
+  if (nanoseconds == 0 || !is_worth_dividing(1, nanoseconds)) {
+    correlate_part(c);
+    return;
+  }
+  const std::int64_t threads = thread_count();
+  const auto divide = [&](std::int64_t all, std::int64_t parts,
+                          Correlation<T> (*part)(Correlation<T>, std::int64_t, std::int64_t)) {
+    const std::int64_t step = (all + parts - 1) / parts;
+    parts = (all + step - 1) / step;
+    parallel_for(parts, nanoseconds / static_cast<double>(parts), [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t i = first; i < last; ++i) {
+        correlate_part(part(c, i * step, std::min(step, all - i * step)));
+      }
+    });
+  };
+  // By images; by rows of the result, where each thread reads all weights; or by outputs, where each gathers the whole
+  // source: whichever is less.
+  if (c.batch % threads == 0 || c.batch >= 4 * threads) {
+    divide(c.batch, 2 * threads, images_of<T>);
+  } else if (c.rows.output >= threads && positions >= c.outputs) {
+    divide(c.rows.output, threads, rows_of<T>);
+  } else {
+    divide(c.outputs, threads, outputs_of<T>);
   }
 }
 

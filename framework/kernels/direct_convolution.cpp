@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "framework/core/parallel.h"
 #include "framework/kernels/runs.h"
 
 namespace diptych::kernels {
@@ -40,15 +41,17 @@ struct MaskedDots {
   }
 };
 
-}  // namespace
-
-bool direct_convolution_fits(const ConvolutionShape& shape) {
-  return shape.groups > 1 && shape.batch > 0 && shape.channels * shape.outputs <= 16 &&
-         shape.channels * shape.outputs > 0 && PhasedPlane(shape.rows, shape.columns).is_reasonable();
+/// Of one group of one image on one thread, roughly. Groups are counted through all images.
+double nanoseconds_of_group(const ConvolutionShape& shape) {
+  constexpr double kOfProduct = 0.1;
+  return kOfProduct * static_cast<double>(shape.outputs * shape.depth() * shape.output_plane());
 }
 
 template <class T>
-void direct_convolution(const ConvolutionShape& shape, const T* x, const T* weight, const T* bias, T* y) {
+void convolve_groups(const ConvolutionShape& shape, std::int64_t first, std::int64_t last, const T* x, const T* weight,
+                     const T* bias, T* y) {
+  x += first * shape.channels * shape.input_plane();
+  y += first * shape.outputs * shape.output_plane();
   const PhasedPlane layout(shape.rows, shape.columns);
   const Buffer<T> phases(shape.channels * layout.size());
   const Buffer<T> run(layout.run() + PhasedPlane::kSlack);
@@ -61,7 +64,7 @@ void direct_convolution(const ConvolutionShape& shape, const T* x, const T* weig
     }
   }
   const auto fill = PerIsa<FillPhases<T>>::active();
-  for (std::int64_t group = 0; group < shape.batch * shape.groups; ++group) {
+  for (std::int64_t group = first; group < last; ++group) {
     for (std::int64_t channel = 0; channel < shape.channels; ++channel, x += shape.input_plane()) {
       fill(&layout, x, phases.data() + channel * layout.size());
     }
@@ -74,7 +77,10 @@ void direct_convolution(const ConvolutionShape& shape, const T* x, const T* weig
 }
 
 template <class T>
-void direct_input_gradient(const ConvolutionShape& shape, const T* dy, const T* weight, T* dx) {
+void input_gradient_of_groups(const ConvolutionShape& shape, std::int64_t first, std::int64_t last, const T* dy,
+                              const T* weight, T* dx) {
+  dy += first * shape.outputs * shape.output_plane();
+  dx += first * shape.channels * shape.input_plane();
   const PhasedPlane layout(shape.rows, shape.columns);
   // Each run of outputs is surrounded by zeros, because the taps of a phase read it from different offsets.
   const std::int64_t margin = layout.phase_size() + layout.pitch;
@@ -97,9 +103,9 @@ void direct_input_gradient(const ConvolutionShape& shape, const T* dy, const T* 
     }
   }
   std::vector<T> weights(static_cast<std::size_t>(shape.outputs * shape.taps()));
-  std::fill_n(dx, shape.batch * shape.groups * shape.channels * shape.input_plane(), T(0));
+  std::fill_n(dx, (last - first) * shape.channels * shape.input_plane(), T(0));
   const auto drain = PerIsa<DrainPhases<T>>::active();
-  for (std::int64_t group = 0; group < shape.batch * shape.groups; ++group) {
+  for (std::int64_t group = first; group < last; ++group) {
     for (std::int64_t output = 0; output < shape.outputs; ++output, dy += shape.output_plane()) {
       copy_rows(shape.rows.output, shape.columns.output, dy, shape.columns.output,
                 outputs.data() + output * run_size + margin, layout.pitch);
@@ -119,8 +125,10 @@ void direct_input_gradient(const ConvolutionShape& shape, const T* dy, const T* 
   }
 }
 
+/// Of these groups in all images.
 template <class T>
-void direct_weight_gradient(const ConvolutionShape& shape, const T* x, const T* dy, T* dweight) {
+void weight_gradient_of_groups(const ConvolutionShape& shape, std::int64_t first, std::int64_t last, const T* x,
+                               const T* dy, T* dweight) {
   const PhasedPlane layout(shape.rows, shape.columns);
   const Buffer<T> phases(shape.channels * layout.size());
   const Buffer<T> run(layout.run() + PhasedPlane::kSlack);
@@ -129,7 +137,7 @@ void direct_weight_gradient(const ConvolutionShape& shape, const T* x, const T* 
   for (std::int64_t row = 0; row < shape.rows.output; ++row) {
     std::fill_n(mask.data() + row * layout.pitch, shape.columns.output, Bits(-1));
   }
-  std::fill_n(dweight, shape.groups * shape.outputs * shape.depth(), T(0));
+  std::fill_n(dweight + first * shape.outputs * shape.depth(), (last - first) * shape.outputs * shape.depth(), T(0));
   const auto fill = PerIsa<FillPhases<T>>::active();
   const auto three_dots = PerIsa<MaskedDots<T, 3>>::active();
   const auto dot = PerIsa<MaskedDots<T, 1>>::active();
@@ -141,13 +149,17 @@ void direct_weight_gradient(const ConvolutionShape& shape, const T* x, const T* 
       }
     }
   }
-  for (std::int64_t group = 0; group < shape.batch * shape.groups; ++group) {
-    for (std::int64_t channel = 0; channel < shape.channels; ++channel, x += shape.input_plane()) {
-      fill(&layout, x, phases.data() + channel * layout.size());
+  for (std::int64_t i = 0; i < shape.batch * (last - first); ++i) {
+    const std::int64_t group = first + i % (last - first);
+    const std::int64_t at = i / (last - first) * shape.groups + group;
+    const T* plane = x + at * shape.channels * shape.input_plane();
+    for (std::int64_t channel = 0; channel < shape.channels; ++channel, plane += shape.input_plane()) {
+      fill(&layout, plane, phases.data() + channel * layout.size());
     }
-    T* out = dweight + group % shape.groups * shape.outputs * shape.depth();
-    for (std::int64_t output = 0; output < shape.outputs; ++output, dy += shape.output_plane()) {
-      copy_rows(shape.rows.output, shape.columns.output, dy, shape.columns.output, run.data(), layout.pitch);
+    const T* gradient = dy + at * shape.outputs * shape.output_plane();
+    T* out = dweight + group * shape.outputs * shape.depth();
+    for (std::int64_t output = 0; output < shape.outputs; ++output, gradient += shape.output_plane()) {
+      copy_rows(shape.rows.output, shape.columns.output, gradient, shape.columns.output, run.data(), layout.pitch);
       std::int64_t done = 0;
       for (; done + 3 <= shape.depth(); done += 3) {
         three_dots(layout.run(), runs.data() + done, run.data(), mask.data(), out + done);
@@ -158,6 +170,33 @@ void direct_weight_gradient(const ConvolutionShape& shape, const T* x, const T* 
       out += shape.depth();
     }
   }
+}
+
+}  // namespace
+
+bool direct_convolution_fits(const ConvolutionShape& shape) {
+  return shape.groups > 1 && shape.batch > 0 && shape.channels * shape.outputs <= 16 &&
+         shape.channels * shape.outputs > 0 && PhasedPlane(shape.rows, shape.columns).is_reasonable();
+}
+
+template <class T>
+void direct_convolution(const ConvolutionShape& shape, const T* x, const T* weight, const T* bias, T* y) {
+  parallel_for(shape.batch * shape.groups, nanoseconds_of_group(shape),
+               [&](std::int64_t first, std::int64_t last) { convolve_groups(shape, first, last, x, weight, bias, y); });
+}
+
+template <class T>
+void direct_input_gradient(const ConvolutionShape& shape, const T* dy, const T* weight, T* dx) {
+  parallel_for(shape.batch * shape.groups, nanoseconds_of_group(shape), [&](std::int64_t first, std::int64_t last) {
+    input_gradient_of_groups(shape, first, last, dy, weight, dx);
+  });
+}
+
+template <class T>
+void direct_weight_gradient(const ConvolutionShape& shape, const T* x, const T* dy, T* dweight) {
+  parallel_for(
+      shape.groups, static_cast<double>(shape.batch) * nanoseconds_of_group(shape),
+      [&](std::int64_t first, std::int64_t last) { weight_gradient_of_groups(shape, first, last, x, dy, dweight); });
 }
 
 template void direct_convolution(const ConvolutionShape&, const float*, const float*, const float*, float*);

@@ -176,6 +176,43 @@ void run_elementwise(const ElementwisePlan& plan, LoopFn loop, void* const* data
   }
 }
 
+void LinearCall::run_in_parts(const void* attributes) const {
+  constexpr std::int64_t kTogether = 1024;  // elements, so that parts share no cache line
+  parallel_for((count + kTogether - 1) / kTogether, kTogether * kNanosecondsOfScalar,
+               [&](std::int64_t first, std::int64_t last) {
+                 void* part[kMaxElementwiseInputs + 1];
+                 for (int k = 0; k <= kMaxElementwiseInputs; ++k) {
+                   part[k] =
+                       data[k] != nullptr ? static_cast<std::byte*>(data[k]) + first * kTogether * strides[k] : nullptr;
+                 }
+                 loop(std::min(last * kTogether, count) - first * kTogether, part, strides, attributes);
+               });
+}
+
+void StridedCall::run(const void* attributes) const {
+  if (thread_count() == 1) [[likely]] {
+    run_elementwise(plan, loop, data, operands, attributes);
+    return;
+  }
+  const bool has_outer = plan.outer_rank > 0;
+  const std::int64_t items = has_outer ? plan.outer[0] : plan.inner;
+  double nanoseconds = kNanosecondsOfScalar;
+  for (int axis = 1; axis < plan.outer_rank; ++axis) {
+    nanoseconds *= static_cast<double>(plan.outer[axis]);
+  }
+  nanoseconds *= has_outer ? static_cast<double>(plan.inner) : 1;
+  parallel_for(items, nanoseconds, [&](std::int64_t first, std::int64_t last) {
+    ElementwisePlan part = plan;
+    (has_outer ? part.outer[0] : part.inner) = last - first;
+    void* pointers[kMaxElementwiseInputs + 1];
+    for (int k = 0; k < operands; ++k) {
+      pointers[k] =
+          static_cast<std::byte*>(data[k]) + first * (has_outer ? plan.outer_strides[0] : plan.inner_strides)[k];
+    }
+    run_elementwise(part, loop, pointers, operands, attributes);
+  });
+}
+
 void elementwise(const KernelCall& call) {
   LinearCall linear;
   if (bind(call, linear)) [[likely]] {

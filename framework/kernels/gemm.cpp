@@ -120,29 +120,39 @@ void call_blas(const Form& a, const Form& b, blasint m, blasint n, blasint k, co
   }
 }
 
-/// Calls multiply(left, right, out) for each pair of matrices.
+/// Calls multiply(left, right, out) for each pair of matrices; on several threads if there are enough pairs for them.
 template <class T, class Multiply>
 void for_each_pair(const Stack& a, const Stack& b, const Shape& batch, T* out, const Multiply& multiply) {
-  const auto* left = reinterpret_cast<const T*>(a.data);
-  const auto* right = reinterpret_cast<const T*>(b.data);
-  std::int64_t index[kMaxRank] = {};
-  for (;;) {
-    multiply(left, right, out);
-    out += a.rows * b.columns;
-    int axis = batch.rank() - 1;
-    for (;; --axis) {
-      if (axis < 0) {
-        return;
-      }
-      const bool wraps = ++index[axis] == batch[axis];
-      const std::int64_t steps = wraps ? 1 - batch[axis] : 1;
-      left += a.batch[axis] * steps;
-      right += b.batch[axis] * steps;
-      if (!wraps) {
-        break;
-      }
-      index[axis] = 0;
+  const auto run = [&](std::int64_t first, std::int64_t last) {
+    std::int64_t index[kMaxRank] = {};
+    const auto* left = reinterpret_cast<const T*>(a.data);
+    const auto* right = reinterpret_cast<const T*>(b.data);
+    std::int64_t rest = first;
+    for (int axis = batch.rank() - 1; axis >= 0; --axis) {
+      index[axis] = rest % batch[axis];
+      rest /= batch[axis];
+      left += a.batch[axis] * index[axis];
+      right += b.batch[axis] * index[axis];
     }
+    for (std::int64_t pair = first; pair < last; ++pair) {
+      multiply(left, right, out + pair * a.rows * b.columns);
+      for (int axis = batch.rank() - 1; axis >= 0; --axis) {
+        const bool wraps = ++index[axis] == batch[axis];
+        const std::int64_t steps = wraps ? 1 - batch[axis] : 1;
+        left += a.batch[axis] * steps;
+        right += b.batch[axis] * steps;
+        if (!wraps) {
+          break;
+        }
+        index[axis] = 0;
+      }
+    }
+  };
+  const std::int64_t pairs = batch.product();
+  if (pairs % thread_count() == 0 || pairs >= 4 * thread_count()) {
+    parallel_for(pairs, nanoseconds_of_product<T>(a.rows, b.columns, a.columns), run);
+  } else {
+    run(0, pairs);  // each product is divided
   }
 }
 

@@ -30,7 +30,8 @@ inline void set_gemm(Gemm gemm) { detail::active_gemm = gemm; }
 Gemm gemm_named(std::string_view name);
 
 /// output[..., M, N] = a[..., M, K] b[..., K, N], leading axes broadcast; f32 or f64. It is a single product if `b` is
-/// one matrix and the rows of all matrices of `a` are equally spaced, else one for each matrix. On one thread.
+/// one matrix and the rows of all matrices of `a` are equally spaced, else one for each matrix. A call of OpenBLAS
+/// runs on one thread.
 /// Each element is a sum of products as multiply() of matrix_product.h defines it. By OpenBLAS, a transposed view is
 /// passed as a transpose flag, any other layout is copied first; eager and graph make the same calls for the same
 /// strides, which is what makes their bits equal.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "framework/core/parallel.h"
 #include "framework/core/transpose.h"
 #include "framework/kernels/column_product.h"
 #include "framework/kernels/product.h"
@@ -116,7 +117,12 @@ class LooseRight {
   LooseRight(const Matrix<T>& b, std::int64_t rows_of_left)
       : columns(b.columns), rows(b.rows), pitch(panel_width(b.columns)), b_(b), rows_of_left_(rows_of_left) {}
 
+  LooseRight part(std::int64_t column, std::int64_t count) const {
+    return {Matrix<T>{b_.at(0, column), b_.rows, count, b_.row_step, b_.column_step}, rows_of_left_};
+  }
   std::int64_t scratch() const { return std::min(kSumBlock, rows) * pitch; }
+  /// The columns from `column` on that are read together.
+  std::int64_t panel_at(std::int64_t column) const { return std::min(pitch, columns - column); }
   /// `depth` rows from `k` on of `count` columns; `scratch` may be used for them.
   Rows<T> panel(std::int64_t k, std::int64_t column, std::int64_t depth, std::int64_t count, T* scratch) const {
     const Matrix<T> part{b_.at(k, column), depth, count, b_.row_step, b_.column_step};
@@ -144,25 +150,35 @@ class LooseRight {
 template <class T>
 class PackedRight {
  public:
-  explicit PackedRight(const PackedMatrix<T>& b) : columns(b.columns), rows(b.rows), pitch(b.pitch), b_(b) {}
+  explicit PackedRight(const PackedMatrix<T>& b) : PackedRight(b, 0, b.columns) {}
 
+  PackedRight part(std::int64_t column, std::int64_t count) const { return {b_, first_ + column, count}; }
   std::int64_t scratch() const { return 0; }
+  std::int64_t panel_at(std::int64_t column) const {
+    return std::min(pitch - (first_ + column) % pitch, columns - column);
+  }
   Rows<T> panel(std::int64_t k, std::int64_t column, std::int64_t /*depth*/, std::int64_t /*count*/,
                 T* /*scratch*/) const {
-    return {b_.at(k, column), pitch};
+    const std::int64_t inside = (first_ + column) % pitch;
+    return {b_.at(k, first_ + column - inside) + inside, pitch};
   }
 
   const std::int64_t columns, rows, pitch;
 
  private:
+  PackedRight(const PackedMatrix<T>& b, std::int64_t first, std::int64_t count)
+      : columns(count), rows(b.rows), pitch(b.pitch), b_(b), first_(first) {}
+
   PackedMatrix<T> b_;
+  std::int64_t first_;
 };
 
 template <class T, class Right>
 class Product {
  public:
-  Product(const Matrix<T>& a, const Right& right, const Rows<T>& start, const Result<T>& c)
-      : a_(a), b_(right), start_(start), c_(c) {
+  /// `room`: for the elements of a row of c.
+  Product(const Matrix<T>& a, const Right& right, const Rows<T>& start, const Result<T>& c, std::int64_t room)
+      : a_(a), b_(right), start_(start), c_(c), room_(room) {
     thread_local Scratch scratch;
     const std::int64_t depth = std::min(kSumBlock, a.columns);
     const std::int64_t rows = std::min(kRows, a.rows);
@@ -173,10 +189,9 @@ class Product {
   }
 
   void run() {
-    for (std::int64_t column = 0; column < b_.columns; column += b_.pitch) {
-      const std::int64_t columns = std::min(b_.pitch, b_.columns - column);
+    for (std::int64_t column = 0; column < b_.columns; column += b_.panel_at(column)) {
       for (std::int64_t k = 0; k < a_.columns; k += kSumBlock) {
-        panel(k, column, std::min(kSumBlock, a_.columns - k), columns);
+        panel(k, column, std::min(kSumBlock, a_.columns - k), b_.panel_at(column));
       }
     }
   }
@@ -206,7 +221,7 @@ class Product {
         operands.a_step = rows;
       }
       T* const c = c_.data + row * c_.pitch + column;
-      tile(rows, columns, depth, operands, k == 0 ? start_at(row, column) : Rows<T>{c, c_.pitch}, c, c_.pitch - column);
+      tile(rows, columns, depth, operands, k == 0 ? start_at(row, column) : Rows<T>{c, c_.pitch}, c, room_ - column);
     }
   }
 
@@ -237,18 +252,72 @@ class Product {
   Right b_;
   Rows<T> start_;
   Result<T> c_;
+  std::int64_t room_;
   T* right_;
   T* left_;
   T* sums_;
 };
 
+/// Of a product on several threads: ranges of columns if these are many, so that no thread packs what another one
+/// packs, else ranges of rows.
+struct Division {
+  std::int64_t rows, columns;  ///< of a part
+
+  Division(std::int64_t all_rows, std::int64_t all_columns) : rows(all_rows), columns(all_columns) {
+    constexpr std::int64_t kWide = 240;
+    constexpr std::int64_t kHigh = 512;
+    constexpr std::int64_t kTileRows = 8;
+    if (all_columns >= all_rows && all_columns > kTiles) {
+      columns = part(all_columns, kWide, kProductStep);
+    } else {
+      rows = part(all_rows, kHigh, kTileRows);
+    }
+  }
+
+  /// Of so many parts that all threads get as many.
+  static std::int64_t part(std::int64_t all, std::int64_t most, std::int64_t step) {
+    const std::int64_t threads = thread_count();
+    const std::int64_t parts = threads * ((all + threads * most - 1) / (threads * most));
+    return ((all + parts - 1) / parts + step - 1) / step * step;
+  }
+};
+
+template <class T, class Right>
+void run_product(const Matrix<T>& a, const Right& b, const Rows<T>& start, const Result<T>& c) {
+  const double of_row = nanoseconds_of_product<T>(1, b.columns, a.columns);
+  if (a.rows == 0 || of_row == 0 || !is_worth_dividing(a.rows, of_row)) {
+    Product<T, Right>(a, b, start, c, c.pitch).run();
+    return;
+  }
+  const Division each(a.rows, b.columns);
+  const std::int64_t across = (b.columns + each.columns - 1) / each.columns;
+  const std::int64_t parts = (a.rows + each.rows - 1) / each.rows * across;
+  parallel_for(parts, nanoseconds_of_product<T>(each.rows, each.columns, a.columns),
+               [&](std::int64_t first, std::int64_t last) {
+                 for (std::int64_t i = first; i < last; ++i) {
+                   const std::int64_t row = i / across * each.rows;
+                   const std::int64_t column = i % across * each.columns;
+                   const std::int64_t rows = std::min(each.rows, a.rows - row);
+                   const std::int64_t columns = std::min(each.columns, b.columns - column);
+                   Product<T, Right>(
+                       Matrix<T>{a.at(row, 0), rows, a.columns, a.row_step, a.column_step}, b.part(column, columns),
+                       Rows<T>{start.data != nullptr ? start.data + row * start.pitch + column : nullptr, start.pitch},
+                       Result<T>{c.data + row * c.pitch + column, c.pitch}, c.pitch - column)
+                       .run();
+                 }
+               });
+}
+
 /// One row times a matrix whose columns are dense.
 template <class T>
 void multiply_row(const Matrix<T>& a, const Matrix<T>& b, const T* start, T* c) {
-  for (std::int64_t k = 0; k < a.columns; k += kSumBlock) {
-    column_product(ColumnCall<T>{b.columns, std::min(kSumBlock, a.columns - k), b.at(k, 0), b.column_step, a.at(0, k),
-                                 a.column_step, k > 0 ? c : start, c});
-  }
+  parallel_for(b.columns, nanoseconds_of_product<T>(1, 1, a.columns), [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t k = 0; k < a.columns; k += kSumBlock) {
+      const T* const from = k > 0 ? c : start;
+      column_product(ColumnCall<T>{last - first, std::min(kSumBlock, a.columns - k), b.at(k, first), b.column_step,
+                                   a.at(0, k), a.column_step, from != nullptr ? from + first : nullptr, c + first});
+    }
+  });
 }
 
 template <class T>
@@ -256,7 +325,7 @@ void multiply(const Matrix<T>& a, const Matrix<T>& b, const Rows<T>& start, cons
   if (a.rows == 1 && b.row_step == 1 && b.column_step != 1) {
     multiply_row(a, b, start.data, c.data);
   } else {
-    Product<T, LooseRight<T>>(a, LooseRight<T>(b, a.rows), start, c).run();
+    run_product(a, LooseRight<T>(b, a.rows), start, c);
   }
 }
 
@@ -281,7 +350,7 @@ void multiply(const Matrix<T>& a, const Matrix<T>& b, const Result<T>& c) {
 
 template <class T>
 void multiply(const Matrix<T>& a, const PackedMatrix<T>& b, const T* start, const Result<T>& c) {
-  Product<T, PackedRight<T>>(a, PackedRight<T>(b), Rows<T>{start, 0}, c).run();
+  run_product(a, PackedRight<T>(b), Rows<T>{start, 0}, c);
 }
 
 template <class T>

@@ -7,6 +7,14 @@ namespace diptych::kernels {
 /// The length of the blocks that a sum of products is made of.
 inline constexpr std::int64_t kSumBlock = 256;
 
+/// About what one thread takes, for parallel_for(). For few rows, reading the right side takes longer than computing.
+template <class T>
+constexpr double nanoseconds_of_product(std::int64_t rows, std::int64_t columns, std::int64_t depth) {
+  constexpr double kOfElement = sizeof(T) / 4 * 0.015;
+  return kOfElement * static_cast<double>(rows < 4 ? 4 : rows) * static_cast<double>(columns) *
+         static_cast<double>(depth);
+}
+
 /// A matrix where it lies; the steps are in elements.
 template <class T>
 struct Matrix {
@@ -58,7 +66,7 @@ struct Result {
 
 /// c[i][j] = start[j] + the sum over k of a[i][k] * b[k][j]; `start` may be null. The products of kSumBlock successive
 /// k are one chain of fma from zero, and the blocks are added to the start in order: the bits depend on the shape and
-/// the elements alone. On one thread.
+/// the elements alone.
 template <class T>
 void multiply(const Matrix<T>& a, const Matrix<T>& b, const T* start, T* c);
 template <class T>

@@ -108,28 +108,30 @@ void normalise(const NormShape& shape, DType dtype, const void* x, const void* w
     T* out = static_cast<T*>(y);
     const auto run = PerIsa<NormaliseRows<T>>::active();
     if (!shape.by_channel) {
-      for_rows(shape, dtype, in, row_statistics,
-               [&](std::int64_t first, std::int64_t count, const RowStatistics<T>* statistics) {
-                 const std::int64_t from = first * shape.columns;
-                 run(count, shape.columns, statistics, in + from, w, b, out + from);
-               });
+      for_rows_in_parts(shape, dtype, in, row_statistics,
+                        [&](std::int64_t first, std::int64_t count, const RowStatistics<T>* statistics) {
+                          const std::int64_t from = first * shape.columns;
+                          run(count, shape.columns, statistics, in + from, w, b, out + from);
+                        });
       return;
     }
     const auto find = statistics_of_rows<T>(shape.centred);
     const auto run_weighted = PerIsa<NormaliseRow<T>>::active();
-    const Channels<T> from(shape);
-    const Channels<T> to(shape);
-    for (std::int64_t channel = 0; channel < shape.rows; ++channel) {
-      const T* const row = from.gather(in, channel);
-      RowStatistics<T> statistics;
-      find(1, shape.columns, static_cast<T>(shape.eps), row, &statistics, nullptr);
-      if (w == nullptr) {
-        run(1, shape.columns, &statistics, row, nullptr, nullptr, to.row());
-      } else {
-        run_weighted(shape.columns, &statistics, row, w[channel], b != nullptr ? b[channel] : T(0), to.row());
+    for_channels(shape, [&](std::int64_t first, std::int64_t last) {
+      const Channels<T> from(shape);
+      const Channels<T> to(shape);
+      for (std::int64_t channel = first; channel < last; ++channel) {
+        const T* const row = from.gather(in, channel);
+        RowStatistics<T> statistics;
+        find(1, shape.columns, static_cast<T>(shape.eps), row, &statistics, nullptr);
+        if (w == nullptr) {
+          run(1, shape.columns, &statistics, row, nullptr, nullptr, to.row());
+        } else {
+          run_weighted(shape.columns, &statistics, row, w[channel], b != nullptr ? b[channel] : T(0), to.row());
+        }
+        to.scatter(out, channel);
       }
-      to.scatter(out, channel);
-    }
+    });
   });
 }
 
@@ -139,10 +141,13 @@ void normalise_row_statistics(const NormShape& shape, DType dtype, const void* x
     const T* in = static_cast<const T*>(x);
     auto* const found = static_cast<RowStatistics<T>*>(statistics);
     const std::int64_t together = rows_together<T>(shape.columns);
-    for (std::int64_t first = 0; first < shape.rows; first += together) {
-      find(std::min(together, shape.rows - first), shape.columns, static_cast<T>(shape.eps), in + first * shape.columns,
-           found + first, nullptr);
-    }
+    const double of_row = kNanosecondsOfNormalised * static_cast<double>(shape.columns);
+    parallel_for(shape.rows, of_row, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t first = begin; first < end; first += together) {
+        find(std::min(together, end - first), shape.columns, static_cast<T>(shape.eps), in + first * shape.columns,
+             found + first, nullptr);
+      }
+    });
   });
 }
 
@@ -151,12 +156,14 @@ void normalise_statistics(const NormShape& shape, DType dtype, const void* x, vo
     const auto find = statistics_of_rows<T>(true);
     T* const means = static_cast<T*>(statistics);
     T* const variances = means + shape.rows;
-    const Channels<T> from(shape);
-    for (std::int64_t channel = 0; channel < shape.rows; ++channel) {
-      RowStatistics<T> found;
-      find(1, shape.columns, T(0), from.gather(static_cast<const T*>(x), channel), &found, variances + channel);
-      means[channel] = found.mean + found.shift;
-    }
+    for_channels(shape, [&](std::int64_t first, std::int64_t last) {
+      const Channels<T> from(shape);
+      for (std::int64_t channel = first; channel < last; ++channel) {
+        RowStatistics<T> found;
+        find(1, shape.columns, T(0), from.gather(static_cast<const T*>(x), channel), &found, variances + channel);
+        means[channel] = found.mean + found.shift;
+      }
+    });
   });
 }
 

@@ -67,12 +67,12 @@ struct InputGradientRows {
   };
 };
 
-/// sum[i] += dy * h of each row.
+/// sum[i] += dy * h of `n` columns of each row.
 template <class T>
 struct WeightGradientRows {
-  DIPTYCH_INLINE static void run(std::int64_t rows, std::int64_t n, const RowStatistics<T>* statistics, const T* dy,
-                                 const T* x, T* sum) {
-    for (std::int64_t row = 0; row < rows; ++row, dy += n, x += n) {
+  DIPTYCH_INLINE static void run(std::int64_t rows, std::int64_t n, std::int64_t pitch,
+                                 const RowStatistics<T>* statistics, const T* dy, const T* x, T* sum) {
+    for (std::int64_t row = 0; row < rows; ++row, dy += pitch, x += pitch) {
       const RowStatistics<T> s = statistics[row];
       for (std::int64_t i = 0; i < n; ++i) {
         sum[i] += dy[i] * s.normalised(x[i]);
@@ -128,24 +128,26 @@ void normalise_input_gradient(const NormShape& shape, DType dtype, const void* d
     const auto run_single = input_gradient<T, false>(shape.centred);
     if (!shape.by_channel) {
       const auto run = w != nullptr ? input_gradient<T, true>(shape.centred) : run_single;
-      for_rows(shape, dtype, in, row_statistics,
-               [&](std::int64_t first, std::int64_t count, const RowStatistics<T>* statistics) {
-                 const std::int64_t from = first * shape.columns;
-                 run(count, shape.columns, statistics, cotangent + from, in + from, w != nullptr ? w : &one,
-                     out + from);
-               });
+      for_rows_in_parts(shape, dtype, in, row_statistics,
+                        [&](std::int64_t first, std::int64_t count, const RowStatistics<T>* statistics) {
+                          const std::int64_t from = first * shape.columns;
+                          run(count, shape.columns, statistics, cotangent + from, in + from, w != nullptr ? w : &one,
+                              out + from);
+                        });
       return;
     }
-    const Channels<T> from(shape);
-    const Channels<T> above(shape);
-    const Channels<T> to(shape);
-    for (std::int64_t channel = 0; channel < shape.rows; ++channel) {
-      const T* const row = from.gather(in, channel);
-      const RowStatistics<T> statistics = statistics_of(shape, dtype, row);
-      run_single(1, shape.columns, &statistics, above.gather(cotangent, channel), row,
-                 w != nullptr ? w + channel : &one, to.row());
-      to.scatter(out, channel);
-    }
+    for_channels(shape, [&](std::int64_t first, std::int64_t last) {
+      const Channels<T> from(shape);
+      const Channels<T> above(shape);
+      const Channels<T> to(shape);
+      for (std::int64_t channel = first; channel < last; ++channel) {
+        const T* const row = from.gather(in, channel);
+        const RowStatistics<T> statistics = statistics_of(shape, dtype, row);
+        run_single(1, shape.columns, &statistics, above.gather(cotangent, channel), row,
+                   w != nullptr ? w + channel : &one, to.row());
+        to.scatter(out, channel);
+      }
+    });
   });
 }
 
@@ -157,33 +159,48 @@ void normalise_weight_gradient(const NormShape& shape, DType dtype, const void* 
     T* out = static_cast<T*>(dweight);
     if (!shape.by_channel) {
       const auto run = PerIsa<WeightGradientRows<T>>::active();
-      const std::int64_t n = shape.columns;
-      const Buffer<T> block(
-          n);  // the sum of kMostTogether rows: adding them to the whole one by one would be less accurate
-      std::fill_n(out, n, T(0));
-      for_rows(shape, dtype, in, row_statistics,
-               [&](std::int64_t first, std::int64_t count, const RowStatistics<T>* statistics) {
-                 if (first % kMostTogether == 0) {
-                   std::fill_n(block.data(), n, T(0));
-                 }
-                 run(count, n, statistics, cotangent + first * n, in + first * n, block.data());
-                 const std::int64_t end = first + count;
-                 if (end % kMostTogether == 0 || end == shape.rows) {
-                   for (std::int64_t i = 0; i < n; ++i) {
-                     out[i] += block.data()[i];
+      std::fill_n(out, shape.columns, T(0));
+      const auto columns = [&](std::int64_t begin, std::int64_t end) {
+        const std::int64_t n = end - begin;
+        const Buffer<T> block(
+            n);  // the sum of kMostTogether rows: adding them to the whole one by one would be less accurate
+        for_rows(shape, dtype, in, row_statistics,
+                 [&](std::int64_t first, std::int64_t count, const RowStatistics<T>* statistics) {
+                   if (first % kMostTogether == 0) {
+                     std::fill_n(block.data(), n, T(0));
                    }
-                 }
-               });
+                   const std::int64_t from = first * shape.columns + begin;
+                   run(count, n, shape.columns, statistics, cotangent + from, in + from, block.data());
+                   const std::int64_t done = first + count;
+                   if (done % kMostTogether == 0 || done == shape.rows) {
+                     for (std::int64_t i = 0; i < n; ++i) {
+                       out[begin + i] += block.data()[i];
+                     }
+                   }
+                 });
+      };
+      if (row_statistics == nullptr) {  // each part would compute those of all rows
+        columns(0, shape.columns);
+      } else {
+        constexpr std::int64_t kLine = 64 / sizeof(T);
+        parallel_for((shape.columns + kLine - 1) / kLine,
+                     kLine * kNanosecondsOfNormalised * static_cast<double>(shape.rows),
+                     [&](std::int64_t begin, std::int64_t end) {
+                       columns(begin * kLine, std::min(end * kLine, shape.columns));
+                     });
+      }
       return;
     }
-    const Channels<T> from(shape);
-    const Channels<T> above(shape);
     const auto run = active_of<WeightGradientOfRow<T>::template Of>();
-    for (std::int64_t channel = 0; channel < shape.rows; ++channel) {
-      const T* const row = from.gather(in, channel);
-      const RowStatistics<T> statistics = statistics_of(shape, dtype, row);
-      run(shape.columns, &statistics, above.gather(cotangent, channel), row, out + channel);
-    }
+    for_channels(shape, [&](std::int64_t first, std::int64_t last) {
+      const Channels<T> from(shape);
+      const Channels<T> above(shape);
+      for (std::int64_t channel = first; channel < last; ++channel) {
+        const T* const row = from.gather(in, channel);
+        const RowStatistics<T> statistics = statistics_of(shape, dtype, row);
+        run(shape.columns, &statistics, above.gather(cotangent, channel), row, out + channel);
+      }
+    });
   });
 }
 

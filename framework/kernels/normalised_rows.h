@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "framework/core/parallel.h"
 #include "framework/kernels/normalisation.h"
 #include "framework/kernels/runs.h"
 #include "framework/kernels/wide_float.h"
@@ -54,6 +55,30 @@ void for_rows(const NormShape& shape, DType dtype, const T* x, const void* given
     }
     fn(first, part.rows, given == nullptr ? found : static_cast<const RowStatistics<T>*>(given) + first);
   }
+}
+
+/// Of an element that is normalised, on one thread, roughly.
+constexpr double kNanosecondsOfNormalised = 0.3;
+
+/// The same on several threads if that pays: for rows that don't depend on each other.
+template <class T, class Fn>
+void for_rows_in_parts(const NormShape& shape, DType dtype, const T* x, const void* given, const Fn& fn) {
+  const double of_row = kNanosecondsOfNormalised * static_cast<double>(shape.columns);
+  parallel_for(shape.rows, of_row, [&](std::int64_t begin, std::int64_t end) {
+    NormShape part = shape;
+    part.rows = end - begin;
+    for_rows(part, dtype, x + begin * shape.columns,
+             given == nullptr ? nullptr : static_cast<const RowStatistics<T>*>(given) + begin,
+             [&](std::int64_t first, std::int64_t count, const RowStatistics<T>* statistics) {
+               fn(begin + first, count, statistics);
+             });
+  });
+}
+
+/// Calls fn(first, last) for ranges of channels.
+template <class Fn>
+void for_channels(const NormShape& shape, const Fn& fn) {
+  parallel_for(shape.rows, kNanosecondsOfNormalised * static_cast<double>(shape.columns), fn);
 }
 
 /// One channel of [batch, channels, plane] as a dense row.

@@ -3,6 +3,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "framework/core/parallel.h"
 #include "framework/kernels/runs.h"
 #include "framework/kernels/wide_float.h"
 
@@ -310,48 +311,67 @@ void spread_mean(const PoolShape& shape, const T* dy, T* dx) {
   }
 }
 
-/// Does nothing for empty results, whose shapes may be anything.
+/// Calls fn.operator()<T>(part of the shape, its first plane); does nothing for empty results, whose shapes may be
+/// anything.
 template <class Fn>
 void with_type(const PoolShape& shape, DType dtype, const Fn& fn) {
-  if (shape.planes != 0) {
-    visit_wide_float(dtype, fn);
+  if (shape.planes == 0) {
+    return;
   }
+  constexpr double kNanosecondsOfElement = 0.5;
+  const double of_plane = kNanosecondsOfElement * static_cast<double>(shape.input_plane() + shape.output_plane());
+  parallel_for(shape.planes, of_plane, [&](std::int64_t first, std::int64_t last) {
+    PoolShape part = shape;
+    part.planes = last - first;
+    visit_wide_float(dtype, [&]<class T>() { fn.template operator()<T>(part, first); });
+  });
 }
 
 }  // namespace
 
-void max_pool(const PoolShape& shape, DType dtype, const void* x, void* y) {
-  with_type(shape, dtype, [&]<class T>() { largest(shape, static_cast<const T*>(x), static_cast<T*>(y)); });
+void max_pool(const PoolShape& whole, DType dtype, const void* x, void* y) {
+  with_type(whole, dtype, [&]<class T>(const PoolShape& shape, std::int64_t plane) {
+    largest(shape, static_cast<const T*>(x) + plane * shape.input_plane(),
+            static_cast<T*>(y) + plane * shape.output_plane());
+  });
 }
 
-void max_pool_gather(const PoolShape& shape, DType dtype, const void* x, const void* source, void* y) {
-  with_type(shape, dtype, [&]<class T>() {
-    const T* in = static_cast<const T*>(source);
-    T* out = static_cast<T*>(y);
+void max_pool_gather(const PoolShape& whole, DType dtype, const void* x, const void* source, void* y) {
+  with_type(whole, dtype, [&]<class T>(const PoolShape& shape, std::int64_t first) {
+    const T* in = static_cast<const T*>(source) + first * shape.input_plane();
+    T* out = static_cast<T*>(y) + first * shape.output_plane();
     std::fill_n(out, shape.planes * shape.output_plane(), T(0));
-    for_each_winner(shape, static_cast<const T*>(x), [&](std::int64_t plane, std::int64_t output, std::int64_t at) {
-      out[plane * shape.output_plane() + output] = in[plane * shape.input_plane() + at];
-    });
+    for_each_winner(shape, static_cast<const T*>(x) + first * shape.input_plane(),
+                    [&](std::int64_t plane, std::int64_t output, std::int64_t at) {
+                      out[plane * shape.output_plane() + output] = in[plane * shape.input_plane() + at];
+                    });
   });
 }
 
-void max_pool_scatter(const PoolShape& shape, DType dtype, const void* x, const void* dy, void* dx) {
-  with_type(shape, dtype, [&]<class T>() {
-    const T* in = static_cast<const T*>(dy);
-    T* out = static_cast<T*>(dx);
+void max_pool_scatter(const PoolShape& whole, DType dtype, const void* x, const void* dy, void* dx) {
+  with_type(whole, dtype, [&]<class T>(const PoolShape& shape, std::int64_t first) {
+    const T* in = static_cast<const T*>(dy) + first * shape.output_plane();
+    T* out = static_cast<T*>(dx) + first * shape.input_plane();
     std::fill_n(out, shape.planes * shape.input_plane(), T(0));
-    for_each_winner(shape, static_cast<const T*>(x), [&](std::int64_t plane, std::int64_t output, std::int64_t at) {
-      out[plane * shape.input_plane() + at] += in[plane * shape.output_plane() + output];
-    });
+    for_each_winner(shape, static_cast<const T*>(x) + first * shape.input_plane(),
+                    [&](std::int64_t plane, std::int64_t output, std::int64_t at) {
+                      out[plane * shape.input_plane() + at] += in[plane * shape.output_plane() + output];
+                    });
   });
 }
 
-void mean_pool(const PoolShape& shape, DType dtype, const void* x, void* y) {
-  with_type(shape, dtype, [&]<class T>() { mean(shape, static_cast<const T*>(x), static_cast<T*>(y)); });
+void mean_pool(const PoolShape& whole, DType dtype, const void* x, void* y) {
+  with_type(whole, dtype, [&]<class T>(const PoolShape& shape, std::int64_t plane) {
+    mean(shape, static_cast<const T*>(x) + plane * shape.input_plane(),
+         static_cast<T*>(y) + plane * shape.output_plane());
+  });
 }
 
-void mean_pool_scatter(const PoolShape& shape, DType dtype, const void* dy, void* dx) {
-  with_type(shape, dtype, [&]<class T>() { spread_mean(shape, static_cast<const T*>(dy), static_cast<T*>(dx)); });
+void mean_pool_scatter(const PoolShape& whole, DType dtype, const void* dy, void* dx) {
+  with_type(whole, dtype, [&]<class T>(const PoolShape& shape, std::int64_t plane) {
+    spread_mean(shape, static_cast<const T*>(dy) + plane * shape.output_plane(),
+                static_cast<T*>(dx) + plane * shape.input_plane());
+  });
 }
 
 }  // namespace diptych::kernels

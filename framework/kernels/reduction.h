@@ -1,8 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 
 #include "framework/core/isa.h"
+#include "framework/core/parallel.h"
 #include "framework/core/storage.h"
 #include "framework/dispatch/call.h"
 #include "framework/math/scalar_math.h"
@@ -334,6 +336,27 @@ struct ReductionPlan {
 
 /// The kept and reduced axes of `input`, with neighbours merged where the strides allow.
 ReductionPlan plan_reduction(const Operand& input, const Axes& axes);
+/// Calls run(plan, offset of its input in elements, its first output) for parts that are whole reductions, on several
+/// threads if that pays.
+template <class Run>
+void for_parts(const ReductionPlan& plan, const Run& run) {
+  constexpr std::int64_t kFewest = 64;  // neighbouring reductions that are kept together
+  constexpr double kNanosecondsOfElement = 0.2;
+  const std::int64_t all = plan.kept_rank > 0 ? plan.kept[0] : 1;
+  const std::int64_t step = plan.side_by_side() && plan.kept_rank == 1 ? kFewest : 1;
+  const std::int64_t of_one = all > 0 ? plan.outputs / all : 0;
+  const double nanoseconds = kNanosecondsOfElement * static_cast<double>(step * of_one * plan.length);
+  parallel_for((all + step - 1) / step, nanoseconds, [&](std::int64_t first, std::int64_t last) {
+    if (plan.kept_rank == 0) {
+      run(plan, 0, 0);
+      return;
+    }
+    ReductionPlan part = plan;
+    part.kept[0] = std::min(last * step, all) - first * step;
+    part.outputs = part.kept[0] * of_one;
+    run(part, first * step * plan.kept_strides[0], first * step * of_one);
+  });
+}
 /// Copies the elements of one reduction, which begin at `in`, densely.
 void gather_reduced(const ReductionPlan& plan, const void* in, std::size_t element_size, void* to);
 
@@ -403,13 +426,15 @@ struct Reduce {
 /// Reduces `input` over `axes` with `Body`; In and Out are the element types.
 template <class Body, class In, class Out>
 void run_reduction(const Operand& input, const Axes& axes, const void* attributes, Out* out) {
-  const ReductionPlan plan = plan_reduction(input, axes);
-  StorageRef buffer;
-  if (plan.needs_gather()) {
-    buffer = allocate_storage(static_cast<std::size_t>(plan.length) * sizeof(In));
-  }
-  PerIsa<Reduce<Body, In, Out>>::active()(&plan, static_cast<const In*>(input.data), out, attributes,
-                                          buffer ? static_cast<In*>(static_cast<void*>(buffer->data())) : nullptr);
+  const ReductionPlan whole = plan_reduction(input, axes);
+  for_parts(whole, [&](const ReductionPlan& plan, std::int64_t offset, std::int64_t first) {
+    StorageRef buffer;
+    if (plan.needs_gather()) {
+      buffer = allocate_storage(static_cast<std::size_t>(plan.length) * sizeof(In));
+    }
+    PerIsa<Reduce<Body, In, Out>>::active()(&plan, static_cast<const In*>(input.data) + offset, out + first, attributes,
+                                            buffer ? static_cast<In*>(static_cast<void*>(buffer->data())) : nullptr);
+  });
 }
 
 /// The plain reduction.

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "framework/core/parallel.h"
 #include "framework/dispatch/tape.h"
 #include "framework/kernels/attention.h"
 #include "framework/kernels/gemm.h"
@@ -103,42 +104,88 @@ class MatrixStack {
   const Operand& operand_;
 };
 
-/// Calls run(scores, head) for each matrix of scores; `first`: which input is q.
-template <class T, class Run>
-void for_each_head(const KernelCall& call, int first, const Run& run) {
-  const auto& a = *static_cast<const SoftmaxAttributes*>(call.attributes);
-  const Operand* q = &call.inputs[first];
-  const kernels::Scores scores = kernels::scores_of(scores_shape(q->type->shape, q[1].type->shape), a.scale,
-                                                    a.is_causal, call.input_count > first + 3 ? &q[3] : nullptr);
-  const MatrixStack<T> queries(q[0]);
-  const MatrixStack<T> keys(q[1]);
-  const MatrixStack<T> values(q[2]);
-  for (std::int64_t matrix = 0; matrix < queries.count(); ++matrix) {
-    run(scores, kernels::Head<T>{matrix, queries[matrix], keys[matrix], values[matrix]});
+/// The operands of a call; `first`: which input is q.
+template <class T>
+class Heads {
+ public:
+  Heads(const KernelCall& call, int first)
+      : scores_(scores_of(call, first)),
+        q_(call.inputs[first]),
+        k_(call.inputs[first + 1]),
+        v_(call.inputs[first + 2]) {}
+
+  const kernels::Scores& scores() const { return scores_; }
+  std::int64_t count() const { return q_.count(); }
+  kernels::Head<T> operator[](std::int64_t matrix) const { return {matrix, q_[matrix], k_[matrix], v_[matrix]}; }
+
+ private:
+  static kernels::Scores scores_of(const KernelCall& call, int first) {
+    const auto& a = *static_cast<const SoftmaxAttributes*>(call.attributes);
+    const Operand* q = &call.inputs[first];
+    return kernels::scores_of(scores_shape(q->type->shape, q[1].type->shape), a.scale, a.is_causal,
+                              call.input_count > first + 3 ? &q[3] : nullptr);
   }
+
+  kernels::Scores scores_;
+  MatrixStack<T> q_, k_, v_;
+};
+
+/// Of one head on one thread, roughly.
+template <class T>
+double nanoseconds(const Heads<T>& heads) {
+  constexpr double kOfScore = 0.5;  // its exponential
+  const kernels::Head<T> head = heads[0];
+  const kernels::Scores& scores = heads.scores();
+  return (kernels::nanoseconds_of_product<T>(scores.rows, scores.columns, head.q.columns + head.v.columns) +
+          kOfScore * static_cast<double>(scores.rows * scores.columns)) /
+         (scores.is_causal ? 2 : 1);
 }
 
 void attention_kernel(const KernelCall& call) {
+  if (call.output.type->shape.contains(0)) {
+    return;
+  }
   kernels::visit_wide_float(call.output.type->dtype, [&]<class T>() {
-    T* out = static_cast<T*>(call.output.data);
-    for_each_head<T>(call, 0, [&](const kernels::Scores& scores, const kernels::Head<T>& head) {
-      kernels::attention(scores, head, out);
-      out += head.q.rows * head.v.columns;
-    });
+    const Heads<T> heads(call, 0);
+    const std::int64_t rows = heads.scores().rows;
+    // Ranges of rows, each of which packs the keys and values, only if there are too few heads for the threads.
+    constexpr std::int64_t kFewestRows = 64;
+    constexpr std::int64_t kTileRows = 8;
+    const std::int64_t threads = thread_count();
+    const bool has_enough = heads.count() % threads == 0 || heads.count() >= 4 * threads;
+    const std::int64_t part = (rows + threads - 1) / threads;
+    const std::int64_t step = has_enough ? rows : std::max(kFewestRows, (part + kTileRows - 1) / kTileRows * kTileRows);
+    const std::int64_t ranges = (rows + step - 1) / step;
+    T* const out = static_cast<T*>(call.output.data);
+    parallel_for(heads.count() * ranges, nanoseconds(heads) * static_cast<double>(step) / static_cast<double>(rows),
+                 [&](std::int64_t first, std::int64_t last) {
+                   for (std::int64_t i = first; i < last; ++i) {
+                     const kernels::Head<T> head = heads[i / ranges];
+                     const std::int64_t row = i % ranges * step;
+                     kernels::attention(heads.scores(), head, {row, std::min(step, rows - row)},
+                                        out + (i / ranges * rows + row) * head.v.columns);
+                   }
+                 });
   });
 }
 
 void backward_kernel(const KernelCall& call) {
+  if (call.output.type->shape.contains(0)) {
+    return;
+  }
   kernels::visit_wide_float(call.output.type->dtype, [&]<class T>() {
-    T* dq = static_cast<T*>(call.output.data);
-    T* dk = dq + call.inputs[1].type->shape.product();
-    T* dv = dk + call.inputs[2].type->shape.product();
+    const Heads<T> heads(call, 1);
     const MatrixStack<T> gradients(call.inputs[0]);
-    for_each_head<T>(call, 1, [&](const kernels::Scores& scores, const kernels::Head<T>& head) {
-      kernels::attention_backward(scores, head, gradients[head.matrix], dq, dk, dv);
-      dq += head.q.rows * head.q.columns;
-      dk += head.k.rows * head.k.columns;
-      dv += head.v.rows * head.v.columns;
+    T* const dq = static_cast<T*>(call.output.data);
+    T* const dk = dq + call.inputs[1].type->shape.product();
+    T* const dv = dk + call.inputs[2].type->shape.product();
+    constexpr double kLonger = 2.5;  // than the forward pass
+    parallel_for(heads.count(), kLonger * nanoseconds(heads), [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t i = first; i < last; ++i) {
+        const kernels::Head<T> head = heads[i];
+        kernels::attention_backward(heads.scores(), head, gradients[i], dq + i * head.q.rows * head.q.columns,
+                                    dk + i * head.k.rows * head.k.columns, dv + i * head.v.rows * head.v.columns);
+      }
     });
   });
 }

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "framework/core/parallel.h"
 #include "framework/kernels/dense.h"
 #include "framework/kernels/reduction.h"
 #include "framework/kernels/wide_float.h"
@@ -51,6 +52,8 @@ struct LogitRows {
       }
     }
   }
+  /// Of a row on one thread, roughly.
+  double nanoseconds() const { return 0.5 * static_cast<double>(classes); }
   const std::int64_t* label_data() const { return static_cast<const std::int64_t*>(labels.data()); }
 };
 
@@ -112,8 +115,11 @@ void loss_kernel(const KernelCall& call) {
   const LogitRows rows(call);
   const auto* attributes = static_cast<const CrossEntropyAttributes*>(call.attributes);
   kernels::visit_wide_float(call.output.type->dtype, [&]<class T>() {
-    PerIsa<LossRows<T>>::active()(rows.count, rows.classes, static_cast<const T*>(rows.logits.data()),
-                                  rows.label_data(), attributes, static_cast<T*>(call.output.data));
+    parallel_for(rows.count, rows.nanoseconds(), [&](std::int64_t first, std::int64_t last) {
+      PerIsa<LossRows<T>>::active()(last - first, rows.classes,
+                                    static_cast<const T*>(rows.logits.data()) + first * rows.classes,
+                                    rows.label_data() + first, attributes, static_cast<T*>(call.output.data) + first);
+    });
   });
 }
 
@@ -122,9 +128,12 @@ void gradient_kernel(const KernelCall& call) {
   const kernels::Dense scale(call.inputs[2]);
   const auto* attributes = static_cast<const CrossEntropyAttributes*>(call.attributes);
   kernels::visit_wide_float(call.output.type->dtype, [&]<class T>() {
-    PerIsa<GradientRows<T>>::active()(rows.count, rows.classes, static_cast<const T*>(rows.logits.data()),
-                                      rows.label_data(), attributes, static_cast<const T*>(scale.data()),
-                                      static_cast<T*>(call.output.data));
+    parallel_for(rows.count, rows.nanoseconds(), [&](std::int64_t first, std::int64_t last) {
+      PerIsa<GradientRows<T>>::active()(
+          last - first, rows.classes, static_cast<const T*>(rows.logits.data()) + first * rows.classes,
+          rows.label_data() + first, attributes, static_cast<const T*>(scale.data()) + first,
+          static_cast<T*>(call.output.data) + first * rows.classes);
+    });
   });
 }
 

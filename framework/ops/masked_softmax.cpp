@@ -1,5 +1,8 @@
 #include "framework/ops/masked_softmax.h"
 
+#include <algorithm>
+
+#include "framework/core/parallel.h"
 #include "framework/kernels/dense.h"
 #include "framework/kernels/masked_softmax.h"
 #include "framework/kernels/wide_float.h"
@@ -21,20 +24,27 @@ Scores scores_of(const KernelCall& call, const Operand* mask) {
   return kernels::scores_of(call.output.type->shape, a.scale, a.is_causal, mask);
 }
 
-/// Calls run(matrix as a part, offset of its elements) for each matrix of dense scores.
+/// Calls run(rows of a matrix as a part, offset of its elements) for all rows of dense scores.
 template <class Run>
-void for_each_matrix(const Scores& scores, const Run& run) {
-  for (std::int64_t matrix = 0; matrix < scores.matrices; ++matrix) {
-    run(kernels::ScorePart{matrix, 0, scores.rows, scores.columns, scores.columns},
-        matrix * scores.rows * scores.columns);
-  }
+void for_each_part(const Scores& scores, const Run& run) {
+  constexpr double kNanosecondsOfScore = 0.5;
+  const double of_row = kNanosecondsOfScore * static_cast<double>(scores.columns);
+  parallel_for(scores.matrices * scores.rows, of_row, [&](std::int64_t first, std::int64_t last) {
+    while (first < last) {
+      const std::int64_t matrix = first / scores.rows;
+      const std::int64_t row = first % scores.rows;
+      const std::int64_t rows = std::min(scores.rows - row, last - first);
+      run(kernels::ScorePart{matrix, row, rows, scores.columns, scores.columns}, first * scores.columns);
+      first += rows;
+    }
+  });
 }
 
 void masked_softmax_kernel(const KernelCall& call) {
   const Scores scores = scores_of(call, call.input_count > 1 ? &call.inputs[1] : nullptr);
   const kernels::Dense in(call.inputs[0]);
   kernels::visit_wide_float(call.output.type->dtype, [&]<class T>() {
-    for_each_matrix(scores, [&](const kernels::ScorePart& part, std::int64_t at) {
+    for_each_part(scores, [&](const kernels::ScorePart& part, std::int64_t at) {
       kernels::masked_softmax(scores, part, static_cast<const T*>(in.data()) + at,
                               static_cast<T*>(call.output.data) + at);
     });
@@ -46,7 +56,7 @@ void softmax_backward_kernel(const KernelCall& call) {
   const kernels::Dense gradient(call.inputs[0]);
   const kernels::Dense result(call.inputs[1]);
   kernels::visit_wide_float(call.output.type->dtype, [&]<class T>() {
-    for_each_matrix(scores, [&](const kernels::ScorePart& part, std::int64_t at) {
+    for_each_part(scores, [&](const kernels::ScorePart& part, std::int64_t at) {
       kernels::masked_softmax_backward(scores, part, static_cast<const T*>(gradient.data()) + at,
                                        static_cast<const T*>(result.data()) + at,
                                        static_cast<T*>(call.output.data) + at);

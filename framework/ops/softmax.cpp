@@ -1,5 +1,6 @@
 #include "framework/ops/softmax.h"
 
+#include "framework/core/parallel.h"
 #include "framework/kernels/dense.h"
 #include "framework/kernels/softmax_row.h"
 #include "framework/kernels/wide_float.h"
@@ -63,8 +64,12 @@ void run_rows(const KernelCall& call, std::index_sequence<I...> /*inputs*/) {
   const std::int64_t rows = columns == 0 ? 0 : shape.product() / columns;
   const kernels::Dense inputs[] = {kernels::Dense(call.inputs[I])...};
   kernels::visit_wide_float(call.output.type->dtype, [&]<class T>() {
-    PerIsa<Rows<T>>::active()(rows, columns, static_cast<const T*>(inputs[I].data())...,
-                              static_cast<T*>(call.output.data));
+    constexpr double kNanosecondsOfElement = 0.5;
+    parallel_for(
+        rows, kNanosecondsOfElement * static_cast<double>(columns), [&](std::int64_t first, std::int64_t last) {
+          PerIsa<Rows<T>>::active()(last - first, columns, static_cast<const T*>(inputs[I].data()) + first * columns...,
+                                    static_cast<T*>(call.output.data) + first * columns);
+        });
   });
 }
 template <template <class> class Rows, std::size_t inputs>

@@ -4,7 +4,6 @@
 #include <deque>
 #include <memory>
 #include <pthread.h>
-#include <sched.h>
 
 #include <fmt/format.h>
 
@@ -19,22 +18,6 @@ namespace {
 constexpr trace::Label kWait{"wait", trace::Category::op};
 
 std::atomic<std::uint32_t> queue_counter{1};
-
-void pause() noexcept {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
-}
-
-/// About 20 microseconds, a few times the cost of a wake-up; none if the other thread can't run at the same time.
-int most_spins() noexcept {
-  static const int count = [] {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    return sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) == 1 ? 0 : 1000;
-  }();
-  return count;
-}
 
 const Failure* keep(Failure failure) {
   static std::mutex mutex;
@@ -66,24 +49,6 @@ const Failure* describe_current_exception(const Launch& launch) {
 }
 
 }  // namespace
-
-template <class Condition>
-bool Patience::spin_until(const Condition& condition) noexcept {
-  if (skip_ > 0) {
-    --skip_;
-    return condition();
-  }
-  for (int i = most_spins(); i > 0; --i) {
-    if (condition()) {
-      penalty_ = 0;
-      return true;
-    }
-    pause();
-  }
-  penalty_ = std::min(2 * penalty_ + 1, kMostSkipped);
-  skip_ = penalty_;
-  return condition();
-}
 
 void throw_failure(const Failure& failure, bool at_call) {
   if (failure.internal) {

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "framework/core/patience.h"
 #include "framework/core/tensor_body.h"
 #include "framework/kernels/bound_call.h"
 
@@ -49,20 +50,6 @@ struct Held {
   Tensor inputs[kMaxInputs];
   std::uint32_t input_count = 0;
   std::int64_t bytes = 0;  ///< of the output
-};
-
-/// Spins before sleeping, as long as that pays off: the more often spinning was in vain (both threads on one busy CPU,
-/// say), the more rarely it is tried.
-class Patience {
- public:
-  /// False: the caller should sleep.
-  template <class Condition>
-  bool spin_until(const Condition& condition) noexcept;
-
- private:
-  static constexpr int kMostSkipped = 31;
-  int penalty_ = 0;
-  int skip_ = 0;
 };
 
 /// A bounded ring of launches from one host thread to one launch thread, which runs them in order.

@@ -8,6 +8,7 @@
 #include "framework/dispatch/apply.h"
 #include "framework/ops/row_ops.h"
 #include "tests/ops/reference_array.h"
+#include "tests/support/with_threads.h"
 
 namespace diptych::testing {
 namespace {
@@ -273,7 +274,7 @@ TEST_P(AttentionBits, AreThoseOfTheOpsThatItJoinsForMasksOfEachMatrix) {
   expect_same(q, k, k, {.mask = turned, .is_causal = false, .scale = 0.5});
 }
 
-TEST_P(AttentionBits, AreTheSameOnEveryInstructionSet) {
+TEST_P(AttentionBits, AreTheSameOnEveryInstructionSetAndNumberOfThreads) {
   const Tensor q = Rng(1).normal({2, 270, 24}, 0, 1, GetParam());
   const Tensor k = Rng(2).normal({2, 290, 24}, 0, 1, GetParam());
   const Isa best = active_isa();
@@ -296,6 +297,13 @@ TEST_P(AttentionBits, AreTheSameOnEveryInstructionSet) {
           EXPECT_TRUE(bitwise_equal(actual[i], expected[i]));
         }
         set_isa(best);
+      }
+    }
+    for (const int threads : {2, 3, 4}) {
+      const WithThreads with(threads, true);
+      const std::vector<Tensor> actual = results();
+      for (std::size_t i = 0; i < expected.size(); ++i) {
+        EXPECT_TRUE(bitwise_equal(actual[i], expected[i])) << threads << " threads";
       }
     }
   }

@@ -10,6 +10,7 @@
 #include "framework/core/isa.h"
 #include "framework/diptych.h"
 #include "tests/support/message_of.h"
+#include "tests/support/with_threads.h"
 
 namespace diptych {
 namespace {
@@ -199,7 +200,7 @@ TEST(Conv2d, HandComputed) {
 
 class BitsOfConvolutions : public ::testing::TestWithParam<ConvolutionCase> {};
 
-TEST_P(BitsOfConvolutions, AreTheSameOnEveryInstructionSet) {
+TEST_P(BitsOfConvolutions, AreTheSameOnEveryInstructionSetAndNumberOfThreads) {
   const ConvolutionCase& c = GetParam();
   for (const DType dtype : {DType::float32, DType::float64}) {
     Rng rng(5);
@@ -225,6 +226,13 @@ TEST_P(BitsOfConvolutions, AreTheSameOnEveryInstructionSet) {
       }
     }
     set_isa(best);
+    for (const int threads : {2, 3, 4}) {
+      const testing::WithThreads with(threads, true);
+      const std::vector<Tensor> actual = results();
+      for (std::size_t i = 0; i < expected.size(); ++i) {
+        EXPECT_TRUE(bitwise_equal(actual[i], expected[i])) << threads << " threads " << i;
+      }
+    }
   }
 }
 
@@ -234,6 +242,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, BitsOfConvolutions,
                                            ConvolutionCase{2, 33, 15, 15, 13, 3, 3, {{2}, {1}, {1}, 1}},
                                            ConvolutionCase{1, 3, 40, 120, 10, 7, 7, {{2}, {3}, {1}, 1}},
                                            ConvolutionCase{2, 70, 6, 6, 65, 1, 1, {{2}, {0}, {1}, 1}},
+                                           ConvolutionCase{9, 12, 9, 8, 24, 3, 3, {{2}, {1}, {1}, 12}},
                                            ConvolutionCase{1, 300, 5, 5, 17, 1, 1, {}}),
                          name_of_case);
 

@@ -9,6 +9,7 @@
 #include "framework/diptych.h"
 #include "tests/ops/layouts.h"
 #include "tests/support/with_gemm.h"
+#include "tests/support/with_threads.h"
 
 namespace diptych::testing {
 namespace {
@@ -50,13 +51,16 @@ std::vector<T> by_definition(const Tensor& a, const Tensor& b, const Tensor& sta
   return result;
 }
 
-/// Runs `fn` with every instruction set that the machine has.
+/// Runs `fn` with every instruction set that the machine has, alone and on three threads.
 template <class Fn>
 void with_each_isa(const Fn& fn) {
   const Isa best = active_isa();
   for (int i = 0; i < kIsaCount && is_supported(static_cast<Isa>(i)); ++i) {
     set_isa(static_cast<Isa>(i));
     SCOPED_TRACE(kIsaNames[static_cast<std::size_t>(i)]);
+    fn();
+    const WithThreads three(3, true);
+    SCOPED_TRACE("three threads");
     fn();
   }
   set_isa(best);

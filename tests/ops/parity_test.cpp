@@ -1,10 +1,12 @@
 // The numerics contract, op by op: every op on every sample gives the same bits in eager and in a graph (with and
-// without passes), for values and gradients; and elementwise ops and reductions the same on every instruction set.
+// without passes), for values and gradients; and the same on every instruction set and number of threads.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "framework/core/isa.h"
 #include "tests/support/op_samples.h"
+#include "tests/support/with_threads.h"
 
 namespace diptych::testing {
 namespace {
@@ -86,6 +88,17 @@ TEST_P(Parity, EveryInstructionSetGivesTheSameBits) {
                 std::string(kIsaNames[static_cast<std::size_t>(isa)]));
   }
   set_isa(best);
+}
+
+TEST_P(Parity, EveryNumberOfThreadsGivesTheSameBits) {
+  const OpCase& c = GetParam();
+  const std::vector<Tensor> inputs = make_inputs(c.sample);
+  const Tensor cotangent = cotangent_for(c, inputs);
+  const std::vector<Tensor> alone = values_and_gradients(c, inputs, cotangent);
+  for (const int threads : {2, 3, 4}) {
+    const WithThreads with(threads, true);
+    expect_same(alone, values_and_gradients(c, inputs, cotangent), fmt::format("{} threads", threads));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Ops, Parity, ::testing::ValuesIn(all_op_cases()),
