@@ -192,6 +192,7 @@ class Program {
     CLI::App* verb = add_verb("ladder", "From eager to the fastest graph, one cause a rung: what each saves",
                               [this] { return ladder(ladder_); });
     verb->add_option("workload", ladder_.workload, "What to measure")->required()->type_name("WORKLOAD");
+    ladder_.run.ladder = true;
     add_sizes(verb, ladder_.run);
     add_measuring_flags(verb, ladder_.run);
     verb->add_flag("--shuffle-order", ladder_.run.shuffle_order,
@@ -242,6 +243,7 @@ class Program {
     verb->add_option("--arm", profile_.arm, "How it runs: one arm, of `diptych list`")
         ->type_name("ARM")
         ->capture_default_str();
+    verb->add_option("--threads", profile_.threads, "On which it computes")->capture_default_str();
     verb->add_option("--steps", profile_.steps, "Steady calls to trace")
         ->capture_default_str()
         ->check(CLI::Range(1, 100000));

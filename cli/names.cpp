@@ -126,13 +126,13 @@ const workloads::Workload& resolve_workload(const std::string& name) {
   return *workload;
 }
 
-std::vector<std::string> resolve_arms(const std::vector<std::string>& arguments) {
+std::vector<std::string> resolve_arms(const std::vector<std::string>& arguments, int threads) {
   const std::vector<std::string> chosen =
       arguments.empty() ? std::vector<std::string>{"eager", "replay", "graph"} : arguments;
   std::vector<std::string> names;
   for (const std::string& argument : chosen) {
     if (argument == "ladder") {
-      const std::vector<std::string> ladder = workloads::ladder_arms();
+      const std::vector<std::string> ladder = workloads::ladder_arms(threads);
       names.insert(names.end(), ladder.begin(), ladder.end());
     } else {
       std::vector<std::string> candidates = known_arm_names();

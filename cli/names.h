@@ -14,9 +14,10 @@ std::vector<std::string> resolve_workloads(const std::vector<std::string>& argum
 std::string folded(const std::vector<std::string>& names);
 /// One workload. Throws Error with the nearest name.
 const workloads::Workload& resolve_workload(const std::string& name);
-/// The arms in their usual order; no arguments: eager, replay and graph; "ladder": every rung. Throws Error with the
+/// The arms in their usual order; no arguments: eager, replay and graph; "ladder": every rung for that many
+/// threads. Throws Error with the
 /// nearest name.
-std::vector<std::string> resolve_arms(const std::vector<std::string>& arguments);
+std::vector<std::string> resolve_arms(const std::vector<std::string>& arguments, int threads = 1);
 /// One arm; "ladder" isn't one. Throws Error with the nearest name.
 const workloads::Arm& resolve_arm(const std::string& name);
 /// Throws Error if there are arms of other frameworks, which `verb` ("a gate") can't take.

@@ -35,6 +35,9 @@ void claim_standard_output() {
 std::string lost_output() {
   errno = 0;
   const bool failed_before = std::ferror(stdout) != 0;  // errno may have changed since
+  if (failed_before) {
+    std::fputc('\n', stdout);  // fails for the same reason, even if nothing was left to write
+  }
   const bool fails_now = std::fflush(stdout) != 0;
   return failed_before || fails_now ? cannot_write(fails_now ? errno : 0) : "";
 }

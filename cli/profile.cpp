@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 
 #include <fmt/format.h>
@@ -6,8 +7,10 @@
 
 #include "cli/artifacts.h"
 #include "cli/names.h"
+#include "cli/run_plan.h"
 #include "cli/verbs.h"
 #include "framework/core/error.h"
+#include "framework/core/parallel.h"
 #include "reports/run/run_file.h"
 #include "reports/text/text.h"
 #include "reports/views/graph_inputs.h"
@@ -35,8 +38,13 @@ int profile(const ProfileOptions& options) {
                             reports::printable(options.arm), fmt::join(workloads::ladder_arms(), ", ")));
   }
   const workloads::Arm& arm = resolve_arm(options.arm);
+  if (arm.on_threads) {
+    throw Error(fmt::format("--arm {}: a profile has no arm beside it; say --arm graph --threads 2", arm.name));
+  }
+  cpus_for(options.threads);
   refuse_external_arms({arm.name}, "a profile");
   const std::string folder = make_output_folder(options.out, fmt::format("profile-{}-{}", workload.name, arm.name));
+  const UseThreads use(std::max(options.threads, thread_count()));  // DIPTYCH_THREADS may ask for more
   workloads::ArmInstance instance(workload, arm, options.seed);
   constexpr int kWarmUp = 3;
   const Profile profile = trace_calls(instance, kWarmUp, options.steps);

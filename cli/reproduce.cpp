@@ -31,6 +31,7 @@ RunOptions options_of(const workloads::RunPlan& plan, const ReproduceOptions& as
   options.out = asked.out;
   options.metrics = plan.metrics;
   options.pin = fmt::format("{}", fmt::join(plan.pinned, ","));
+  options.threads = plan.threads;
   options.gemm = plan.gemm;
   options.inject_time = plan.injection.time;
   options.inject_instructions = plan.injection.instructions;

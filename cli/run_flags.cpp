@@ -53,7 +53,9 @@ void add_measuring_flags(CLI::App* verb, RunOptions& options) {
       ->check(CLI::IsMember(workloads::metric_names()))
       ->capture_default_str();
   add_instructions_timeout(verb, options.instructions_timeout);
-  verb->add_option("--threads", options.threads, "Only 1, for scripts: a call of the engine runs on one thread")
+  verb->add_option("--threads", options.threads,
+                   options.ladder ? "The rung +threads: graph on so many threads, pinned to as many CPUs"
+                                  : "On which a call computes, pinned to as many CPUs; results don't depend on it")
       ->capture_default_str();
   verb->add_option("--gemm", options.gemm,
                    "What multiplies matrices in eager and graph: tiles (Diptych's own, default) or openblas")

@@ -11,6 +11,7 @@
 #include "cli/own_arms.h"
 #include "framework/core/error.h"
 #include "framework/core/isa.h"
+#include "framework/core/parallel.h"
 #include "framework/kernels/gemm.h"
 #include "profiler/machine/fingerprint.h"
 #include "reports/analysis/analyse.h"
@@ -117,7 +118,7 @@ json new_run(const workloads::RunPlan& plan, const std::string& name, const std:
               {"command", command},
               {"size", {{"name", plan.size.name}, {"processes", plan.size.processes}, {"rounds", plan.size.rounds}}},
               {"seed", plan.seed},
-              {"threads", 1},
+              {"threads", plan.threads},
               {"pinned", plan.pinned.empty() ? json() : json(plan.pinned)},
               {"plan", workloads::to_json(plan)},
               {"numerics", "exact"},
@@ -139,15 +140,45 @@ void set_cells(json& run, const workloads::RunPlan& plan, json cells, const std:
   reports::analyse(run);
 }
 
-workloads::RunPlan plan_from(const RunOptions& options) {
-  if (options.threads != 1) {
-    throw Error(fmt::format(
-        "--threads {}: the engine runs every call on one thread; leave it out, or write --threads 1", options.threads));
+std::vector<int> cpus_for(int threads) {
+  std::vector<int> allowed = workloads::allowed_cpus();
+  const auto most = std::min<std::size_t>(allowed.size(), kMostThreads);
+  if (threads < 1 || static_cast<std::size_t>(threads) > most) {
+    throw Error(fmt::format("--threads {}: this process may use {} CPU{} ({}); say a number from 1 to {}", threads,
+                            allowed.size(), allowed.size() == 1 ? "" : "s", fmt::join(allowed, ","), most));
   }
+  return allowed;
+}
+
+namespace {
+
+/// The threads, and the CPUs that processes are bound to.
+void plan_threads(workloads::RunPlan& plan, const RunOptions& options) {
+  const std::vector<int> allowed = cpus_for(options.threads);
+  const auto threads = static_cast<std::size_t>(options.threads);
+  plan.threads = options.threads;
+  if (!options.pin.empty()) {
+    plan.pinned = workloads::cpus_to_pin(options.pin, allowed);
+  } else if (threads > 1) {
+    plan.pinned.assign(allowed.end() - options.threads, allowed.end());
+  }
+  if (!plan.pinned.empty() && plan.pinned.size() < threads) {
+    throw Error(fmt::format("--pin {}: {} threads need as many CPUs; name {}, or leave --pin out", options.pin, threads,
+                            threads));
+  }
+  const int others = workloads::threads_of_other_arms(plan.arms, 2);
+  if (others == 1 && threads == 1) {
+    throw Error("the arm +threads needs several threads: say --threads 2, or as many as `diptych doctor` finds useful");
+  }
+}
+
+}  // namespace
+
+workloads::RunPlan plan_from(const RunOptions& options) {
   workloads::RunPlan plan;
   plan.external_arms = add_own_arms(options.own_arms);
   plan.workloads = chosen_workloads(options);
-  plan.arms = resolve_arms(options.arms);
+  plan.arms = resolve_arms(options.arms, options.threads);
   plan.default_arms = options.arms.empty() && plan.external_arms.empty();
   for (const auto& [name, command] : plan.external_arms) {
     if (std::find(plan.arms.begin(), plan.arms.end(), name) != plan.arms.end()) {
@@ -165,9 +196,7 @@ workloads::RunPlan plan_from(const RunOptions& options) {
   plan.benchmark_options = checked(options.benchmark_options);
   plan.metrics = chosen_metrics(options);
   plan.instructions_timeout = options.instructions_timeout;
-  if (!options.pin.empty()) {
-    plan.pinned = workloads::cpus_to_pin(options.pin, workloads::allowed_cpus());
-  }
+  plan_threads(plan, options);
   if (!options.gemm.empty()) {
     kernels::set_gemm(
         kernels::gemm_named(options.gemm));  // for the checks that this process makes, and the fingerprint
@@ -230,6 +259,7 @@ workloads::RunPlan plan_to_resume(const RunOptions& options, const json& run, co
   refuse("filter", typed.workloads, plan.workloads);
   refuse("metric", typed.metrics, plan.metrics);
   refuse("pin", typed.pinned, plan.pinned);
+  refuse("threads", typed.threads, plan.threads);
   refuse("gemm", typed.gemm, plan.gemm);
   refuse("inject-time", typed.injection.time, plan.injection.time);
   refuse("inject-instructions", typed.injection.instructions, plan.injection.instructions);

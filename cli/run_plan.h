@@ -22,6 +22,9 @@ nlohmann::json new_run(const workloads::RunPlan& plan, const std::string& name, 
 /// Puts the raw cells into the run, with the commands that repeat them, and analyses it.
 void set_cells(nlohmann::json& run, const workloads::RunPlan& plan, nlohmann::json cells, const std::string& status);
 
+/// The CPUs that this process may use. Throws Error if they are fewer than `threads`, as typed behind --threads.
+std::vector<int> cpus_for(int threads);
+
 /// Throws Error for impossible names, numbers and combinations.
 workloads::RunPlan plan_from(const RunOptions& options);
 

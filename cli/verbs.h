@@ -32,7 +32,7 @@ struct RunOptions {
   bool shuffle_order = false;       ///< also measure the pass rungs in other orders
   std::string json;                 ///< where to write another copy of run.json; "-": standard output
   std::string name;                 ///< of the run and its folder; empty: the workload's name, or the size's
-  int threads = 1;                  ///< that an op may use; the engine supports one
+  int threads = 1;                  ///< on which a call computes
   std::string gemm;                 ///< what multiplies matrices: tiles, openblas; empty: the program's default
   std::string pin;                  ///< CPUs of the measuring processes: "1", "0-1", "auto"; empty: all
   std::vector<std::string> metrics = {"time"};
@@ -125,6 +125,7 @@ int graph(const GraphOptions& options);
 struct ProfileOptions {
   std::string workload;
   std::string arm = "eager";
+  int threads = 1;
   int steps = 10;
   std::uint64_t seed = 1;
   std::string out = "diptych-out";

@@ -265,6 +265,9 @@ void run_in_parts(std::int64_t count, double nanoseconds, const void* body, RunP
 }  // namespace detail
 
 void set_thread_count(int count) {
+  if (count == thread_count()) {
+    return;
+  }
   if (count < 1 || count > kMostThreads) {
     throw Error(fmt::format("{} threads can't compute: give a number from 1 to {}", count, kMostThreads));
   }

@@ -28,6 +28,18 @@ inline int thread_count() { return detail::active_thread_count; }
 /// threads than CPUs are slow, not wrong. Must not be called while ops run on other threads.
 void set_thread_count(int count);
 
+/// As long as it lives, `count` threads compute.
+class UseThreads {
+ public:
+  explicit UseThreads(int count) { set_thread_count(count); }
+  ~UseThreads() { set_thread_count(before_); }
+  UseThreads(const UseThreads&) = delete;
+  UseThreads& operator=(const UseThreads&) = delete;
+
+ private:
+  int before_ = thread_count();
+};
+
 /// A part of the work takes this long at least, because handing it to another thread takes about a microsecond.
 inline constexpr double kLeastNanosecondsOfPart = 10'000;
 /// For tests: 0 makes parts of whatever can be divided.

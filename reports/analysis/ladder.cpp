@@ -73,7 +73,7 @@ std::optional<std::set<std::string>> groups_of(const Arm& arm) {
 std::optional<std::string> single_difference(const Arm& from, const Arm& to) {
   const auto before = groups_of(from);
   const auto after = groups_of(to);
-  if (!before || !after || after->size() != before->size() + 1) {
+  if (from.threads() != to.threads() || !before || !after || after->size() != before->size() + 1) {
     return std::nullopt;
   }
   std::vector<std::string> added;

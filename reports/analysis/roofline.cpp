@@ -91,19 +91,23 @@ nlohmann::json limits_of(const Cell& cell) {
   Json arms = Json::array();
   for (const Arm arm : cell.arms()) {
     const auto seconds = arm.seconds();
-    const bool known = seconds && seconds->value > 0;
+    const bool known = seconds && seconds->value > 0 && arm.threads() == all.front().threads();
     arms.push_back({{"name", arm.name()}, {"share", known ? Json(limit / seconds->value) : Json()}});
   }
-  return {{"fma_flops_per_second", peak},
-          {"bandwidth", levels},
-          {"flops", flops},
-          {"op_bytes", to_json(work.op_bytes())},
-          {"bytes", *bytes},
-          {"arithmetic_intensity", flops / *bytes},
-          {"level", level.level()},
-          {"bound", compute_seconds >= memory_seconds ? "compute" : "memory"},
-          {"limit_seconds", limit},
-          {"arms", arms}};
+  Json result = {{"fma_flops_per_second", peak},
+                 {"bandwidth", levels},
+                 {"flops", flops},
+                 {"op_bytes", to_json(work.op_bytes())},
+                 {"bytes", *bytes},
+                 {"arithmetic_intensity", flops / *bytes},
+                 {"level", level.level()},
+                 {"bound", compute_seconds >= memory_seconds ? "compute" : "memory"},
+                 {"limit_seconds", limit},
+                 {"arms", arms}};
+  if (all.front().threads() > 1) {
+    result["threads"] = all.front().threads();
+  }
+  return result;
 }
 
 std::string limit_text(const Cell& cell, const std::string& arm) {

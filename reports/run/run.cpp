@@ -24,6 +24,11 @@ std::optional<std::string> Arm::cause() const {
   return member("cause").is_string() ? std::optional(text("cause")) : std::nullopt;
 }
 
+int Arm::threads() const {
+  const auto of_other = reports::number(member("external"), "threads");
+  return static_cast<int>(number("threads").value_or(of_other.value_or(1)));
+}
+
 std::optional<std::vector<std::string>> Arm::groups() const {
   return member("groups").is_array() ? std::optional(texts("groups")) : std::nullopt;
 }

@@ -72,6 +72,8 @@ class Arm : public MachineUsage {
   std::optional<std::vector<std::string>> groups() const;
   std::optional<double> ulp() const { return number("ulp"); }
   bool in_ladder() const { return member("in_ladder") != false; }
+  /// On which it computes.
+  int threads() const;
   /// Whether it is another framework's.
   bool is_external() const { return member("external").is_object(); }
   std::string framework() const { return reports::text(member("external"), "framework"); }
@@ -186,6 +188,8 @@ class Limits : public Part {
  public:
   using Part::Part;
   std::string reason() const { return text("reason"); }
+  /// On which it was measured.
+  int threads() const { return static_cast<int>(number("threads").value_or(1)); }
   std::optional<double> fma_flops_per_second() const { return number("fma_flops_per_second"); }
   Parts<Bandwidth> bandwidth() const { return Parts<Bandwidth>(list(json(), "bandwidth")); }
   std::optional<double> flops() const { return number("flops"); }

@@ -21,6 +21,7 @@ except ImportError:
     numpy = None  # the callers refuse, and say how to get it
 
 PROTOCOL = 1
+THREADS = int(os.environ.get("OMP_NUM_THREADS", "1"))  # as many as the other arms have
 TYPES = {"f32": "float32", "f64": "float64", "i32": "int32", "i64": "int64", "u8": "uint8", "bool": "bool"}
 
 
@@ -56,7 +57,7 @@ def overhead():
     return min(time_calls(lambda: None, 1) for _ in range(100))
 
 
-def serve(framework, load, threads=1, compile_seconds=lambda: 0.0):
+def serve(framework, load, threads=THREADS, compile_seconds=lambda: 0.0):
     """Answers requests until the other side is done. `load(model, inputs)` returns a function that runs the model once
     and returns its outputs as arrays; `compile_seconds()`, called after it, returns how much of it was compiling."""
     # Anything else written to standard output goes to standard error, because an answer is one line.

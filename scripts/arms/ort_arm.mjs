@@ -51,7 +51,7 @@ async function answer(request) {
   switch (request.do) {
     case 'describe':
       return {
-        protocol: 1, framework: `ONNX Runtime ${ort.env.versions?.node ?? ''} (Node.js ${process.version})`, threads: 1,
+        protocol: 1, framework: `ONNX Runtime ${ort.env.versions?.node ?? ''} (Node.js ${process.version})`, threads: Number(process.env.OMP_NUM_THREADS ?? 1),
         overhead_nanoseconds: await overhead(),
       };
     case 'load': {

@@ -329,7 +329,7 @@ compiling = 0.0
 
 def load(path, arrays):
     global compiling
-    torch.set_num_threads(1)
+    torch.set_num_threads(diptych_arm.THREADS)
     torch.set_grad_enabled(False)
     inputs = tuple(torch.from_numpy(array) for array in arrays)
     model = module_of(path)

@@ -1,5 +1,7 @@
 // `diptych ladder`: every rung in the same rounds, printed and in run.json.
 
+#include <thread>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,6 +19,30 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
 using Json = nlohmann::json;
+
+TEST(Ladder, EndsWithTheRungOfThreads) {
+  if (std::thread::hardware_concurrency() < 2) {
+    GTEST_SKIP() << "several threads are measured on as many CPUs; this process may use one";
+  }
+  TemporaryFolder folder;
+  const Outcome outcome = diptych({"ladder", "mlp/simplenet", "--threads", "2"}, folder.path());
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr("2 threads"), HasSubstr("+simplify (= graph) -> +threads")));
+  const Json run = read_json(run_folder(folder.path()) / "run.json");
+  EXPECT_THAT(reports::validate(run), IsEmpty());
+  EXPECT_EQ(run["threads"], 2);
+  EXPECT_THAT(run["pinned"], SizeIs(2));
+  const Json& cell = run["cells"][0];
+  EXPECT_THAT(cell["reproduce"].get<std::string>(),
+              HasSubstr("diptych ladder mlp/simplenet --quick --seed 1 --threads 2"));
+  EXPECT_EQ(cell["validity"]["agree"], true);
+  for (const Json& arm : cell["arms"]) {
+    EXPECT_EQ(arm["threads"], arm["name"] == "+threads" ? 2 : 1) << arm["name"];
+  }
+  const Json& last = cell["limits"]["arms"].back();
+  EXPECT_EQ(last["name"], "+threads");
+  EXPECT_EQ(last["share"], nullptr) << "the limit was measured on one thread";
+}
 
 TEST(Ladder, MeasuresEveryRungInTheSameRounds) {
   TemporaryFolder folder;

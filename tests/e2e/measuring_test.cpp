@@ -1,5 +1,6 @@
 // What a run can be told about measuring: sizes, CPUs, metrics, slowdowns on purpose.
 
+#include <thread>
 #include <unistd.h>
 
 #include <gmock/gmock.h>
@@ -39,9 +40,11 @@ TEST(Sizes, GateIsTwelveProcessesOfTenRounds) {
 
 TEST(Flags, ThreadsAndPins) {
   TemporaryFolder folder;
-  EXPECT_THAT(refused({"run", "micro/dispatch", "--threads", "2"}, folder.path()).error, HasSubstr("one thread"));
-  EXPECT_THAT(refused({"run", "micro/dispatch", "--threads", "0"}, folder.path()).error, HasSubstr("one thread"));
-  EXPECT_THAT(diptych({"run", "--help"}, folder.path()).output, HasSubstr("Only 1, for scripts"));
+  EXPECT_THAT(refused({"run", "micro/dispatch", "--threads", "10000"}, folder.path()).error,
+              HasSubstr("say a number from 1 to"));
+  EXPECT_THAT(refused({"run", "micro/dispatch", "--threads", "0"}, folder.path()).error,
+              HasSubstr("say a number from 1 to"));
+  EXPECT_THAT(diptych({"run", "--help"}, folder.path()).output, HasSubstr("results don't depend on it"));
   EXPECT_THAT(refused({"run", "micro/dispatch", "--pin", "999"}, folder.path()).error, HasSubstr("allowed: "));
   EXPECT_THAT(refused({"run", "micro/dispatch", "--pin", "0-"}, folder.path()).error, HasSubstr("allowed: "));
   EXPECT_THAT(refused({"run", "micro/dispatch", "--metric", "tiem"}, folder.path()).error, HasSubstr("time"));
@@ -51,6 +54,25 @@ TEST(Flags, ThreadsAndPins) {
   ASSERT_THAT(run["pinned"], SizeIs(1));
   EXPECT_EQ(run["cells"][0]["reproduce"],
             "diptych run micro/dispatch --quick --seed 1 --pin " + run["pinned"][0].dump());
+}
+
+TEST(Flags, AllArmsComputeOnTheThreads) {
+  if (std::thread::hardware_concurrency() < 2) {
+    GTEST_SKIP() << "several threads are measured on as many CPUs; this process may use one";
+  }
+  TemporaryFolder folder;
+  EXPECT_THAT(refused({"run", "mlp/simplenet", "--threads", "2", "--pin", "0"}, folder.path()).error,
+              HasSubstr("2 threads need as many CPUs"));
+  EXPECT_THAT(refused({"run", "mlp/simplenet", "--arms", "graph,+threads"}, folder.path()).error,
+              HasSubstr("--threads 2"));
+  EXPECT_THAT(run_folders(folder.path()), IsEmpty());
+  const Json run = run_json({"mlp/simplenet", "--threads", "2"}, folder.path());
+  const Json& cell = run["cells"][0];
+  EXPECT_EQ(cell["validity"]["agree"], true);
+  EXPECT_EQ(cell["limits"]["threads"], 2);
+  for (const Json& arm : cell["arms"]) {
+    EXPECT_EQ(arm["threads"], 2) << arm["name"];
+  }
 }
 
 TEST(Flags, WhatMultipliesMatrices) {

@@ -7,19 +7,15 @@ namespace diptych::testing {
 /// Computes on `count` threads as long as it lives; `divides_all`: whatever can be divided, however little work it is.
 class WithThreads {
  public:
-  explicit WithThreads(int count, bool divides_all = false) {
-    set_thread_count(count);
+  explicit WithThreads(int count, bool divides_all = false) : threads_(count) {
     set_least_nanoseconds_of_part(divides_all ? 0 : kLeastNanosecondsOfPart);
   }
-  ~WithThreads() {
-    set_thread_count(before_);
-    set_least_nanoseconds_of_part(kLeastNanosecondsOfPart);
-  }
+  ~WithThreads() { set_least_nanoseconds_of_part(kLeastNanosecondsOfPart); }
   WithThreads(const WithThreads&) = delete;
   WithThreads& operator=(const WithThreads&) = delete;
 
  private:
-  int before_ = thread_count();
+  UseThreads threads_;
 };
 
 }  // namespace diptych::testing

@@ -54,6 +54,13 @@ TEST(Ladder, GraphIsTheLastExactRungAndMeasuredOnce) {
   EXPECT_THAT(ladder_arms(), ElementsAre("eager", "replay", "+plan", "graph"));
 }
 
+TEST(Ladder, EndsWithTheThreadsThatAreAskedFor) {
+  EXPECT_THAT(ladder_arms(2), ElementsAre("eager", "replay", "+plan", "graph", "+threads"));
+  EXPECT_EQ(find_arm("+threads")->pipeline->disabled, find_arm("graph")->pipeline->disabled);
+  EXPECT_EQ(threads_of_other_arms(std::vector<std::string>{"eager", "graph"}, 2), 2);
+  EXPECT_EQ(threads_of_other_arms(std::vector<std::string>{"graph", "+threads"}, 2), 1);
+}
+
 TEST(Ladder, AnySetOfRungsHasAName) {
   const Arm* simplify = find_arm("replay+simplify");
   ASSERT_NE(simplify, nullptr);

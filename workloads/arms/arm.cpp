@@ -1,11 +1,12 @@
 #include "workloads/arms/arm.h"
 
 #include "framework/core/allocator.h"
+#include "framework/core/parallel.h"
 
 namespace diptych::workloads {
 
-ArmInstance::ArmInstance(const Workload& workload, const Arm& arm, std::uint64_t seed)
-    : arm_(arm), program_(workload.make(seed)) {
+ArmInstance::ArmInstance(const Workload& workload, const Arm& arm, std::uint64_t seed, int threads)
+    : arm_(arm), program_(workload.make(seed)), threads_(threads) {
   if (arm.pipeline) {
     graph::JitOptions options;
     options.name = workload.name;
@@ -32,6 +33,7 @@ class UseDispatch {
 
 std::vector<Tensor> ArmInstance::call(std::int64_t step) {
   const UseDispatch use(arm_.dispatch);
+  const UseThreads on(arm_.on_threads ? threads_ : thread_count());
   const std::span<const Tensor> inputs = program_->inputs(step);
   return jit_ ? jit_->call(inputs, Location::current()).outputs : program_->body(inputs);
 }

@@ -24,6 +24,8 @@ struct Arm {
   /// Another framework's (docs/arms.md): the process to start, looked up in PATH. Empty: the engine's own.
   std::vector<std::string> command = {};
   std::string needs = {};  ///< how to get it if it is missing
+  /// The rung +threads: it computes on several threads, those beside it on one.
+  bool on_threads = false;
 
   bool is_external() const { return !command.empty(); }
 };
@@ -56,8 +58,12 @@ const Arm& add_external_arm(const std::string& name, const std::vector<std::stri
 /// The external arms, in the order in which they were added.
 std::vector<const Arm*> external_arms();
 
-/// The names of the arms in the ladder, from the first rung to the last.
-std::vector<std::string> ladder_arms();
+/// The names of the arms in the ladder, from the first rung to the last: +threads only if there are several.
+std::vector<std::string> ladder_arms(int threads = 1);
+
+/// The threads on which arms compute that aren't `on_threads`, when `arms` are measured together: all of them, unless
+/// an arm shows what they bring.
+int threads_of_other_arms(std::span<const std::string> arms, int threads);
 
 /// The sets of rungs, by rung, that occur when `rungs` of them are added in orders other than the ladder's, each once:
 /// all orders of up to three rungs, otherwise six random ones.
@@ -72,7 +78,8 @@ using runtime::ExactMetrics;
 /// One program under one arm.
 class ArmInstance {
  public:
-  ArmInstance(const Workload& workload, const Arm& arm, std::uint64_t seed);
+  /// `threads`: for an arm that is `on_threads`. Others compute on as many as the program does.
+  ArmInstance(const Workload& workload, const Arm& arm, std::uint64_t seed, int threads = 1);
 
   const Arm& arm() const { return arm_; }
   Program& program() { return *program_; }
@@ -90,6 +97,7 @@ class ArmInstance {
   const Arm& arm_;
   std::unique_ptr<Program> program_;
   std::optional<graph::JitFunction> jit_;
+  int threads_;
 };
 
 }  // namespace diptych::workloads

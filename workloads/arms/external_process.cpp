@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "framework/core/attributes.h"
+#include "framework/core/parallel.h"
 #include "framework/core/tensor_body.h"
 #include "framework/ops/elementwise.h"
 #include "workloads/processes/child.h"
@@ -45,13 +46,13 @@ json shape_json(const Shape& shape) {
   return lengths;
 }
 
-/// One thread for libraries that read these variables, as in the other arms.
+/// As many threads as the engine's arms have for libraries that read these variables.
 std::vector<std::string> arm_environment() {
   std::vector<std::string> environment = own_environment();
   for (const char* name : {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"}) {
     const std::string prefix = fmt::format("{}=", name);
     std::erase_if(environment, [&](const std::string& variable) { return variable.starts_with(prefix); });
-    environment.push_back(prefix + "1");
+    environment.push_back(prefix + std::to_string(thread_count()));
   }
   return environment;
 }
@@ -161,7 +162,8 @@ json ExternalProcess::load(const std::string& model, const std::vector<Tensor>& 
                     {"shape", shape_json(inputs[i].shape())},
                     {"file", write_raw(inputs[i], fs::path(folder) / fmt::format("input_{}.bin", i))}});
   }
-  return ask({{"do", "load"}, {"model", model}, {"inputs", std::move(list)}, {"threads", 1}}, kLoadSeconds);
+  return ask({{"do", "load"}, {"model", model}, {"inputs", std::move(list)}, {"threads", thread_count()}},
+             kLoadSeconds);
 }
 
 std::vector<Tensor> ExternalProcess::check(const std::string& folder, const std::vector<TensorType>& types) {

@@ -96,6 +96,12 @@ std::vector<Arm> make_arms() {
     arm.exact = is_exact(group);
     arms.push_back(std::move(arm));
   }
+  Arm threads{"+threads", "graph, on the threads that --threads gives; the arms beside it on one", "one thread",
+              pipeline_of(group)};
+  threads.groups = names_of(group);
+  threads.exact = is_exact(group);
+  threads.on_threads = true;
+  arms.push_back(std::move(threads));
   return arms;
 }
 
@@ -206,14 +212,22 @@ const Arm* find_arm(std::string_view name) {
   return group ? &arm_of(*group) : nullptr;
 }
 
-std::vector<std::string> ladder_arms() {
+std::vector<std::string> ladder_arms(int threads) {
   std::vector<std::string> names;
   for (const Arm& arm : all_arms()) {
-    if (arm.in_ladder) {
+    if (arm.in_ladder && (threads > 1 || !arm.on_threads)) {
       names.push_back(arm.name);
     }
   }
   return names;
+}
+
+int threads_of_other_arms(std::span<const std::string> arms, int threads) {
+  const bool compares = std::any_of(arms.begin(), arms.end(), [](const std::string& name) {
+    const Arm* arm = find_arm(name);
+    return arm != nullptr && arm->on_threads;
+  });
+  return compares ? 1 : threads;
 }
 
 std::vector<std::vector<bool>> shuffled_groups(std::size_t rungs, std::uint64_t seed) {

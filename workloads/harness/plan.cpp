@@ -66,6 +66,7 @@ RunPlan plan_of(const json& run) {
   plan.metrics = (*stored)["metrics"].get<std::vector<std::string>>();
   plan.benchmark_options = (*stored)["benchmark_options"].get<std::vector<std::string>>();
   plan.seed = run["seed"];
+  plan.threads = run.value("threads", 1);
   plan.layout = stored->value("layout", 0);
   plan.gemm = stored->value("gemm", "openblas");  // there was no other before
   plan.external_arms = stored->value("external_arms", std::map<std::string, std::string>());
@@ -116,6 +117,9 @@ std::string reproduce_command(const RunPlan& plan, const std::string& workload) 
   }
   if (plan.layout != 0) {
     command += fmt::format(" --layout {}", plan.layout);
+  }
+  if (plan.threads != 1) {
+    command += fmt::format(" --threads {}", plan.threads);
   }
   flag("--pin", plan.pinned);
   if (plan.gemm != RunPlan().gemm) {

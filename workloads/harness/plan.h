@@ -33,6 +33,7 @@ struct RunPlan {
   std::vector<int> pinned;                           ///< CPUs of the measuring processes; empty: all
   std::map<std::string, std::string> external_arms;  ///< the user's own: their commands
   std::string gemm = "tiles";                        ///< what multiplies matrices: one of kernels::kGemmNames
+  int threads = 1;                                   ///< on which a call computes (threads_of_other_arms)
   Injection injection;
   int first_launch = 0;  ///< > 0: fresh processes, beyond those of an earlier measurement of the same seed
   double instructions_timeout = kInstructionsTimeout;

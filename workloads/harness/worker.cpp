@@ -8,6 +8,7 @@
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
+#include "framework/core/parallel.h"
 #include "framework/kernels/gemm.h"
 #include "workloads/harness/cell/turns.h"
 #include "workloads/harness/instructions.h"
@@ -88,6 +89,7 @@ int run_worker(const WorkerPlan& plan) {
   if (!plan.gemm.empty()) {
     kernels::set_gemm(kernels::gemm_named(plan.gemm));
   }
+  set_thread_count(threads_of_other_arms(plan.arms, plan.settings.threads));
   if (plan.counts_instructions) {
     return run_counting_worker(plan.workloads.front(), plan.arms, plan.settings.seed, plan.extra_instructions);
   }

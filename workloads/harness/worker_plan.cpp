@@ -27,6 +27,7 @@ void for_each_member(Plan& plan, const Each& each) {
   each("first_call_check", plan.first_call_check);
   each("pinned", plan.pinned);
   each("gemm", plan.gemm);
+  each("threads", plan.settings.threads);
   each("injection", plan.settings.injection);
   each("takes_turns", plan.takes_turns);
   each("is_first", plan.is_first);
@@ -90,6 +91,10 @@ std::vector<std::string> flags_of(const WorkerPlan& plan) {
 }  // namespace
 
 std::vector<std::string> worker_arguments(const WorkerPlan& plan, int protocol) {
+  if (protocol < kThreadsProtocol && plan.settings.threads > 1) {
+    throw Error(fmt::format("a program that is to be measured on {} threads is from before the engine had them",
+                            plan.settings.threads));
+  }
   if (protocol < kDocumentProtocol) {
     return flags_of(plan);
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -286,7 +287,7 @@ class Arm {
     if (what == "describe") {
       return {{"protocol", 1},
               {"framework", std::string("libtorch ") + TORCH_VERSION},
-              {"threads", 1},
+              {"threads", at::get_num_threads()},
               {"overhead_nanoseconds", overhead()}};
     }
     if (what == "load") {
@@ -343,7 +344,8 @@ class Arm {
 }  // namespace
 
 int main() {
-  at::set_num_threads(1);
+  const char* const threads = std::getenv("OMP_NUM_THREADS");
+  at::set_num_threads(threads != nullptr ? std::max(std::atoi(threads), 1) : 1);
   const c10::InferenceMode without_gradients;
   Arm arm;
   for (std::string line; std::getline(std::cin, line);) {

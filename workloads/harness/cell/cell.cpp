@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "framework/core/parallel.h"
 #include "framework/core/tensor_body.h"
 #include "framework/runtime/exact_metrics.h"
 #include "profiler/machine/system_files.h"
@@ -56,13 +57,13 @@ class Cell {
     if (is_valid() && plan_.settings.rounds > 0) {
       describe_work();
       const std::vector<MemoryLevel> levels = memory_levels(plan_.files);
-      json limits = {{"before", measure_limits(levels)}};
+      json limits = {{"before", measure_limits(levels, thread_count())}};
       json process = time_rounds(plan_, arms_, external_, layout_, progress_);
       if (plan_.turns != nullptr) {
         plan_.turns->take();
         process["turns"] = plan_.turns->has_partner();
       }
-      limits["after"] = measure_limits(levels);
+      limits["after"] = measure_limits(levels, thread_count());
       process["after"] = plan_.after;
       process["limits"] = std::move(limits);
       const double steal = profiler::steal_seconds(plan_.files) - steal_before;
@@ -97,7 +98,7 @@ class Cell {
       }
       engine_.push_back(arm);
       const double start = plan_.clock();
-      auto instance = std::make_unique<ArmInstance>(*plan_.workload, *arm, plan_.settings.seed);
+      auto instance = std::make_unique<ArmInstance>(*plan_.workload, *arm, plan_.settings.seed, plan_.settings.threads);
       arms_.push_back({std::move(instance), elapsed_since(plan_.clock, start)});
     }
     if (arms_.empty()) {
@@ -270,6 +271,9 @@ class Cell {
       }
       if (instance->arm().pipeline) {
         arm["groups"] = instance->arm().groups;
+      }
+      if (plan_.settings.threads > 1) {
+        arm["threads"] = instance->arm().on_threads ? plan_.settings.threads : thread_count();
       }
       if (!instance->arm().exact) {
         arm["ulp"] = distances_[cell_["arms"].size()];

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "framework/core/attributes.h"
+#include "framework/core/parallel.h"
 #include "workloads/harness/cell/cell.h"
 #include "workloads/onnx/export.h"
 #include "workloads/onnx/workload.h"
@@ -26,7 +27,7 @@ constexpr double kUnaccountedSeconds = 1e-3;
 constexpr double kUnaccountedShare = 0.02;
 /// The most calls used to find out how long one takes.
 constexpr std::int64_t kMostWarmUp = 1 << 20;
-/// CPUs that it may keep busy in its blocks, measured only over enough seconds to tell.
+/// CPUs that it may keep busy in its blocks if it has one thread, measured only over enough seconds to tell.
 constexpr double kMostCpus = 1.5;
 constexpr double kLeastForCpus = 0.5;
 
@@ -187,8 +188,9 @@ void ExternalArm::finish(const std::vector<Tensor>& reference) {
     }
     const double timed = std::accumulate(passed_.begin(), passed_.end(), 0.0);
     const double cpus = (process_->cpu_seconds() - cpu_before_) / timed;
-    if (timed > kLeastForCpus && cpus > kMostCpus) {
-      throw ArmFailure(fmt::format("it kept {:.1f} CPUs busy in its blocks; the other arms have one thread", cpus));
+    if (timed > kLeastForCpus && cpus > thread_count() - 1 + kMostCpus) {
+      throw ArmFailure(fmt::format("it kept {:.1f} CPUs busy in its blocks; the other arms have {}", cpus,
+                                   thread_count() == 1 ? "one thread" : fmt::format("{} threads", thread_count())));
     }
     compare(reference);
   });

@@ -166,7 +166,8 @@ class Rounds {
     }
     layout_.change();
     for (std::size_t i = 0; i < arms_.size(); ++i) {
-      arms_[i].instance = std::make_unique<ArmInstance>(*plan_.workload, *kinds[i], plan_.settings.seed);
+      arms_[i].instance =
+          std::make_unique<ArmInstance>(*plan_.workload, *kinds[i], plan_.settings.seed, plan_.settings.threads);
     }
     for (const WarmArm& arm : arms_) {
       time_block(arm, kCallsAfterRenewal, 0);

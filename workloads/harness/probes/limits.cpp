@@ -3,12 +3,15 @@
 #include "workloads/harness/probes/limits.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <new>
+#include <thread>
 
 #include <fmt/format.h>
 
+#include "framework/core/parallel.h"
 #include "framework/dispatch/op.h"
 #include "workloads/processes/timing.h"
 
@@ -108,6 +111,23 @@ double best_of(const Burst& burst) {
   return best;
 }
 
+/// Calls run(index) on `threads` threads at the same time.
+template <class Run>
+void on_each_of(int threads, const Run& run) {
+  constexpr double kWorthIt = 1e9;
+  const UseThreads use(threads);
+  std::atomic<int> arrived{0};
+  parallel_for(threads, kWorthIt, [&](std::int64_t first, std::int64_t last) {
+    arrived += static_cast<int>(last - first);
+    while (arrived < threads) {  // or one thread might do it all before another has woken up
+      std::this_thread::yield();
+    }
+    for (std::int64_t thread = first; thread < last; ++thread) {
+      run(thread);
+    }
+  });
+}
+
 std::int64_t type_bytes(const TensorType& type) {
   return type.shape.product() * static_cast<std::int64_t>(size_of(type.dtype));
 }
@@ -144,39 +164,46 @@ std::vector<MemoryLevel> memory_levels(const profiler::SystemFiles& files) {
   return levels;
 }
 
-double peak_flops_per_second(Isa isa) {
-  constexpr std::int64_t kRounds = 4096;
+double peak_flops_per_second(Isa isa, int threads) {
+  const std::int64_t rounds = threads == 1 ? 4096 : 32768;  // long compared with what starting together takes
   const auto [run, lanes] = isa == Isa::avx512 ? std::pair(&multiply_add_avx512, 16)
                             : isa == Isa::avx2 ? std::pair(&multiply_add_avx2, 8)
                                                : std::pair(&multiply_add_generic, 4);
-  const double seconds = best_of([run = run] { run(kRounds); });
-  return 2.0 * lanes * kChains * static_cast<double>(kRounds) / seconds;
+  const double seconds =
+      best_of([&, run = run] { on_each_of(threads, [&](std::int64_t /*thread*/) { run(rounds); }); });
+  return 2.0 * threads * lanes * kChains * static_cast<double>(rounds) / seconds;
 }
 
-double read_bytes_per_second(std::int64_t bytes, Isa isa) {
+double read_bytes_per_second(std::int64_t bytes, Isa isa, int threads) {
   constexpr std::int64_t kGrain = 256;
   bytes = std::max(bytes / kGrain, std::int64_t{1}) * kGrain;
-  const std::byte* data = probe_memory(bytes);
+  const std::byte* data = probe_memory(threads * bytes);
   const auto run = isa == Isa::avx512 ? read_avx512 : isa == Isa::avx2 ? read_avx2 : read_generic;
   constexpr std::int64_t kBurst = std::int64_t{1} << 20;  // long compared with the clock's cost
   const std::int64_t sweeps = std::max<std::int64_t>(1, kBurst / bytes);
   const double seconds = best_of([&] {
-    for (std::int64_t sweep = 0; sweep < sweeps; ++sweep) {
-      run(data, bytes);
-    }
+    on_each_of(threads, [&](std::int64_t thread) {
+      for (std::int64_t sweep = 0; sweep < sweeps; ++sweep) {
+        run(data + thread * bytes, bytes);
+      }
+    });
   });
-  return static_cast<double>(bytes * sweeps) / seconds;
+  return static_cast<double>(threads * bytes * sweeps) / seconds;
 }
 
-nlohmann::json measure_limits(const std::vector<MemoryLevel>& levels) {
-  probe_memory(levels.back().probed);  // the largest, allocated once
+nlohmann::json measure_limits(const std::vector<MemoryLevel>& levels, int threads) {
   json bandwidth = json::array();
-  for (const MemoryLevel& level : levels) {
+  for (std::size_t i = 0; i < levels.size(); ++i) {
+    const MemoryLevel& level = levels[i];
+    // Memory comes last, behind the last cache.
+    const std::int64_t own = i + 2 < levels.size() ? level.probed : level.probed / threads;
     bandwidth.push_back({{"level", level.name},
                          {"size_bytes", level.size > 0 ? json(level.size) : json()},
-                         {"bytes_per_second", read_bytes_per_second(level.probed, active_isa())}});
+                         {"bytes_per_second", read_bytes_per_second(own, active_isa(), threads)}});
   }
-  return {{"fma_flops_per_second", peak_flops_per_second(active_isa())}, {"bandwidth", std::move(bandwidth)}};
+  return {{"threads", threads},
+          {"fma_flops_per_second", peak_flops_per_second(active_isa(), threads)},
+          {"bandwidth", std::move(bandwidth)}};
 }
 
 nlohmann::json analytic_work(const graph::Graph& graph) {

@@ -10,7 +10,7 @@
 #include "framework/graph/ir.h"
 #include "profiler/machine/system_files.h"
 
-/// The best that the machine can do on one thread, measured next to the rounds, because clocks and neighbours change.
+/// The best that the machine can do, measured next to the rounds, because clocks and neighbours change.
 namespace diptych::workloads {
 
 /// A place that data is read from: a cache, or the main memory behind all caches.
@@ -23,15 +23,16 @@ struct MemoryLevel {
 std::vector<MemoryLevel> memory_levels(const profiler::SystemFiles& files = profiler::SystemFiles());
 
 /// f32 operations per second of independent multiply-adds in registers (two operations each), with the vectors of
-/// `isa`: the best of several bursts, about 3 ms in total.
-double peak_flops_per_second(Isa isa);
+/// `isa`, on `threads` threads of the pool at the same time: the best of several bursts, about 3 ms in total.
+double peak_flops_per_second(Isa isa, int threads = 1);
 
-/// Bytes per second when reading `bytes` again and again: the best of several sweeps, about 3 ms in total, or two
-/// sweeps.
-double read_bytes_per_second(std::int64_t bytes, Isa isa);
+/// Bytes per second when each thread reads its own `bytes` again and again: the best of several sweeps, about 3 ms in
+/// total, or two sweeps.
+double read_bytes_per_second(std::int64_t bytes, Isa isa, int threads = 1);
 
-/// {"fma_flops_per_second", "bandwidth": [{"level", "size_bytes", "bytes_per_second"}]}
-nlohmann::json measure_limits(const std::vector<MemoryLevel>& levels);
+/// {"threads", "fma_flops_per_second", "bandwidth": [{"level", "size_bytes", "bytes_per_second"}]}. Several threads
+/// share the last level and the memory; what stands before them, each has for itself.
+nlohmann::json measure_limits(const std::vector<MemoryLevel>& levels, int threads);
 
 /// The work of one call of a captured graph, by the ops' cost functions: {"flops", "op_bytes" (what all ops read and
 /// write), "compulsory_bytes" (inputs and states read, outputs and new states written: no execution moves less)}; or
