@@ -36,9 +36,19 @@ constexpr int kWorkerPatience = 8;
 
 double least_nanoseconds = kLeastNanosecondsOfPart;
 
-/// What parallel_for() reads; called when the number of threads or the least part changes.
 double least_divided_by(int threads) {
   return threads == 1 ? std::numeric_limits<double>::infinity() : 2 * least_nanoseconds;
+}
+std::int64_t in_elements(double nanoseconds) {
+  const double elements = nanoseconds / kNanosecondsOfScalar;
+  constexpr double kMost = 1e18;
+  return elements < kMost ? static_cast<std::int64_t>(elements) : std::numeric_limits<std::int64_t>::max();
+}
+
+/// When the number of threads or the least part changes.
+void set_least_divided() {
+  detail::least_divided = least_divided_by(thread_count());
+  detail::least_divided_elements = in_elements(detail::least_divided);
 }
 
 /// Some of a job's parts, which one thread takes first, so that it finds in its cache what it wrote in the job before.
@@ -240,6 +250,7 @@ int initial_thread_count() {
 }
 
 double initial_least_divided() { return least_divided_by(initial_thread_count()); }
+std::int64_t initial_least_divided_elements() { return in_elements(initial_least_divided()); }
 
 void run_in_parts(std::int64_t count, double nanoseconds, const void* body, RunPart run) {
   const int threads = active_thread_count;
@@ -275,12 +286,12 @@ void set_thread_count(int count) {
     started_pool(count - 1);
   }
   detail::active_thread_count = count;
-  detail::least_divided = least_divided_by(count);
+  set_least_divided();
 }
 
 void set_least_nanoseconds_of_part(double nanoseconds) {
   least_nanoseconds = nanoseconds;
-  detail::least_divided = least_divided_by(thread_count());
+  set_least_divided();
 }
 
 }  // namespace diptych

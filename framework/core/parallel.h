@@ -13,6 +13,9 @@ inline int active_thread_count = initial_thread_count();
 /// Work of less isn't divided; infinite for one thread.
 double initial_least_divided();
 inline double least_divided = initial_least_divided();
+/// The same in elements of an elementwise op.
+std::int64_t initial_least_divided_elements();
+inline std::int64_t least_divided_elements = initial_least_divided_elements();
 
 using RunPart = void (*)(const void* body, std::int64_t first, std::int64_t last);
 void run_in_parts(std::int64_t count, double nanoseconds, const void* body, RunPart run);
@@ -49,6 +52,9 @@ void set_least_nanoseconds_of_part(double nanoseconds);
 inline bool is_worth_dividing(std::int64_t count, double nanoseconds) {
   return static_cast<double>(count) * nanoseconds >= detail::least_divided;
 }
+
+/// Of an elementwise op. Cheap functions take less; they wait for memory.
+inline constexpr double kNanosecondsOfScalar = 0.25;
 
 /// Calls body(first, last) for parts of [0, count) that cover it, on several threads if that pays; `nanoseconds`: how
 /// long one item takes on one thread, roughly. Returns when all is done. If the body throws, parts that haven't begun

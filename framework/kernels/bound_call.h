@@ -8,36 +8,32 @@
 /// set. Direct eager does this at every call; graphs and launch queues do it once for many calls.
 namespace diptych::kernels {
 
-/// Cheap functions take less; they wait for memory.
-inline constexpr double kNanosecondsOfScalar = 0.25;
-
 /// One loop over all elements: every input dense with the output's shape, or a single element.
 struct LinearCall {
   LoopFn loop;
   std::int64_t count;                               ///< in elements
-  void* data[kMaxElementwiseInputs + 1];            ///< inputs, then output, which may be set later; null
+  void* data[kMaxElementwiseInputs + 1];            ///< inputs, then output; may be set later
   std::int64_t strides[kMaxElementwiseInputs + 1];  ///< in bytes
 
-  void run(const void* attributes) const {
-    if (!is_worth_dividing(count, kNanosecondsOfScalar)) [[likely]] {
+  void run(int operands, const void* attributes) const {
+    if (count < diptych::detail::least_divided_elements) [[likely]] {
       loop(count, data, strides, attributes);
     } else {
-      run_in_parts(attributes);
+      run_in_parts(operands, attributes);
     }
   }
 
  private:
-  void run_in_parts(const void* attributes) const;
+  void run_in_parts(int operands, const void* attributes) const;
 };
 
 /// Arbitrary operands: a loop over an inner axis, and the axes around it.
 struct StridedCall {
   LoopFn loop;
   ElementwisePlan plan;
-  int operands;
   void* data[kMaxElementwiseInputs + 1];
 
-  void run(const void* attributes) const;
+  void run(int operands, const void* attributes) const;
 };
 
 namespace detail {
@@ -61,9 +57,6 @@ inline bool bind(const KernelCall& call, LinearCall& bound) {
     return false;
   }
   bound.loop = detail::bind_operands(call, bound.data);
-  for (int k = call.input_count + 1; k <= kMaxElementwiseInputs; ++k) {
-    bound.data[k] = nullptr;
-  }
   bound.count = call.output.type->shape.product();
   return true;
 }
@@ -71,12 +64,11 @@ inline bool bind(const KernelCall& call, LinearCall& bound) {
 inline void bind(const KernelCall& call, StridedCall& bound) {
   bound.loop = detail::bind_operands(call, bound.data);
   bound.plan = plan_elementwise(call);
-  bound.operands = call.input_count + 1;
 }
 
 /// Binds a call with one input to a loop that belongs to no op.
 inline StridedCall bind_loop(LoopFn loop, const Operand& from, const Operand& to) {
-  return {loop, plan_elementwise({nullptr, &from, 1, nullptr, to}), 2, {from.data, to.data}};
+  return {loop, plan_elementwise({nullptr, &from, 1, nullptr, to}), {from.data, to.data}};
 }
 
 }  // namespace diptych::kernels

@@ -8,7 +8,7 @@
 namespace diptych::kernels {
 namespace {
 
-void convert(LoopFn loop, const Operand& from, const Operand& to) { bind_loop(loop, from, to).run(nullptr); }
+void convert(LoopFn loop, const Operand& from, const Operand& to) { bind_loop(loop, from, to).run(2, nullptr); }
 
 struct Widen {
   DIPTYCH_INLINE static float apply(bfloat16 x) { return x; }

@@ -176,20 +176,19 @@ void run_elementwise(const ElementwisePlan& plan, LoopFn loop, void* const* data
   }
 }
 
-void LinearCall::run_in_parts(const void* attributes) const {
+void LinearCall::run_in_parts(int operands, const void* attributes) const {
   constexpr std::int64_t kTogether = 1024;  // elements, so that parts share no cache line
   parallel_for((count + kTogether - 1) / kTogether, kTogether * kNanosecondsOfScalar,
                [&](std::int64_t first, std::int64_t last) {
                  void* part[kMaxElementwiseInputs + 1];
-                 for (int k = 0; k <= kMaxElementwiseInputs; ++k) {
-                   part[k] =
-                       data[k] != nullptr ? static_cast<std::byte*>(data[k]) + first * kTogether * strides[k] : nullptr;
+                 for (int k = 0; k < operands; ++k) {
+                   part[k] = static_cast<std::byte*>(data[k]) + first * kTogether * strides[k];
                  }
                  loop(std::min(last * kTogether, count) - first * kTogether, part, strides, attributes);
                });
 }
 
-void StridedCall::run(const void* attributes) const {
+void StridedCall::run(int operands, const void* attributes) const {
   if (thread_count() == 1) [[likely]] {
     run_elementwise(plan, loop, data, operands, attributes);
     return;
@@ -216,12 +215,12 @@ void StridedCall::run(const void* attributes) const {
 void elementwise(const KernelCall& call) {
   LinearCall linear;
   if (bind(call, linear)) [[likely]] {
-    linear.run(call.attributes);
+    linear.run(call.input_count + 1, call.attributes);
     return;
   }
   StridedCall strided;
   bind(call, strided);
-  strided.run(call.attributes);
+  strided.run(call.input_count + 1, call.attributes);
 }
 
 }  // namespace diptych::kernels

@@ -59,7 +59,7 @@ void write(const Tensor& x, Tensor value, Location where) {
   const Operand to{body.data, &body.type, &body.strides, body.contiguous};
   kernels::StridedCall bound;
   kernels::bind({&op::copy, &from, 1, nullptr, to}, bound);
-  bound.run(nullptr);
+  bound.run(2, nullptr);
   ++body.storage->version;
   body.storage->written = where;
 }

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "framework/core/parallel.h"
 #include "framework/core/tensor_body.h"
 #include "framework/dispatch/op.h"
 #include "framework/kernels/bound_call.h"
@@ -14,11 +15,17 @@ namespace diptych::runtime {
 template <class Call>
 struct Executable::LoopTask {
   Call call;
+  int operands;
   AttributeValue attributes;
 
   static void run(const void* task) {
     const auto& self = *static_cast<const LoopTask*>(task);
-    self.call.run(self.attributes.get());
+    self.call.run(self.operands, self.attributes.get());
+  }
+  /// Without the question whether it is worth several threads.
+  static void run_small(const void* task) {
+    const auto& self = *static_cast<const LoopTask*>(task);
+    self.call.loop(self.call.count, self.call.data, self.call.strides, self.attributes.get());
   }
 };
 
@@ -164,6 +171,7 @@ void Executable::build(const LoweredNode& node) {
       slot(node.inputs[i], bound->call.data[i]);
     }
     slot(node.output(), bound->call.data[count]);
+    bound->operands = static_cast<int>(count) + 1;
     bound->attributes = node.attributes;
     instructions_.push_back({std::remove_cvref_t<decltype(*bound)>::run, bound.get()});
     tasks.push_back(std::forward<decltype(bound)>(bound));
@@ -171,7 +179,12 @@ void Executable::build(const LoweredNode& node) {
   if (node.op->elementwise()) {
     auto linear = std::make_unique<LinearTask>();
     if (kernels::bind(task->call, linear->call)) {
+      const bool is_small =
+          static_cast<double>(linear->call.count) * kNanosecondsOfScalar < 2 * kLeastNanosecondsOfPart;
       add_loop(linear_tasks_, std::move(linear));
+      if (is_small) {
+        instructions_.back().run = LinearTask::run_small;
+      }
       return;
     }
   }

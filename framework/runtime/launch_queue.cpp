@@ -258,8 +258,7 @@ void LaunchQueue::run(const Launch& launch, std::uint64_t number) noexcept {
   try {
     const trace::Zone zone(&launch.op->label);
     if (launch.linear) {
-      launch.elementwise.loop(launch.elementwise.count, launch.elementwise.data, launch.elementwise.strides,
-                              attributes);
+      launch.elementwise.run(static_cast<int>(launch.input_count) + 1, attributes);
       return;
     }
     Operand operands[kMaxInputs];

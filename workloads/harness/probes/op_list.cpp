@@ -25,7 +25,7 @@ struct OpList::Call {
 
   void run() const {
     if (is_loop) {
-      loop.run(kernel.attributes);
+      loop.run(kernel.input_count + 1, kernel.attributes);
     } else {
       kernel.op->kernel(kernel);
     }
