@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -19,7 +20,10 @@ struct alignas(allocator::kAlignment) Storage {
   ReferenceCount references;
   std::uint32_t size_class;
   std::uint32_t version = 0;  ///< incremented by each update in place
-  bool viewed = false;        ///< some tensor is or was a view of it
+  /// A number for its elements that graphs remember which have packed them; 0 once they change. Graphs of several
+  /// threads may read the same elements.
+  std::atomic<std::uint32_t> packing{0};
+  bool viewed = false;  ///< some tensor is or was a view of it
   std::size_t bytes;
   Location written;  ///< of the last update in place
   // Set only if a launch queue writes the elements (TensorBody::is_pending): the launch, and the reason if it failed to

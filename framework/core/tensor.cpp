@@ -164,6 +164,9 @@ T* Tensor::mutable_data(Location where) {
   if (checked(body_).storage && !(body_->references.unique() && body_->storage->references.unique())) {
     launches::synchronize();  // a launch may be about to read it
   }
+  if (body_->storage) {
+    body_->storage->packing.store(0, std::memory_order_relaxed);
+  }
   return const_cast<T*>(data<T>(where));
 }
 

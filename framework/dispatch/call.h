@@ -31,6 +31,7 @@ struct KernelCall {
   int input_count;
   const void* attributes;
   Operand output;
+  const void* packed = nullptr;  ///< what OpDef::packing has made of an input ahead, or null
 };
 /// Writes every element of `call.output`, which is dense and may share memory with an input only if the op is
 /// elementwise and the two have the same type and layout.

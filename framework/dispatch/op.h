@@ -104,6 +104,15 @@ struct Cost {
 };
 using CostFn = double (*)(const InferCall& call, const TensorType& output);
 
+/// An input that a graph prepares once for many calls, as long as its elements stay the same.
+struct Packing {
+  int input;
+  /// The bytes of the prepared form; 0: preparing it doesn't pay for this call.
+  std::size_t (*size)(const KernelCall& call);
+  /// `to` is aligned to a cache line.
+  void (*pack)(const KernelCall& call, void* to);
+};
+
 /// An example input; tests draw the elements from [low, high) (integers: whole numbers in it; bool: both).
 struct SampleInput {
   TensorType type;
@@ -143,6 +152,7 @@ struct OpDef {
   View view = nullptr;
   WriteBack write_back = nullptr;  ///< for views; null: elements repeat, so no update is possible
   Kernel kernel;
+  const Packing* packing = nullptr;  ///< KernelCall::packed
   bool own_walk = false;  ///< elementwise ops: the kernel, not the common plan, handles operands that one loop can't
   /// Elementwise ops: the loops by the dtype of input `loop_input` (of the output if there is no input).
   std::array<LoopSet, kDTypeCount> loops{};

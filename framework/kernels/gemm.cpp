@@ -157,7 +157,15 @@ void for_each_pair(const Stack& a, const Stack& b, const Shape& batch, T* out, c
 }
 
 template <class T>
-void multiply_tiles(const Stack& a, const Stack& b, const Shape& batch, const T* bias, T* out) {
+void multiply_tiles(const Stack& a, const Stack& b, const Shape& batch, const T* bias, const void* packed, T* out) {
+  if (packed != nullptr) {
+    const auto right = PackedMatrix<T>::packed(b.rows, b.columns, static_cast<const T*>(packed));
+    for_each_pair(a, b, batch, out, [&](const T* left, const T* /*the same*/, T* result) {
+      multiply(Matrix<T>{left, a.rows, a.columns, a.row_step, a.column_step}, right, bias,
+               Result<T>{result, b.columns});
+    });
+    return;
+  }
   for_each_pair(a, b, batch, out, [&](const T* left, const T* right, T* result) {
     multiply(Matrix<T>{left, a.rows, a.columns, a.row_step, a.column_step},
              Matrix<T>{right, b.rows, b.columns, b.row_step, b.column_step}, bias, result);
@@ -186,7 +194,8 @@ void fill_rows(const Operand& bias, const Operand& output) {
 }
 
 template <class T>
-void multiply(const Stack& a, const Stack& b, const Shape& batch, const Operand* bias, const Operand& output) {
+void multiply(const Stack& a, const Stack& b, const Shape& batch, const Operand* bias, const Operand& output,
+              const void* packed) {
   T* const out = static_cast<T*>(output.data);
   if (active_gemm() == Gemm::openblas) {
     if (bias != nullptr) {
@@ -196,12 +205,46 @@ void multiply(const Stack& a, const Stack& b, const Shape& batch, const Operand*
     return;
   }
   const Dense start = bias != nullptr ? Dense(*bias) : Dense();
-  multiply_tiles(a, b, batch, static_cast<const T*>(start.data()), out);
+  multiply_tiles(a, b, batch, static_cast<const T*>(start.data()), packed, out);
+}
+
+template <class T>
+Matrix<T> matrix_of(const Operand& operand) {
+  const Shape& shape = operand.type->shape;
+  const int rank = shape.rank();
+  return {static_cast<const T*>(operand.data), shape[rank - 2], shape[rank - 1], (*operand.strides)[rank - 2],
+          (*operand.strides)[rank - 1]};
+}
+
+std::size_t packed_size(const KernelCall& call) {
+  const Operand& right = call.inputs[1];
+  const Shape& shape = right.type->shape;
+  const Shape& output = call.output.type->shape;
+  const DType dtype = call.output.type->dtype;
+  const bool is_wide = dtype == DType::float32 || dtype == DType::float64;
+  const bool is_one_matrix = shape.product() == shape[shape.rank() - 2] * shape.back();
+  if (active_gemm() != Gemm::tiles || !is_wide || !is_one_matrix || shape.contains(0) || output.contains(0)) {
+    return 0;
+  }
+  std::int64_t elements = 0;
+  visit_wide_float(dtype, [&]<class T>() {
+    const Matrix<T> b = matrix_of<T>(right);
+    elements =
+        PackedMatrix<T>::pays_ahead(b, output.product() / b.columns) ? PackedMatrix<T>::size(b.rows, b.columns) : 0;
+  });
+  return static_cast<std::size_t>(elements) * size_of(dtype);
+}
+
+void pack_right(const KernelCall& call, void* to) {
+  visit_wide_float(call.output.type->dtype,
+                   [&]<class T>() { PackedMatrix<T>::pack(matrix_of<T>(call.inputs[1]), static_cast<T*>(to)); });
 }
 
 }  // namespace
 
-void gemm(const Operand& a, const Operand& b, const Operand* bias, const Operand& output) {
+const Packing kRightSide{1, packed_size, pack_right};
+
+void gemm(const Operand& a, const Operand& b, const Operand* bias, const Operand& output, const void* packed) {
   const Shape& shape = output.type->shape;
   if (shape.contains(0)) {
     return;
@@ -223,7 +266,7 @@ void gemm(const Operand& a, const Operand& b, const Operand* bias, const Operand
   if (batch.rank() > 0) {
     flatten(left, right, batch);
   }
-  visit_wide_float(output.type->dtype, [&]<class T>() { multiply<T>(left, right, batch, bias, output); });
+  visit_wide_float(output.type->dtype, [&]<class T>() { multiply<T>(left, right, batch, bias, output, packed); });
 }
 
 Gemm gemm_named(std::string_view name) {

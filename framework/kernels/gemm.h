@@ -3,7 +3,7 @@
 #include <array>
 #include <string_view>
 
-#include "framework/dispatch/call.h"
+#include "framework/dispatch/op.h"
 
 namespace diptych::kernels {
 
@@ -35,8 +35,12 @@ Gemm gemm_named(std::string_view name);
 /// Each element is a sum of products as multiply() of matrix_product.h defines it. By OpenBLAS, a transposed view is
 /// passed as a transpose flag, any other layout is copied first; eager and graph make the same calls for the same
 /// strides, which is what makes their bits equal.
-/// With a `bias` of shape [N] the sum starts from it instead of 0.
-void gemm(const Operand& a, const Operand& b, const Operand* bias, const Operand& output);
+/// With a `bias` of shape [N] the sum starts from it instead of 0. `packed`: null, or `b` as pack_right() has written
+/// it.
+void gemm(const Operand& a, const Operand& b, const Operand* bias, const Operand& output, const void* packed = nullptr);
+
+/// The right side of products with its two inputs, for graphs that read the same one again and again.
+extern const Packing kRightSide;
 
 /// The BLAS library and the core type that it selected at run time, for example "OpenBLAS 0.3.21 SkylakeX".
 const char* blas_description();

@@ -379,6 +379,20 @@ PackedMatrix<T> PackedMatrix<T>::pack(const Matrix<T>& from, T* to) {
   return packed;
 }
 
+template <class T>
+bool PackedMatrix<T>::pays_ahead(const Matrix<T>& from, std::int64_t rows_of_left) {
+  constexpr std::int64_t kRowsOfPacking = 5;  // that are multiplied in the time that packing takes
+  constexpr std::int64_t kRowsOfTransposing = 9;
+  if (from.columns == 1) {  // it is multiplied from the left
+    return false;
+  }
+  if (rows_of_left < kFewRows) {  // it is read where it lies, from many pages
+    return true;
+  }
+  const bool stays = from.column_step == 1 && from.row_step <= kCompact && from.columns % kProductStep == 0;
+  return !stays && rows_of_left <= 20 * (from.column_step == 1 ? kRowsOfPacking : kRowsOfTransposing);
+}
+
 template class PackedMatrix<float>;
 template class PackedMatrix<double>;
 template void multiply(const Matrix<float>&, const Matrix<float>&, const float*, float*);

@@ -35,6 +35,11 @@ class PackedMatrix {
   static std::int64_t size(std::int64_t rows, std::int64_t columns);
   /// `to` is aligned to a cache line.
   static PackedMatrix pack(const Matrix<T>& from, T* to);
+  /// Whether products of the two spend a twentieth of their time on packing, or on reading what isn't packed
+  /// (docs/kernels.md).
+  static bool pays_ahead(const Matrix<T>& from, std::int64_t rows_of_left);
+  /// What `pack` wrote.
+  static PackedMatrix packed(std::int64_t rows, std::int64_t columns, const T* data) { return {rows, columns, data}; }
 
   /// The upper left part.
   PackedMatrix part(std::int64_t row_count, std::int64_t column_count) const {

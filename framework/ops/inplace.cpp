@@ -61,6 +61,7 @@ void write(const Tensor& x, Tensor value, Location where) {
   kernels::bind({&op::copy, &from, 1, nullptr, to}, bound);
   bound.run(2, nullptr);
   ++body.storage->version;
+  body.storage->packing.store(0, std::memory_order_relaxed);
   body.storage->written = where;
 }
 

@@ -140,8 +140,9 @@ const Op kMatmul{contraction_op({.name = "matmul",
                                  .inputs = 2,
                                  .infer = infer_matmul,
                                  .kernel = kernels::through_float<[](const KernelCall& call) {
-                                   kernels::gemm(call.inputs[0], call.inputs[1], nullptr, call.output);
+                                   kernels::gemm(call.inputs[0], call.inputs[1], nullptr, call.output, call.packed);
                                  }>,
+                                 .packing = &kernels::kRightSide,
                                  .vjp = matmul_gradients,
                                  .saves = {.inputs = 3},
                                  .linear = 3,
@@ -185,8 +186,10 @@ const Op kLinear{contraction_op(
      .least_inputs = 2,
      .infer = infer_linear,
      .kernel = kernels::through_float<[](const KernelCall& call) {
-       kernels::gemm(call.inputs[0], call.inputs[1], call.input_count > 2 ? &call.inputs[2] : nullptr, call.output);
+       kernels::gemm(call.inputs[0], call.inputs[1], call.input_count > 2 ? &call.inputs[2] : nullptr, call.output,
+                     call.packed);
      }>,
+     .packing = &kernels::kRightSide,
      .vjp = [](const VjpCall& v) -> Gradients {
        return {v.needs(0) ? matmul(v.cotangent, transpose(v.input(1))) : Tensor(),
                v.needs(1) ? gradient_of_weight(v.input(0), v.cotangent) : Tensor(),

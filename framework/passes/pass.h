@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <functional>
 #include <set>
 #include <span>
@@ -47,6 +48,9 @@ std::span<const Pass> pipeline();
 /// Names besides those of the passes that PipelineOptions::disabled accepts: steps of the lowering.
 inline constexpr const char* kInPlace = "in-place";
 inline constexpr const char* kMemoryPlan = "memory-plan";
+inline constexpr const char* kPacking = "packing";
+/// All of them.
+inline constexpr std::array kLoweringSteps = {kInPlace, kMemoryPlan, kPacking};
 
 struct PipelineOptions {
   std::set<std::string> disabled;

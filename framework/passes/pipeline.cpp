@@ -42,15 +42,14 @@ PipelineOptions PipelineOptions::none() {
   for (const Pass& pass : pipeline()) {
     options.disabled.insert(pass.name);
   }
-  options.disabled.insert(kInPlace);
-  options.disabled.insert(kMemoryPlan);
+  options.disabled.insert(kLoweringSteps.begin(), kLoweringSteps.end());
   return options;
 }
 
 std::vector<PassRecord> run_pipeline(graph::Graph& graph, const PipelineOptions& options) {
   for (const std::string& name : options.disabled) {
     const auto known = pipeline();
-    if (name != kInPlace && name != kMemoryPlan &&
+    if (std::find(kLoweringSteps.begin(), kLoweringSteps.end(), name) == kLoweringSteps.end() &&
         std::none_of(known.begin(), known.end(), [&](const Pass& pass) { return name == pass.name; })) {
       throw Error(fmt::format("there is no pass '{}' to disable; `diptych list --passes` shows them", name));
     }

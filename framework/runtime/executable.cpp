@@ -198,6 +198,15 @@ void Executable::build(const LoweredNode& node) {
     slot(node.inputs[i], task->inputs[i].data);
   }
   slot(node.output(), task->call.output.data);
+  if (const Packing* packing = node.op->packing; packing != nullptr && options_.packs) {
+    const std::uint32_t buffer = node.inputs[static_cast<std::size_t>(packing->input)].buffer;
+    const bool lasts =
+        buffers_[buffer].buffer.kind == BufferClass::constant ||
+        (buffer < inputs_.size() && inputs_[buffer].kind != graph::InputKind::argument && !state_is_written_[buffer]);
+    if (lasts && packing->size(task->call) > 0) {
+      packed_.push_back({task.get(), buffer});
+    }
+  }
   instructions_.push_back({KernelTask::run, task.get()});
   kernel_tasks_.push_back(std::move(task));
 }
@@ -238,7 +247,48 @@ void Executable::bind_inputs(std::span<const Tensor> arguments) {
       value = std::move(own);
       body = value.body();
     }
+    if (state_is_written_[i]) {
+      body->storage->packing.store(0, std::memory_order_relaxed);
+    }
     bind(buffer, body->data);
+  }
+}
+
+Storage* Executable::lasting_storage(std::uint32_t buffer) const {
+  const Buffer& of = buffers_[buffer].buffer;
+  if (of.kind == BufferClass::constant) {
+    return constants_[of.index].body()->storage.get();
+  }
+  const graph::Input& input = inputs_[buffer];
+  const Tensor& value = input.kind == graph::InputKind::captured ? input.tensor : input.variable.state()->value;
+  return value.body()->storage.get();
+}
+
+void Executable::pack_inputs() {
+  static std::atomic<std::uint32_t> last_number = 0;
+  for (PackedOperand& operand : packed_) {
+    KernelCall& call = operand.task->call;
+    const Packing& packing = *call.op->packing;
+    const void* const data = call.inputs[packing.input].data;
+    Storage* const storage = lasting_storage(operand.buffer);
+    if (storage == nullptr) {  // the elements belong to somebody else, who may change them
+      call.packed = nullptr;
+      continue;
+    }
+    std::uint32_t number = storage->packing.load(std::memory_order_relaxed);
+    if (operand.data == data && operand.number == number && number != 0) {
+      continue;
+    }
+    if (!operand.memory) {
+      operand.memory = allocate_storage(packing.size(call));
+    }
+    packing.pack(call, operand.memory->data());
+    if (number == 0 && storage->packing.compare_exchange_strong(number, ++last_number, std::memory_order_relaxed)) {
+      number = storage->packing.load(std::memory_order_relaxed);
+    }
+    operand.number = number;
+    operand.data = data;
+    call.packed = operand.memory->data();
   }
 }
 
@@ -277,6 +327,7 @@ void Executable::run(std::span<const Tensor> arguments, std::vector<Tensor>& out
 
   synchronize();  // so that no launch holds a state: states are written in place only if nothing else holds them
   bind_inputs(arguments);
+  pack_inputs();
   const std::size_t first = outputs.size();
   for (std::size_t i = 0; i < output_types_.size(); ++i) {
     Tensor output = Tensor::empty(output_types_[i].dtype, output_types_[i].shape);

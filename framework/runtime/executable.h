@@ -17,6 +17,7 @@ namespace diptych::runtime {
 struct ExecutableOptions {
   bool plan_memory = true;
   bool in_place = true;
+  bool packs = true;  ///< inputs that stay the same (OpDef::packing)
 };
 
 /// The exact cost of a compiled graph.
@@ -53,7 +54,15 @@ class Executable {
   struct LoopTask;  ///< an elementwise op
   using LinearTask = LoopTask<kernels::LinearCall>;
   using StridedTask = LoopTask<kernels::StridedCall>;
-  struct KernelTask;   ///< any other kernel
+  struct KernelTask;  ///< any other kernel
+  /// An operand that is packed when its elements have changed since the last call.
+  struct PackedOperand {
+    KernelTask* task;
+    std::uint32_t buffer;
+    std::uint32_t number = 0;  ///< Storage::packing of what was packed
+    const void* data = nullptr;
+    StorageRef memory = {};
+  };
   struct ControlTask;  ///< control flow, whose regions have executables of their own
 
   /// A pointer inside a task that must follow its buffer.
@@ -72,6 +81,9 @@ class Executable {
   void build_control(const LoweredNode& node);
   void bind(BoundBuffer& buffer, void* pointer);
   void bind_inputs(std::span<const Tensor> arguments);
+  /// Of a constant, a captured input or a state that the graph doesn't write. Null: the elements have none.
+  Storage* lasting_storage(std::uint32_t buffer) const;
+  void pack_inputs();
   template <bool planned, bool traced>
   void execute();
 
@@ -94,6 +106,7 @@ class Executable {
   std::vector<std::unique_ptr<StridedTask>> strided_tasks_;
   std::vector<std::unique_ptr<KernelTask>> kernel_tasks_;
   std::vector<std::unique_ptr<ControlTask>> control_tasks_;
+  std::vector<PackedOperand> packed_;
   StorageRef arena_;
   std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
 };

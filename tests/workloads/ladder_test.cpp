@@ -17,7 +17,7 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 std::set<std::string> every_step() {
-  std::set<std::string> steps = {passes::kInPlace, passes::kMemoryPlan};
+  std::set<std::string> steps(passes::kLoweringSteps.begin(), passes::kLoweringSteps.end());
   for (const passes::Pass& pass : passes::pipeline()) {
     steps.insert(pass.name);
   }

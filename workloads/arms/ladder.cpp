@@ -24,9 +24,9 @@ const std::vector<Rung>& pass_rungs() {
        "allocation",
        {passes::kMemoryPlan, passes::kInPlace}},
       {"+simplify",
-       "with constant folding, exact simplification, CSE, attention as one op, and DCE",
+       "with constant folding, exact simplification, CSE, attention as one op, DCE, and weights packed once",
        "redundant work",
-       {"constant-folding", "simplify", "cse", "attention", "dce"}},
+       {"constant-folding", "simplify", "cse", "attention", "dce", passes::kPacking}},
   };
   return rungs;
 }

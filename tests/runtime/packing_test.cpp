@@ -1,0 +1,96 @@
+// Graphs pack the right sides of products once. Whoever changes the elements, and however, the next call sees it.
+
+#include <gtest/gtest.h>
+
+#include "framework/diptych.h"
+#include "framework/kernels/gemm.h"
+#include "tests/support/with_gemm.h"
+
+namespace diptych::testing {
+namespace {
+
+Tensor normal(std::uint64_t seed, const Shape& shape, DType dtype = DType::float32) {
+  return Rng(seed).normal(shape, 0, 1, dtype);
+}
+
+class Packing : public ::testing::TestWithParam<int> {
+ protected:
+  Packing() : tiles_(kernels::Gemm::tiles) {}
+  /// Rows of the left side: one, few, and as many as pay.
+  std::int64_t rows() const { return GetParam(); }
+
+ private:
+  WithGemm tiles_;
+};
+
+TEST_P(Packing, OfEveryLayoutHasTheBitsOfEager) {
+  for (const DType dtype : {DType::float32, DType::float64, DType::bfloat16}) {
+    const Tensor x = normal(1, {rows(), 300}, dtype);
+    const Tensor stack = normal(2, {2, rows(), 300}, dtype);
+    const Tensor bias = normal(3, {70}, dtype);
+    const Tensor whole = normal(4, {300, 140}, dtype);
+    const Tensor column = normal(5, {300, 1}, dtype);
+    for (const Tensor& w : {normal(6, {300, 70}, dtype), transpose(normal(7, {70, 300}, dtype)),
+                            slice(whole, 1, 70, 140), slice(whole, 1, 0, 140, 2)}) {
+      const auto function = [&](const Tensor& a, const Tensor& b) {
+        return std::vector<Tensor>{matmul(a, w), linear(a, w, bias), linear(b, w, bias), matmul(b, w),
+                                   matmul(a, column)};
+      };
+      auto graph = jit(function);
+      const std::vector<Tensor> eager = function(x, stack);
+      for (int call = 0; call < 3; ++call) {
+        const std::vector<Tensor> results = graph(x, stack);
+        for (std::size_t i = 0; i < eager.size(); ++i) {
+          EXPECT_TRUE(bitwise_equal(eager[i], results[i])) << name_of(dtype) << ", call " << call << ", result " << i;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(Packing, FollowsAVariableThatChanges) {
+  Variable weight(normal(1, {40, 50}), "weight");
+  const Tensor x = normal(2, {rows(), 40});
+  const auto infer = [&](const Tensor& a) { return matmul(a, weight.value()); };
+  auto graph = jit(infer);
+  // Another graph, which writes the variable where it lies.
+  auto step = jit([&](const Tensor& a) {
+    weight.assign(weight.value() * 0.5);
+    return sum(a);
+  });
+  const auto expect_follows = [&](const char* change) {
+    EXPECT_TRUE(bitwise_equal(infer(x), graph(x))) << change;
+    EXPECT_TRUE(bitwise_equal(infer(x), graph(x))) << change << ", again";
+  };
+  expect_follows("nothing");
+  for (int i = 0; i < 3; ++i) {
+    step(x);
+    expect_follows("a graph wrote it");
+    weight.assign(normal(static_cast<std::uint64_t>(10 + i), {40, 50}));  // perhaps where the old value was
+    expect_follows("another value");
+    no_grad([&] { add_(weight.value(), full({40, 50}, 0.25)); });
+    expect_follows("an update in place");
+    no_grad([&] { fill_(select(weight.value(), 0, 3), 7); });
+    expect_follows("an update through a view");
+    weight.value().mutable_data<float>()[5] = 3;
+    expect_follows("a written element");
+  }
+}
+
+TEST_P(Packing, FollowsACapturedTensorThatChanges) {
+  Tensor w = normal(1, {40, 50});
+  const Tensor x = normal(2, {rows(), 40});
+  const auto infer = [&](const Tensor& a) { return matmul(a, w); };
+  auto graph = jit(infer);
+  auto other = jit([&](const Tensor& a) { return matmul(a, w) + 1; });
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(bitwise_equal(infer(x), graph(x)));
+    EXPECT_TRUE(bitwise_equal(infer(x) + 1, other(x))) << "both have packed it";
+    no_grad([&] { mul_(w, full({}, 1.5)); });
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Rows, Packing, ::testing::Values(1, 3, 32, 100, 101));
+
+}  // namespace
+}  // namespace diptych::testing
