@@ -20,12 +20,12 @@ struct alignas(allocator::kAlignment) Storage {
   ReferenceCount references;
   std::uint32_t size_class;
   std::uint32_t version = 0;  ///< incremented by each update in place
+  bool viewed = false;        ///< some tensor is or was a view of it
+  std::size_t bytes;
+  Location written;  ///< of the last update in place
   /// A number for its elements that graphs remember which have packed them; 0 once they change. Graphs of several
   /// threads may read the same elements.
   std::atomic<std::uint32_t> packing{0};
-  bool viewed = false;  ///< some tensor is or was a view of it
-  std::size_t bytes;
-  Location written;  ///< of the last update in place
   // Set only if a launch queue writes the elements (TensorBody::is_pending): the launch, and the reason if it failed to
   // write them.
   std::uint32_t launch_queue;
@@ -35,7 +35,7 @@ struct alignas(allocator::kAlignment) Storage {
   void* data() noexcept { return this + 1; }
 };
 
-static_assert(sizeof(Storage) <= allocator::kHeader);
+static_assert(sizeof(Storage) == allocator::kAlignment);  // or each tensor takes a cache line more
 
 using StorageRef = Reference<Storage>;
 

@@ -125,30 +125,23 @@ struct PackWeights {
 /// Stores lines of sums to their destination.
 template <class T>
 struct Finish {
-  DIPTYCH_INLINE static void run(std::int64_t rows, std::int64_t width, std::int64_t sums_step, const T* sums,
-                                 const T* bias, T* out, std::int64_t row_step, std::int64_t column_step) {
+  DIPTYCH_INLINE static void run(std::int64_t rows, std::int64_t width, std::int64_t sums_step, const T* sums, T* out,
+                                 std::int64_t row_step, std::int64_t column_step) {
     if (width == row_step && width == sums_step && column_step == 1) {
       width *= rows;
       rows = 1;
     }
-    const auto place = [&](auto value) __attribute__((always_inline)) {
-      for (std::int64_t row = 0; row < rows; ++row, sums += sums_step, out += row_step) {
-        if (column_step == 1) {
+    for (std::int64_t row = 0; row < rows; ++row, sums += sums_step, out += row_step) {
+      if (column_step == 1) {
 #pragma GCC ivdep
-          for (std::int64_t i = 0; i < width; ++i) {
-            out[i] = value(sums[i]);
-          }
-        } else {
-          for (std::int64_t i = 0; i < width; ++i) {
-            out[i * column_step] = value(sums[i]);
-          }
+        for (std::int64_t i = 0; i < width; ++i) {
+          out[i] = sums[i];
+        }
+      } else {
+        for (std::int64_t i = 0; i < width; ++i) {
+          out[i * column_step] = sums[i];
         }
       }
-    };
-    if (bias != nullptr) {
-      place([start = *bias](T sum) { return start + sum; });
-    } else {
-      place([](T sum) { return sum; });
     }
   }
 };
@@ -292,8 +285,18 @@ void correlate_part(const Correlation<T>& c) {
       rows.push_back(packs ? packed.data() + output * packed_pitch : c.weights + (first + output) * c.output_step);
     }
     gatherer.for_each_piece([&](const Piece& piece) {
-      if (c.channels == 0) {
-        std::fill_n(sums.data(), outputs * pitch, T(0));
+      // Where whole vectors fit, the result is computed in its place.
+      const std::int64_t columns = gatherer.columns(piece);
+      const bool is_dense = piece.images == 1 && columns == piece.positions() && columns % kVector == 0 &&
+                            c.result_column_step == 1 && (piece.rows == 1 || piece.columns == c.result_row_step);
+      T* const out = c.result + piece.image * c.result_image_step + first * c.result_plane_step +
+                     piece.row * c.result_row_step + piece.column * c.result_column_step;
+      T* const to = is_dense ? out : sums.data();
+      const std::int64_t to_pitch = is_dense ? c.result_plane_step : pitch;
+      if (c.channels == 0 || c.bias != nullptr) {
+        for (std::int64_t output = 0; output < outputs; ++output) {
+          std::fill_n(to + output * to_pitch, columns, c.bias != nullptr ? c.bias[first + output] : T(0));
+        }
       }
       gatherer.for_each_block(piece, [&](std::int64_t begin, const std::vector<const T*>& read) {
         const auto count = static_cast<std::int64_t>(read.size());
@@ -310,22 +313,23 @@ void correlate_part(const Correlation<T>& c) {
           }
         }
         product(ProductCall<T>{outputs,
-                               gatherer.columns(piece),
+                               columns,
                                count,
                                {rows.data(), at.data(), read.data()},
-                               begin > 0 ? sums.data() : nullptr,
-                               pitch,
-                               sums.data(),
-                               pitch});
+                               begin > 0 || c.bias != nullptr ? to : nullptr,
+                               to_pitch,
+                               to,
+                               to_pitch});
       });
+      if (is_dense) {
+        return;
+      }
       const std::int64_t positions = piece.rows * piece.columns;
       for (std::int64_t output = 0; output < outputs; ++output) {
         for (std::int64_t image = 0; image < piece.images; ++image) {
           finish(piece.rows, piece.columns, gatherer.row_step(piece), sums.data() + output * pitch + image * positions,
-                 c.bias != nullptr ? c.bias + first + output : nullptr,
-                 c.result + (piece.image + image) * c.result_image_step + (first + output) * c.result_plane_step +
-                     piece.row * c.result_row_step + piece.column * c.result_column_step,
-                 c.result_row_step, c.result_column_step);
+                 out + image * c.result_image_step + output * c.result_plane_step, c.result_row_step,
+                 c.result_column_step);
         }
       }
     });

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "framework/core/storage.h"
+#include "framework/kernels/matrix_product.h"
 #include "framework/kernels/phased_plane.h"
 #include "framework/kernels/product.h"
 
@@ -19,7 +20,8 @@ class Workspace {
   StorageRef storage_;
 };
 
-/// result[image][output][position] = bias + the sum over channels and taps of weights * source. The source may be x and
+/// result[image][output][position] = bias + the sum over channels and taps of weights * source, as multiply() of
+/// matrix_product.h defines it. The source may be x and
 /// the result y of a convolution, or dy and one phase of dx: the steps define the layout of each.
 template <class T>
 struct Correlation {
@@ -47,7 +49,6 @@ struct Correlation {
   std::int64_t taps() const { return rows.kernel * columns.kernel; }
 };
 
-/// Each sum is a sum of blocks of products, each block a chain of fma in the order of channels, then taps.
 template <class T>
 void correlate(const Correlation<T>& correlation);
 
@@ -68,8 +69,8 @@ struct Piece {
 template <class T>
 class Gatherer {
  public:
-  /// Rows of the matrix in a block.
-  static constexpr std::int64_t kBlock = 288;
+  /// Rows of the matrix in a block: those of a sum.
+  static constexpr std::int64_t kBlock = kSumBlock;
 
   enum class Columns {
     dense,   ///< column p is position p, possibly with extra columns between the rows of a plane

@@ -200,6 +200,55 @@ TEST(Conv2d, HandComputed) {
 
 class BitsOfConvolutions : public ::testing::TestWithParam<ConvolutionCase> {};
 
+/// The sum of docs/numerics.md, by ungrouped convolutions.
+template <class T>
+std::vector<T> by_definition(const ConvolutionCase& c, const Tensor& x, const Tensor& w, const Tensor& bias) {
+  const std::vector<T> in = x.to_vector<T>();
+  const std::vector<T> weights = w.to_vector<T>();
+  const std::vector<T> start = bias.defined() ? bias.to_vector<T>() : std::vector<T>();
+  const auto [height, width] = result_size(c);
+  const std::int64_t stride = c.options.stride[0];
+  const std::int64_t before = c.options.padding[0];
+  const std::int64_t taps = c.kernel_h * c.kernel_w;
+  std::vector<T> result;
+  for (std::int64_t i = 0; i < c.batch * c.outputs * height * width; ++i) {
+    const std::int64_t column = i % width * stride - before;
+    const std::int64_t row = i / width % height * stride - before;
+    const std::int64_t output = i / (width * height) % c.outputs;
+    const std::int64_t image = i / (width * height * c.outputs);
+    const auto value = [&](std::int64_t k) {
+      const std::int64_t h = row + k % taps / c.kernel_w;
+      const std::int64_t v = column + k % c.kernel_w;
+      const bool inside = h >= 0 && h < c.height && v >= 0 && v < c.width;
+      return inside ? in[static_cast<std::size_t>(((image * c.channels + k / taps) * c.height + h) * c.width + v)]
+                    : T(0);
+    };
+    T total = bias.defined() ? start[static_cast<std::size_t>(output)] : T(0);
+    for (std::int64_t begin = 0; begin < c.channels * taps; begin += 256) {
+      T sum = 0;
+      for (std::int64_t k = begin; k < std::min(begin + 256, c.channels * taps); ++k) {
+        sum = std::fma(weights[static_cast<std::size_t>(output * c.channels * taps + k)], value(k), sum);
+      }
+      total = begin == 0 && !bias.defined() ? sum : total + sum;
+    }
+    result.push_back(total);
+  }
+  return result;
+}
+
+TEST_P(BitsOfConvolutions, AreThoseOfTheDefinition) {
+  const ConvolutionCase& c = GetParam();
+  if (c.options.groups > 1) {
+    GTEST_SKIP() << "groups of few channels have another definition";
+  }
+  const Tensor x = Rng(5).normal({c.batch, c.channels, c.height, c.width});
+  const Tensor w = Rng(6).normal({c.outputs, c.channels, c.kernel_h, c.kernel_w});
+  for (const Tensor& bias : {Tensor(), Rng(7).normal({c.outputs})}) {
+    const Tensor result = conv2d(x, w, bias, c.options);
+    EXPECT_TRUE(bitwise_equal(result, Tensor::from(by_definition<float>(c, x, w, bias), result.shape())));
+  }
+}
+
 TEST_P(BitsOfConvolutions, AreTheSameOnEveryInstructionSetAndNumberOfThreads) {
   const ConvolutionCase& c = GetParam();
   for (const DType dtype : {DType::float32, DType::float64}) {
