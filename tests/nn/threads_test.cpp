@@ -17,8 +17,9 @@ class Model : public nn::Module {
       : conv_(add("conv", std::make_shared<nn::Conv2d>(3, 20, Dims{3}, rng))),
         norm_(add("norm", std::make_shared<nn::BatchNorm2d>(20))),
         deep_(add("deep", std::make_shared<nn::Conv2d>(20, 40, Dims{3}, rng))),
-        block_(add("block", std::make_shared<nn::TransformerEncoderLayer>(
-                                40, 4, rng, nn::TransformerEncoderLayerOptions{.dropout = 0.2, .generator = Generator(7)}))),
+        block_(add("block",
+                   std::make_shared<nn::TransformerEncoderLayer>(
+                       40, 4, rng, nn::TransformerEncoderLayerOptions{.dropout = 0.2, .generator = Generator(7)}))),
         head_(add("head", std::make_shared<nn::Linear>(40, 10, rng))) {}
 
   Tensor forward(const Tensor& x) override {
