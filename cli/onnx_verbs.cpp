@@ -20,7 +20,7 @@ void OnnxVerbs::add_checking_flags(CLI::App* verb, OnnxCheckOptions& options, co
       ->check(CLI::IsMember({"exact", "fast"}));
   verb->add_option("--rtol", options.rtol, "Relative tolerance")->capture_default_str()->check(CLI::NonNegativeNumber);
   verb->add_option("--atol", options.atol, "Absolute tolerance")->capture_default_str()->check(CLI::NonNegativeNumber);
-  verb->add_option("--threads", options.threads, "Cases at once; an op runs on one thread in any case")
+  verb->add_option("--threads", options.threads, "Cases at once, each in a thread of its own")
       ->capture_default_str()
       ->check(CLI::Range(1, 256));
   verb->add_option("--timeout", options.timeout, "Seconds that a case may take; then it is an ERROR")

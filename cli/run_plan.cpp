@@ -249,7 +249,11 @@ workloads::RunPlan plan_to_resume(const RunOptions& options, const json& run, co
     }
   };
   // Options that weren't typed have their defaults here, and aren't compared.
-  const workloads::RunPlan typed = plan_from(options);
+  RunOptions completed = options;
+  if (!options.given.contains("threads")) {
+    completed.threads = plan.threads;  // the arms depend on it
+  }
+  const workloads::RunPlan typed = plan_from(completed);
   plan.instructions_timeout = typed.instructions_timeout;  // not part of what is measured
   refuse("size", typed.size.name, plan.size.name);
   refuse("seed", typed.seed, plan.seed);

@@ -125,7 +125,7 @@ int graph(const GraphOptions& options);
 struct ProfileOptions {
   std::string workload;
   std::string arm = "eager";
-  int threads = 1;
+  int threads = 0;  ///< 0: those of the environment
   int steps = 10;
   std::uint64_t seed = 1;
   std::string out = "diptych-out";

@@ -289,6 +289,13 @@ void set_thread_count(int count) {
   set_least_divided();
 }
 
+UseThreads::~UseThreads() {
+  try {
+    set_thread_count(before_);
+  } catch (const Error&) {  // results are the same
+  }
+}
+
 void set_least_nanoseconds_of_part(double nanoseconds) {
   least_nanoseconds = nanoseconds;
   set_least_divided();

@@ -31,11 +31,12 @@ inline int thread_count() { return detail::active_thread_count; }
 /// threads than CPUs are slow, not wrong. Must not be called while ops run on other threads.
 void set_thread_count(int count);
 
-/// As long as it lives, `count` threads compute.
+/// As long as it lives, `count` threads compute; afterwards as many as before, or still `count` if those can't be
+/// started.
 class UseThreads {
  public:
   explicit UseThreads(int count) { set_thread_count(count); }
-  ~UseThreads() { set_thread_count(before_); }
+  ~UseThreads();
   UseThreads(const UseThreads&) = delete;
   UseThreads& operator=(const UseThreads&) = delete;
 
@@ -55,6 +56,11 @@ inline bool is_worth_dividing(std::int64_t count, double nanoseconds) {
 
 /// Of an elementwise op. Cheap functions take less; they wait for memory.
 inline constexpr double kNanosecondsOfScalar = 0.25;
+
+/// Whether all threads get as many of `items`, or nearly so: else each item is to be divided.
+inline bool are_enough(std::int64_t items) {
+  return items % thread_count() == 0 || items >= std::int64_t{4} * thread_count();
+}
 
 /// Calls body(first, last) for parts of [0, count) that cover it, on several threads if that pays; `nanoseconds`: how
 /// long one item takes on one thread, roughly. Returns when all is done. If the body throws, parts that haven't begun

@@ -191,22 +191,22 @@ void weight_gradient(const ConvolutionShape& shape, const T* x, const T* dy, T* 
   }
   // Ranges of channels, each of which transposes dy, or of outputs, each of which gathers x, if the channels are few.
   constexpr std::int64_t kFewest = 8;
-  const std::int64_t threads = thread_count();
+  const double of_group = nanoseconds_of_product<T>(shape.outputs, shape.depth(), shape.batch * shape.output_plane());
+  const std::int64_t threads = is_worth_dividing(shape.groups, of_group) ? thread_count() : 1;
   const bool has_channels = shape.channels >= threads * kFewest;
   const std::int64_t all = has_channels ? shape.channels : shape.outputs;
   const std::int64_t step = threads == 1 ? all : std::max(kFewest, (all + threads - 1) / threads);
   const std::int64_t ranges = (all + step - 1) / step;
-  const double of_range = nanoseconds_of_product<T>(shape.outputs, shape.depth(), shape.batch * shape.output_plane()) /
-                          static_cast<double>(ranges);
-  parallel_for(shape.groups * ranges, of_range, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t i = first; i < last; ++i) {
-      WeightRange range{i / ranges, 0, shape.channels, 0, shape.outputs};
-      const std::int64_t at = i % ranges * step;
-      (has_channels ? range.first_channel : range.first_output) = at;
-      (has_channels ? range.channels : range.outputs) = std::min(step, all - at);
-      gradient_of_range(shape, range, x, dy, dweight);
-    }
-  });
+  parallel_for(shape.groups * ranges, of_group / static_cast<double>(ranges),
+               [&](std::int64_t first, std::int64_t last) {
+                 for (std::int64_t i = first; i < last; ++i) {
+                   WeightRange range{i / ranges, 0, shape.channels, 0, shape.outputs};
+                   const std::int64_t at = i % ranges * step;
+                   (has_channels ? range.first_channel : range.first_output) = at;
+                   (has_channels ? range.channels : range.outputs) = std::min(step, all - at);
+                   gradient_of_range(shape, range, x, dy, dweight);
+                 }
+               });
 }
 
 /// Does nothing for empty results, whose shapes may be anything.

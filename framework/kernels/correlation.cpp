@@ -295,7 +295,8 @@ void correlate_part(const Correlation<T>& c) {
       const std::int64_t to_pitch = is_dense ? c.result_plane_step : pitch;
       if (c.channels == 0 || c.bias != nullptr) {
         for (std::int64_t output = 0; output < outputs; ++output) {
-          std::fill_n(to + output * to_pitch, columns, c.bias != nullptr ? c.bias[first + output] : T(0));
+          std::fill_n(to + output * to_pitch, (columns + kVector - 1) / kVector * kVector,
+                      c.bias != nullptr ? c.bias[first + output] : T(0));
         }
       }
       gatherer.for_each_block(piece, [&](std::int64_t begin, const std::vector<const T*>& read) {
@@ -381,7 +382,7 @@ void correlate(const Correlation<T>& c) {
   };
   // By images; by rows of the result, where each thread reads all weights; or by outputs, where each gathers the whole
   // source: whichever is less.
-  if (c.batch % threads == 0 || c.batch >= 4 * threads) {
+  if (are_enough(c.batch)) {
     divide(c.batch, 2 * threads, images_of<T>);
   } else if (c.rows.output >= threads && positions >= c.outputs) {
     divide(c.rows.output, threads, rows_of<T>);

@@ -149,10 +149,11 @@ void for_each_pair(const Stack& a, const Stack& b, const Shape& batch, T* out, c
     }
   };
   const std::int64_t pairs = batch.product();
-  if (pairs % thread_count() == 0 || pairs >= 4 * thread_count()) {
+  if (active_gemm() == Gemm::tiles && are_enough(pairs)) {
     parallel_for(pairs, nanoseconds_of_product<T>(a.rows, b.columns, a.columns), run);
   } else {
-    run(0, pairs);  // each product is divided
+    run(0,
+        pairs);  // each product is divided; OpenBLAS, whose own threads some builds set up by thread, stays on this one
   }
 }
 

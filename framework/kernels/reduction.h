@@ -336,8 +336,9 @@ struct ReductionPlan {
 
 /// The kept and reduced axes of `input`, with neighbours merged where the strides allow.
 ReductionPlan plan_reduction(const Operand& input, const Axes& axes);
-/// Calls run(plan, offset of its input in elements, its first output) for parts that are whole reductions, on several
-/// threads if that pays.
+
+/// Calls run(part, offset, first) for parts that are whole reductions, on several threads if that pays; `offset`: where
+/// the part's input begins, in elements; `first`: its first output.
 template <class Run>
 void for_parts(const ReductionPlan& plan, const Run& run) {
   constexpr std::int64_t kFewest = 64;  // neighbouring reductions that are kept together
@@ -346,13 +347,14 @@ void for_parts(const ReductionPlan& plan, const Run& run) {
   const std::int64_t step = plan.side_by_side() && plan.kept_rank == 1 ? kFewest : 1;
   const std::int64_t of_one = all > 0 ? plan.outputs / all : 0;
   const double nanoseconds = kNanosecondsOfElement * static_cast<double>(step * of_one * plan.length);
-  parallel_for((all + step - 1) / step, nanoseconds, [&](std::int64_t first, std::int64_t last) {
+  const std::int64_t items = std::max<std::int64_t>(all / step, 1);  // the last one takes the rest
+  parallel_for(items, nanoseconds, [&](std::int64_t first, std::int64_t last) {
     if (plan.kept_rank == 0) {
       run(plan, 0, 0);
       return;
     }
     ReductionPlan part = plan;
-    part.kept[0] = std::min(last * step, all) - first * step;
+    part.kept[0] = (last == items ? all : last * step) - first * step;
     part.outputs = part.kept[0] * of_one;
     run(part, first * step * plan.kept_strides[0], first * step * of_one);
   });

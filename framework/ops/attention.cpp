@@ -152,12 +152,13 @@ void attention_kernel(const KernelCall& call) {
     constexpr std::int64_t kFewestRows = 64;
     constexpr std::int64_t kTileRows = 8;
     const std::int64_t threads = thread_count();
-    const bool has_enough = heads.count() % threads == 0 || heads.count() >= 4 * threads;
+    const double of_head = nanoseconds(heads);
+    const bool is_whole = are_enough(heads.count()) || !is_worth_dividing(heads.count(), of_head);
     const std::int64_t part = (rows + threads - 1) / threads;
-    const std::int64_t step = has_enough ? rows : std::max(kFewestRows, (part + kTileRows - 1) / kTileRows * kTileRows);
+    const std::int64_t step = is_whole ? rows : std::max(kFewestRows, (part + kTileRows - 1) / kTileRows * kTileRows);
     const std::int64_t ranges = (rows + step - 1) / step;
     T* const out = static_cast<T*>(call.output.data);
-    parallel_for(heads.count() * ranges, nanoseconds(heads) * static_cast<double>(step) / static_cast<double>(rows),
+    parallel_for(heads.count() * ranges, of_head * static_cast<double>(step) / static_cast<double>(rows),
                  [&](std::int64_t first, std::int64_t last) {
                    for (std::int64_t i = first; i < last; ++i) {
                      const kernels::Head<T> head = heads[i / ranges];

@@ -203,8 +203,9 @@ void Executable::build(const LoweredNode& node) {
     const bool lasts =
         buffers_[buffer].buffer.kind == BufferClass::constant ||
         (buffer < inputs_.size() && inputs_[buffer].kind != graph::InputKind::argument && !state_is_written_[buffer]);
-    if (lasts && packing->size(task->call) > 0) {
-      packed_.push_back({task.get(), buffer});
+    if (const std::size_t bytes = lasts ? packing->size(task->call) : 0; bytes > 0) {
+      packed_.push_back({task.get(), buffer, bytes});
+      stats_.packed_bytes += bytes;
     }
   }
   instructions_.push_back({KernelTask::run, task.get()});
@@ -276,19 +277,23 @@ void Executable::pack_inputs() {
       continue;
     }
     std::uint32_t number = storage->packing.load(std::memory_order_relaxed);
-    if (operand.data == data && operand.number == number && number != 0) {
+    if (operand.data != data || operand.number != number || number == 0) {
+      const std::uint32_t next = ++last_number;
+      if (number == 0 && storage->packing.compare_exchange_strong(number, next, std::memory_order_relaxed)) {
+        number = next;
+      }
+      operand.number = number;
+      operand.data = data;
+      call.packed = nullptr;
       continue;
     }
-    if (!operand.memory) {
-      operand.memory = allocate_storage(packing.size(call));
+    if (call.packed == nullptr) {
+      if (!operand.memory) {
+        operand.memory = allocate_storage(operand.bytes);
+      }
+      packing.pack(call, operand.memory->data());
+      call.packed = operand.memory->data();
     }
-    packing.pack(call, operand.memory->data());
-    if (number == 0 && storage->packing.compare_exchange_strong(number, ++last_number, std::memory_order_relaxed)) {
-      number = storage->packing.load(std::memory_order_relaxed);
-    }
-    operand.number = number;
-    operand.data = data;
-    call.packed = operand.memory->data();
   }
 }
 

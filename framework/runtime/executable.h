@@ -27,6 +27,7 @@ struct ExecutableStats {
   std::size_t planned_peak_bytes = 0;  ///< of the arena and those of regions; 0 if memory isn't planned
   std::size_t lower_bound_bytes = 0;   ///< the most bytes of temporaries alive at any time
   std::size_t temporary_bytes = 0;     ///< the sum over all temporaries
+  std::size_t packed_bytes = 0;        ///< of operands that are packed once; kept between calls
   const char* heuristic = "";          ///< the one that placed them
 };
 
@@ -55,11 +56,13 @@ class Executable {
   using LinearTask = LoopTask<kernels::LinearCall>;
   using StridedTask = LoopTask<kernels::StridedCall>;
   struct KernelTask;  ///< any other kernel
-  /// An operand that is packed when its elements have changed since the last call.
+  /// An operand that is packed in the second call that finds its elements the same: those that change before every
+  /// call aren't worth it.
   struct PackedOperand {
     KernelTask* task;
     std::uint32_t buffer;
-    std::uint32_t number = 0;  ///< Storage::packing of what was packed
+    std::size_t bytes;
+    std::uint32_t number = 0;  ///< Storage::packing in the last call
     const void* data = nullptr;
     StorageRef memory = {};
   };

@@ -60,7 +60,9 @@ TEST_P(Packing, FollowsAVariableThatChanges) {
   });
   const auto expect_follows = [&](const char* change) {
     EXPECT_TRUE(bitwise_equal(infer(x), graph(x))) << change;
-    EXPECT_TRUE(bitwise_equal(infer(x), graph(x))) << change << ", again";
+    for (int call = 0; call < 2; ++call) {
+      EXPECT_TRUE(bitwise_equal(infer(x), graph(x))) << change << ", again";
+    }
   };
   expect_follows("nothing");
   for (int i = 0; i < 3; ++i) {
@@ -84,8 +86,10 @@ TEST_P(Packing, FollowsACapturedTensorThatChanges) {
   auto graph = jit(infer);
   auto other = jit([&](const Tensor& a) { return matmul(a, w) + 1; });
   for (int i = 0; i < 3; ++i) {
-    EXPECT_TRUE(bitwise_equal(infer(x), graph(x)));
-    EXPECT_TRUE(bitwise_equal(infer(x) + 1, other(x))) << "both have packed it";
+    for (int call = 0; call < 3; ++call) {
+      EXPECT_TRUE(bitwise_equal(infer(x), graph(x)));
+      EXPECT_TRUE(bitwise_equal(infer(x) + 1, other(x))) << "both have packed it";
+    }
     no_grad([&] { mul_(w, full({}, 1.5)); });
   }
 }

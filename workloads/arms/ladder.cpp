@@ -96,7 +96,7 @@ std::vector<Arm> make_arms() {
     arm.exact = is_exact(group);
     arms.push_back(std::move(arm));
   }
-  Arm threads{"+threads", "graph, on the threads that --threads gives; the arms beside it on one", "one thread",
+  Arm threads{"+threads", "graph, on the threads that --threads gives; the arms beside it on one", "more threads",
               pipeline_of(group)};
   threads.groups = names_of(group);
   threads.exact = is_exact(group);

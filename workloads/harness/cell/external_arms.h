@@ -38,7 +38,7 @@ class ExternalArm {
   double warm_up(double seconds, double block_seconds, std::size_t most);
   /// Seconds of a timed block, by the arm's own clock; 0 if it failed.
   double time_block(std::int64_t count);
-  /// Checks after the rounds whether its figures agree with ours, whether it kept to one thread, and whether it still
+  /// Checks after the rounds whether its figures agree with ours, whether it kept to its threads, and whether it still
   /// gives the same results.
   void finish(const std::vector<Tensor>& reference);
 

@@ -31,7 +31,8 @@ double peak_flops_per_second(Isa isa, int threads = 1);
 double read_bytes_per_second(std::int64_t bytes, Isa isa, int threads = 1);
 
 /// {"threads", "fma_flops_per_second", "bandwidth": [{"level", "size_bytes", "bytes_per_second"}]}. Several threads
-/// share the last level and the memory; what stands before them, each has for itself.
+/// share the last level and the memory; of what stands before them, each is taken to have its own, as on separate
+/// cores.
 nlohmann::json measure_limits(const std::vector<MemoryLevel>& levels, int threads);
 
 /// The work of one call of a captured graph, by the ops' cost functions: {"flops", "op_bytes" (what all ops read and
