@@ -285,7 +285,9 @@ void Executable::pack_inputs() {
       operand.number = number;
       operand.data = data;
       call.packed = nullptr;
-      continue;
+      if (operand.memory) {
+        continue;
+      }
     }
     if (call.packed == nullptr) {
       if (!operand.memory) {

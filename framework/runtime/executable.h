@@ -56,8 +56,8 @@ class Executable {
   using LinearTask = LoopTask<kernels::LinearCall>;
   using StridedTask = LoopTask<kernels::StridedCall>;
   struct KernelTask;  ///< any other kernel
-  /// An operand that is packed in the second call that finds its elements the same: those that change before every
-  /// call aren't worth it.
+  /// An operand that is packed in the first call, and when its elements have changed, in the second call that finds
+  /// them the same: those that change before every call aren't worth it.
   struct PackedOperand {
     KernelTask* task;
     std::uint32_t buffer;
