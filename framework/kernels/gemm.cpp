@@ -12,6 +12,7 @@
 
 #include "framework/core/attributes.h"
 #include "framework/core/error.h"
+#include "framework/core/parallel.h"
 #include "framework/core/strided_copy.h"
 #include "framework/kernels/dense.h"
 #include "framework/kernels/matrix_product.h"

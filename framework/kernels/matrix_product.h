@@ -10,7 +10,7 @@ inline constexpr std::int64_t kSumBlock = 256;
 /// About what one thread takes, for parallel_for(). For few rows, reading the right side takes longer than computing.
 template <class T>
 constexpr double nanoseconds_of_product(std::int64_t rows, std::int64_t columns, std::int64_t depth) {
-  constexpr double kOfElement = sizeof(T) / 4 * 0.015;
+  constexpr double kOfElement = sizeof(T) == sizeof(float) ? 0.015 : 0.03;
   return kOfElement * static_cast<double>(rows < 4 ? 4 : rows) * static_cast<double>(columns) *
          static_cast<double>(depth);
 }

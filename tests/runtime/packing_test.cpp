@@ -65,10 +65,10 @@ TEST_P(Packing, FollowsAVariableThatChanges) {
     }
   };
   expect_follows("nothing");
-  for (int i = 0; i < 3; ++i) {
+  for (std::uint64_t i = 0; i < 3; ++i) {
     step(x);
     expect_follows("a graph wrote it");
-    weight.assign(normal(static_cast<std::uint64_t>(10 + i), {40, 50}));  // perhaps where the old value was
+    weight.assign(normal(10 + i, {40, 50}));  // perhaps where the old value was
     expect_follows("another value");
     no_grad([&] { add_(weight.value(), full({40, 50}, 0.25)); });
     expect_follows("an update in place");
