@@ -243,8 +243,7 @@ class Program {
     verb->add_option("--arm", profile_.arm, "How it runs: one arm, of `diptych list`")
         ->type_name("ARM")
         ->capture_default_str();
-    verb->add_option("--threads", profile_.threads, "On which it computes (default 1, or DIPTYCH_THREADS)")
-        ->check(CLI::PositiveNumber);
+    verb->add_option("--threads", profile_.threads, "On which it computes (default 1, or DIPTYCH_THREADS)");
     verb->add_option("--steps", profile_.steps, "Steady calls to trace")
         ->capture_default_str()
         ->check(CLI::Range(1, 100000));

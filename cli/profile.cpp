@@ -40,10 +40,11 @@ int profile(const ProfileOptions& options) {
   if (arm.on_threads) {
     throw Error(fmt::format("--arm {}: a profile has no arm beside it; say --arm graph --threads 2", arm.name));
   }
-  cpus_for(options.threads > 0 ? options.threads : thread_count());
+  const int threads = options.threads.value_or(thread_count());
+  cpus_for(threads);
   refuse_external_arms({arm.name}, "a profile");
   const std::string folder = make_output_folder(options.out, fmt::format("profile-{}-{}", workload.name, arm.name));
-  const UseThreads use(options.threads > 0 ? options.threads : thread_count());
+  const UseThreads use(threads);
   workloads::ArmInstance instance(workload, arm, options.seed);
   constexpr int kWarmUp = 3;
   const Profile profile = trace_calls(instance, kWarmUp, options.steps);

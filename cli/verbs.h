@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -125,7 +126,7 @@ int graph(const GraphOptions& options);
 struct ProfileOptions {
   std::string workload;
   std::string arm = "eager";
-  int threads = 0;  ///< 0: those of the environment
+  std::optional<int> threads;  ///< empty: those of the environment
   int steps = 10;
   std::uint64_t seed = 1;
   std::string out = "diptych-out";
