@@ -22,6 +22,7 @@ void print_passes() {
   fmt::print("Steps of the lowering, with names of the same kind:\n");
   fmt::print("  {:<18} elementwise ops write over inputs that die\n", passes::kInPlace);
   fmt::print("  {:<18} temporaries at fixed offsets of one arena\n", passes::kMemoryPlan);
+  fmt::print("  {:<18} instructions that don't depend on one another, on several threads\n", passes::kSideBySide);
   fmt::print("  {:<18} matrices that stay the same are packed once, for products of few rows\n", passes::kPacking);
 }
 

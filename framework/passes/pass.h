@@ -49,8 +49,9 @@ std::span<const Pass> pipeline();
 inline constexpr const char* kInPlace = "in-place";
 inline constexpr const char* kMemoryPlan = "memory-plan";
 inline constexpr const char* kPacking = "packing";
+inline constexpr const char* kSideBySide = "side-by-side";
 /// All of them.
-inline constexpr std::array kLoweringSteps = {kInPlace, kMemoryPlan, kPacking};
+inline constexpr std::array kLoweringSteps = {kInPlace, kMemoryPlan, kPacking, kSideBySide};
 
 struct PipelineOptions {
   std::set<std::string> disabled;

@@ -1,6 +1,8 @@
 #include "framework/runtime/executable.h"
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "framework/core/parallel.h"
 #include "framework/core/tensor_body.h"
@@ -54,6 +56,25 @@ struct Executable::ControlTask {
   }
 };
 
+namespace {
+/// The instructions of a window run in any order.
+Lifetime in_windows(std::span<const Window> windows, Lifetime lifetime) {
+  const auto around = [&](std::uint32_t instruction) {
+    const auto next = std::upper_bound(windows.begin(), windows.end(), instruction,
+                                       [](std::uint32_t at, const Window& window) { return at < window.first; });
+    const Window* const before = next == windows.begin() ? nullptr : &*std::prev(next);
+    return before != nullptr && instruction < before->end ? before : nullptr;
+  };
+  if (const Window* const window = around(lifetime.first)) {
+    lifetime.first = window->first;
+  }
+  if (const Window* const window = around(lifetime.last)) {
+    lifetime.last = window->end - 1;
+  }
+  return lifetime;
+}
+}  // namespace
+
 Executable::Executable(const graph::Graph& graph, std::span<const Strides> argument_strides,
                        const ExecutableOptions& options)
     : options_(options), planned_(options.plan_memory), inputs_(graph.inputs) {
@@ -83,12 +104,16 @@ Executable::Executable(const graph::Graph& graph, std::span<const Strides> argum
     build(node);
   }
 
+  if (planned_ && options.side_by_side) {
+    windows_ = find_windows(lowered, thread_count());
+    stats_.windows = static_cast<std::uint32_t>(windows_.size());
+  }
   std::vector<Lifetime> lifetimes;
   std::vector<std::uint32_t> temporaries;
   for (std::uint32_t id = 0; id < buffers_.size(); ++id) {
     const Buffer& buffer = buffers_[id].buffer;
     if (buffer.kind == BufferClass::temporary && buffer.first != UINT32_MAX) {
-      lifetimes.push_back({buffer.bytes, buffer.first, buffer.last});
+      lifetimes.push_back(in_windows(windows_, {buffer.bytes, buffer.first, buffer.last}));
       temporaries.push_back(id);
       stats_.temporary_bytes += buffer.bytes;
     }
@@ -299,6 +324,39 @@ void Executable::pack_inputs() {
   }
 }
 
+template <bool traced>
+void Executable::execute(std::uint32_t instruction) const {
+  if constexpr (traced) {
+    const trace::Zone zone(labels_[instruction], source_ops_[instruction]);
+    instructions_[instruction].run(instructions_[instruction].task);
+  } else {
+    instructions_[instruction].run(instructions_[instruction].task);
+  }
+}
+
+template <bool traced>
+void Executable::execute_windows() {
+  std::uint32_t next = 0;
+  const auto execute_to = [&](std::uint32_t end) {
+    for (; next < end; ++next) {
+      execute<traced>(next);
+    }
+  };
+  for (const Window& window : windows_) {
+    execute_to(window.first);
+    const auto count = static_cast<std::int64_t>(window.strands.size());
+    parallel_for(count, window.nanoseconds / static_cast<double>(count), [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t strand = first; strand < last; ++strand) {
+        for (const std::uint32_t instruction : window.strands[static_cast<std::size_t>(strand)]) {
+          execute<traced>(instruction);
+        }
+      }
+    });
+    next = window.end;
+  }
+  execute_to(static_cast<std::uint32_t>(instructions_.size()));
+}
+
 template <bool planned, bool traced>
 void Executable::execute() {
   for (std::size_t i = 0; i < instructions_.size(); ++i) {
@@ -309,12 +367,7 @@ void Executable::execute() {
         bind(temporary, temporary.storage->data());
       }
     }
-    if constexpr (traced) {
-      const trace::Zone zone(labels_[i], source_ops_[i]);
-      instructions_[i].run(instructions_[i].task);
-    } else {
-      instructions_[i].run(instructions_[i].task);
-    }
+    execute<traced>(static_cast<std::uint32_t>(i));
     if constexpr (!planned) {
       for (std::uint32_t id : ends_[i]) {
         buffers_[id].storage = StorageRef();
@@ -343,7 +396,9 @@ void Executable::run(std::span<const Tensor> arguments, std::vector<Tensor>& out
   }
   const bool traced = trace::hooks() != nullptr;
   try {
-    if (planned_) {
+    if (!windows_.empty() && thread_count() > 1) {
+      traced ? execute_windows<true>() : execute_windows<false>();
+    } else if (planned_) {
       traced ? execute<true, true>() : execute<true, false>();
     } else {
       traced ? execute<false, true>() : execute<false, false>();

@@ -6,6 +6,7 @@
 #include "framework/core/storage.h"
 #include "framework/core/trace_points.h"
 #include "framework/runtime/lowering.h"
+#include "framework/runtime/side_by_side.h"
 
 namespace diptych::kernels {
 struct LinearCall;
@@ -17,7 +18,8 @@ namespace diptych::runtime {
 struct ExecutableOptions {
   bool plan_memory = true;
   bool in_place = true;
-  bool packs = true;  ///< inputs that stay the same (OpDef::packing)
+  bool packs = true;         ///< inputs that stay the same (OpDef::packing)
+  bool side_by_side = true;  ///< on several threads, with planned memory (side_by_side.h)
 };
 
 /// The exact cost of a compiled graph.
@@ -27,6 +29,7 @@ struct ExecutableStats {
   std::size_t planned_peak_bytes = 0;  ///< of the arena and those of regions; 0 if memory isn't planned
   std::size_t lower_bound_bytes = 0;   ///< the most bytes of temporaries alive at any time
   std::size_t temporary_bytes = 0;     ///< the sum over all temporaries
+  std::uint32_t windows = 0;           ///< of instructions side by side; 0 if this was compiled for one thread
   std::size_t packed_bytes = 0;        ///< of operands that are packed once; kept between calls
   const char* heuristic = "";          ///< the one that placed them
 };
@@ -87,8 +90,12 @@ class Executable {
   /// Of a constant, a captured input or a state that the graph doesn't write. Null: the elements have none.
   Storage* lasting_storage(std::uint32_t buffer) const;
   void pack_inputs();
+  template <bool traced>
+  void execute(std::uint32_t instruction) const;
   template <bool planned, bool traced>
   void execute();
+  template <bool traced>
+  void execute_windows();
 
   ExecutableStats stats_;
   ExecutableOptions options_;
@@ -102,6 +109,7 @@ class Executable {
   std::vector<std::vector<std::uint32_t>> starts_;  ///< temporaries to allocate before instruction i, if not planned
   std::vector<std::vector<std::uint32_t>> ends_;
   std::vector<Instruction> instructions_;
+  std::vector<Window> windows_;
   std::vector<const trace::Label*> labels_;
   std::vector<std::uint64_t> source_ops_;
   // Tasks don't move: instructions point to them, and slots into them.

@@ -237,7 +237,8 @@ JitFunction::Entry& JitFunction::State::find_or_compile(std::span<const Tensor> 
     const auto enabled = [&](const char* step) { return !options.pipeline.disabled.contains(step); };
     entry.executable = std::make_unique<runtime::Executable>(
         entry.graph, entry.strides,
-        runtime::ExecutableOptions{enabled(passes::kMemoryPlan), enabled(passes::kInPlace), enabled(passes::kPacking)});
+        runtime::ExecutableOptions{enabled(passes::kMemoryPlan), enabled(passes::kInPlace), enabled(passes::kPacking),
+                                   enabled(passes::kSideBySide)});
   }
   line.lower_seconds = watch.lap();
   for (const Input& input : entry.graph.inputs) {

@@ -9,11 +9,13 @@
 
 #include "framework/dispatch/apply.h"
 #include "tests/graph/variants.h"
+#include "tests/support/with_threads.h"
 
 namespace diptych::runtime {
 namespace {
 
 using diptych::testing::message_of;
+using diptych::testing::WithThreads;
 
 class Random {
  public:
@@ -343,6 +345,8 @@ TEST(RandomPrograms, GiveEagersBitsAsEveryKindOfGraph) {
       if (seed % 6 != 0 && variant.name != "replay" && variant.name != "full") {
         continue;
       }
+      // On several threads whatever can be divided, and instructions side by side.
+      const WithThreads threads(seed % 5 == 0 ? 3 : 1, true);
       Variables mine;
       auto function =
           jit([&](const std::vector<Tensor>& with) { return program.run(with, mine); }, {.pipeline = variant.pipeline});

@@ -26,7 +26,7 @@ const std::vector<Rung>& pass_rungs() {
       {"+simplify",
        "with constant folding, exact simplification, CSE, attention as one op, DCE, and weights packed once",
        "redundant work",
-       {"constant-folding", "simplify", "cse", "attention", "dce", passes::kPacking}},
+       {"constant-folding", "simplify", "cse", "attention", "dce", passes::kPacking, passes::kSideBySide}},
   };
   return rungs;
 }
