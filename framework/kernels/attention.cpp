@@ -46,6 +46,51 @@ bool has_negative_zero(const T* x, std::int64_t n) {
   return found != 0;
 }
 
+/// Elements `first` and following of the weights.
+template <class T>
+struct Drop {
+  DIPTYCH_INLINE static void run(const WeightDropout* dropout, std::int64_t first, std::int64_t n, T* x) {
+    alignas(64) std::uint32_t bits[kRandomTile];
+    const Chance keep = dropout->keep;
+    const T factor = static_cast<T>(dropout->factor);
+    std::int64_t begin = first / kRandomGroup * kRandomGroup;
+    std::int64_t before = first - begin;
+    while (n > 0) {
+      const std::int64_t count = std::min(kRandomTile - before, n);
+      detail::random_tile(dropout->state, begin, before + count, bits);
+#pragma GCC ivdep
+      for (std::int64_t i = 0; i < count; ++i) {
+        x[i] = kept_or_zero(keep(bits[before + i]) != 0, x[i] * factor);
+      }
+      begin += kRandomTile;
+      before = 0;
+      x += count;
+      n -= count;
+    }
+  }
+};
+
+template <class T>
+void drop(const WeightDropout* dropout, const Scores& scores, const ScorePart& part, T* x) {
+  if (dropout == nullptr) {
+    return;
+  }
+  for (std::int64_t row = 0; row < part.rows; ++row) {
+    const std::int64_t first = (part.matrix * scores.rows + part.first_row + row) * scores.columns;
+    PerIsa<Drop<T>>::active()(dropout, first, part.columns, x + row * part.pitch);
+  }
+}
+
+/// A row with NaN has it in every column, also in those that it doesn't attend to.
+template <class T>
+bool has_nan_rows(const ScorePart& part, const T* weights) {
+  bool has = false;
+  for (std::int64_t row = 0; row < part.rows; ++row) {
+    has = has || std::isnan(weights[row * part.pitch]);
+  }
+  return has;
+}
+
 template <class T>
 Matrix<T> part_of(const Matrix<T>& x, std::int64_t first, std::int64_t count) {
   return {x.at(first, 0), count, x.columns, x.row_step, x.column_step};
@@ -93,9 +138,10 @@ std::int64_t columns_of_block(const Scores& scores, std::int64_t first, std::int
 template <class T>
 class Forward {
  public:
-  Forward(const Scores& scores, const Head<T>& head, const RowRange& range, T* out)
+  Forward(const Scores& scores, const Head<T>& head, const WeightDropout* dropout, const RowRange& range, T* out)
       : scores_(scores),
         head_(head),
+        dropout_(dropout),
         range_(range),
         out_(out),
         keys_(head.k.transposed(), range.count >= kFewQueries),
@@ -114,22 +160,28 @@ class Forward {
       const std::int64_t rows = std::min(kBlockRows, range_.count - done);
       const std::int64_t columns = columns_of_block(scores_, first, rows, may_skip);
       T* const out = out_ + done * head_.v.columns;
-      block(first, rows, columns, out);
-      if (columns < scores_.columns && has_negative_zero(out, rows * head_.v.columns)) {
+      const bool has_nan = block(first, rows, columns, out);
+      if (columns < scores_.columns && (has_nan || has_negative_zero(out, rows * head_.v.columns))) {
         block(first, rows, scores_.columns, out);
       }
     }
   }
 
  private:
-  void block(std::int64_t first, std::int64_t rows, std::int64_t columns, T* out) {
+  /// Whether dropout may have hidden a row of NaN.
+  bool block(std::int64_t first, std::int64_t rows, std::int64_t columns, T* out) {
+    const ScorePart part{head_.matrix, first, rows, columns, pitch_, true};
     keys_.multiply(part_of(head_.q, first, rows), columns, {weights_, pitch_});
-    masked_softmax(scores_, {head_.matrix, first, rows, columns, pitch_, true}, weights_, weights_);
+    masked_softmax(scores_, part, weights_, weights_);
+    const bool hides_nan = dropout_ != nullptr && has_nan_rows(part, weights_);
+    drop(dropout_, scores_, part, weights_);
     values_.multiply({weights_, rows, columns, pitch_, 1}, head_.v.columns, {out, head_.v.columns});
+    return hides_nan;
   }
 
   const Scores& scores_;
   const Head<T>& head_;
+  const WeightDropout* dropout_;
   RowRange range_;
   T* out_;
   Right<T> keys_;
@@ -141,9 +193,11 @@ class Forward {
 template <class T>
 class Backward {
  public:
-  Backward(const Scores& scores, const Head<T>& head, const Matrix<T>& g, T* dq, T* dk, T* dv)
+  Backward(const Scores& scores, const Head<T>& head, const WeightDropout* dropout, const Matrix<T>& g, T* dq, T* dk,
+           T* dv)
       : scores_(scores),
         head_(head),
+        dropout_(dropout),
         g_(g),
         dq_(dq),
         dk_(dk),
@@ -169,9 +223,9 @@ class Backward {
     for (std::int64_t first = 0; first < scores_.rows; first += kSumBlock) {
       const std::int64_t rows = std::min(kSumBlock, scores_.rows - first);
       std::int64_t columns = columns_of_block(scores_, first, rows, may_skip);
-      block(first, rows, columns);
+      const bool has_nan = block(first, rows, columns);
       if (columns < scores_.columns &&
-          (has_nan_weights(rows) || has_negative_zero(dq_ + first * head_.q.columns, rows * head_.q.columns))) {
+          (has_nan || has_negative_zero(dq_ + first * head_.q.columns, rows * head_.q.columns))) {
         columns = scores_.columns;
         block(first, rows, columns);
       }
@@ -181,7 +235,9 @@ class Backward {
   }
 
  private:
-  void block(std::int64_t block_first, std::int64_t block_rows, std::int64_t columns) {
+  /// Whether a row is NaN.
+  bool block(std::int64_t block_first, std::int64_t block_rows, std::int64_t columns) {
+    bool has_nan = false;
     for (std::int64_t row = 0; row < block_rows; row += kBlockRows) {
       const std::int64_t first = block_first + row;
       const std::int64_t rows = std::min(kBlockRows, block_rows - row);
@@ -190,20 +246,15 @@ class Backward {
       const ScorePart part{head_.matrix, first, rows, columns, pitch_, true};
       keys_.multiply(part_of(head_.q, first, rows), columns, {weights, pitch_});
       masked_softmax(scores_, part, weights, weights);
+      has_nan = has_nan || has_nan_rows(part, weights);
       values_.multiply(part_of(g_, first, rows), columns, {gradients, pitch_});
+      drop(dropout_, scores_, part, gradients);
       masked_softmax_backward(scores_, part, gradients, weights, gradients);
       back_.multiply({gradients, rows, columns, pitch_, 1}, head_.q.columns,
                      {dq_ + first * head_.q.columns, head_.q.columns});
+      drop(dropout_, scores_, part, weights);
     }
-  }
-
-  /// A row with NaN has it in every column, also in those that it doesn't attend to.
-  bool has_nan_weights(std::int64_t rows) const {
-    bool has = false;
-    for (std::int64_t row = 0; row < rows; ++row) {
-      has = has || std::isnan(weights_[row * pitch_]);
-    }
-    return has;
+    return has_nan;
   }
 
   /// sums += a b, for one block of rows of the scores; the rows behind those of a get zeros.
@@ -218,6 +269,7 @@ class Backward {
 
   const Scores& scores_;
   const Head<T>& head_;
+  const WeightDropout* dropout_;
   const Matrix<T>& g_;
   T* dq_;
   T* dk_;
@@ -233,18 +285,21 @@ class Backward {
 }  // namespace
 
 template <class T>
-void attention(const Scores& scores, const Head<T>& head, const RowRange& rows, T* out) {
-  Forward<T>(scores, head, rows, out).run();
+void attention(const Scores& scores, const Head<T>& head, const WeightDropout* dropout, const RowRange& rows, T* out) {
+  Forward<T>(scores, head, dropout, rows, out).run();
 }
 
 template <class T>
-void attention_backward(const Scores& scores, const Head<T>& head, const Matrix<T>& g, T* dq, T* dk, T* dv) {
-  Backward<T>(scores, head, g, dq, dk, dv).run();
+void attention_backward(const Scores& scores, const Head<T>& head, const WeightDropout* dropout, const Matrix<T>& g,
+                        T* dq, T* dk, T* dv) {
+  Backward<T>(scores, head, dropout, g, dq, dk, dv).run();
 }
 
-template void attention(const Scores&, const Head<float>&, const RowRange&, float*);
-template void attention(const Scores&, const Head<double>&, const RowRange&, double*);
-template void attention_backward(const Scores&, const Head<float>&, const Matrix<float>&, float*, float*, float*);
-template void attention_backward(const Scores&, const Head<double>&, const Matrix<double>&, double*, double*, double*);
+template void attention(const Scores&, const Head<float>&, const WeightDropout*, const RowRange&, float*);
+template void attention(const Scores&, const Head<double>&, const WeightDropout*, const RowRange&, double*);
+template void attention_backward(const Scores&, const Head<float>&, const WeightDropout*, const Matrix<float>&, float*,
+                                 float*, float*);
+template void attention_backward(const Scores&, const Head<double>&, const WeightDropout*, const Matrix<double>&,
+                                 double*, double*, double*);
 
 }  // namespace diptych::kernels

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <type_traits>
 
 #include "framework/core/bfloat16.h"
 #include "framework/core/isa.h"
 #include "framework/math/philox.h"
+#include "framework/math/scalar_math.h"
 
 /// Random numbers by Philox 4x32-10 [Salmon et al. 2011], vectorised. Element i of a draw depends on (seed, counter, i)
 /// alone. In groups of 64 elements of 32 bits, or 32 of 64 bits, element i takes block 16 * group + i % 16 of the
@@ -46,7 +48,7 @@ DIPTYCH_INLINE void philox_blocks(RandomState state, std::uint64_t first, std::u
   }
 }
 
-/// The random bits of at least `count` <= kTile elements, starting at `begin` (a multiple of kTile).
+/// The random bits of at least `count` <= kTile elements, starting at `begin` (a multiple of 64).
 inline constexpr std::int64_t kTile = 1024;
 DIPTYCH_INLINE void random_tile(RandomState state, std::int64_t begin, std::int64_t count, std::uint32_t* bits) {
   for (std::int64_t i = 0; i < count; i += 4 * kBlocks) {
@@ -88,8 +90,31 @@ struct RandomBody {
 template <class Draw, class Parameters, class Out>
 using PerIsaRandom = PerIsa<RandomBody<Draw, Parameters, Out>>;
 
-/// The bits of `count` <= kRandomTile elements, rounded up to 64, starting at `begin` (a multiple of kRandomTile).
+/// Whether a 32-bit number is below 2^32 p, which has the probability p.
+struct Chance {
+  std::uint32_t threshold;
+  bool is_certain;
+
+  static Chance of(double p) {
+    const double threshold = math::round_even(p * 0x1p32);
+    const bool is_certain = threshold >= 0x1p32;
+    return {is_certain ? 0 : static_cast<std::uint32_t>(threshold), is_certain};
+  }
+  DIPTYCH_INLINE unsigned operator()(std::uint32_t bits) const {
+    return static_cast<unsigned>(bits < threshold) | static_cast<unsigned>(is_certain);
+  }
+};
+
+/// x, or 0 whatever x is. On the bits, as in where: a select on a loaded bool would become a branch.
+template <class T>
+DIPTYCH_INLINE T kept_or_zero(bool is_kept, T x) {
+  using Bits = math::detail::Bits<T>;
+  return std::bit_cast<T>(static_cast<Bits>(std::bit_cast<Bits>(x) & static_cast<Bits>(-static_cast<Bits>(is_kept))));
+}
+
+/// The bits of `count` <= kRandomTile elements, rounded up to 64, starting at `begin` (a multiple of 64).
 inline constexpr std::int64_t kRandomTile = detail::kTile;
+inline constexpr std::int64_t kRandomGroup = 4 * detail::kBlocks;
 struct RandomBitsBody {
   DIPTYCH_INLINE static void run(RandomState state, std::int64_t begin, std::int64_t count, std::uint32_t* bits) {
     detail::random_tile(state, begin, count, bits);

@@ -10,7 +10,9 @@ MultiHeadAttention::MultiHeadAttention(std::int64_t width, std::int64_t heads, R
                                        const MultiHeadAttentionOptions& options)
     : width_(detail::checked_length("MultiHeadAttention", "width", width)),
       heads_(detail::checked_length("MultiHeadAttention", "heads", heads)),
-      is_causal_(options.is_causal) {
+      is_causal_(options.is_causal),
+      dropout_(options.dropout),
+      generator_(options.generator) {
   if (width % heads != 0) {
     throw Error(fmt::format("MultiHeadAttention: {} heads don't divide a width of {}; choose a divisor", heads, width));
   }
@@ -33,9 +35,9 @@ Tensor MultiHeadAttention::forward(const Tensor& query, const Tensor& key, const
                       to_string(x->type()), width_));
     }
   }
-  const Tensor heads =
-      scaled_dot_product_attention(split_heads((*query_)(query)), split_heads((*key_)(key)),
-                                   split_heads((*value_)(value)), {.mask = mask, .is_causal = is_causal_});
+  const Tensor heads = scaled_dot_product_attention(
+      split_heads((*query_)(query)), split_heads((*key_)(key)), split_heads((*value_)(value)),
+      {.mask = mask, .is_causal = is_causal_, .dropout = is_training() ? dropout_ : 0, .generator = generator_});
   return (*output_)(reshape(transpose(heads, 1, 2), query.shape()));
 }
 

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <optional>
+
 #include "framework/nn/layers.h"
+#include "framework/ops/random.h"
 
 namespace diptych::nn {
 
@@ -9,6 +12,8 @@ struct MultiHeadAttentionOptions {
   bool is_causal = false;
   std::string init = "xavier_uniform";  ///< of the four projections; see framework/nn/init.h
   DType dtype = DType::float32;
+  double dropout = 0;                                 ///< of the weights, while training
+  std::optional<Generator> generator = std::nullopt;  ///< for dropout
 };
 
 /// Multi-head attention [Vaswani et al. 2017]. query: [N, L, width], key and value: [N, S, width], mask (may be
@@ -35,6 +40,8 @@ class MultiHeadAttention : public ModuleOf<4> {
 
   std::int64_t width_, heads_;
   bool is_causal_;
+  double dropout_;
+  std::optional<Generator> generator_;
   std::shared_ptr<Linear> query_, key_, value_, output_;
 };
 

@@ -6,11 +6,14 @@
 #include <fmt/format.h>
 
 #include "framework/core/parallel.h"
+#include "framework/dispatch/apply.h"
 #include "framework/dispatch/tape.h"
 #include "framework/kernels/attention.h"
 #include "framework/kernels/gemm.h"
 #include "framework/kernels/wide_float.h"
+#include "framework/ops/creation_ops.h"
 #include "framework/ops/define.h"
+#include "framework/ops/drawn.h"
 #include "framework/ops/elementwise.h"
 #include "framework/ops/lengths.h"
 #include "framework/ops/masked_softmax.h"
@@ -35,16 +38,26 @@ Shape scores_shape(const Shape& q, const Shape& k) {
   return shape;
 }
 
-/// Of stacks of matrices without broadcasting, so that no gradient is summed over them.
+/// What differs between attention and the same with dropout on its weights: the attributes, and that the state of a
+/// generator stands in front of q.
+template <bool drops>
+using AttributesOf = std::conditional_t<drops, DropoutAttentionAttributes, SoftmaxAttributes>;
+template <bool drops>
+inline constexpr int kFirst = drops ? 1 : 0;
+
+SoftmaxAttributes softmax_of(const DropoutAttentionAttributes& a) { return {a.scale, a.is_causal}; }
+const SoftmaxAttributes& softmax_of(const SoftmaxAttributes& a) { return a; }
+
+/// Of stacks of matrices without broadcasting, so that no gradient is summed over them. `first`: which input is q.
 void check_operands(const InferCall& call, int first) {
   const Shape& q = call.shape(first);
   const Shape& k = call.shape(first + 1);
   const Shape& v = call.shape(first + 2);
-  const DType dtype = call.input(0).dtype;
+  const DType dtype = call.input(first).dtype;
   if (dtype != DType::float32 && dtype != DType::float64) {
     call.fail_dtype("needs f32 or f64", "scaled_dot_product_attention() takes other types");
   }
-  for (int i = 1; i < first + 3; ++i) {
+  for (int i = first + 1; i < first + 3; ++i) {
     if (call.input(i).dtype != dtype) {
       call.fail_dtype("element types differ", "cast one of them");
     }
@@ -59,25 +72,44 @@ void check_operands(const InferCall& call, int first) {
   check_mask(call, static_cast<std::size_t>(first) + 3, {dtype, scores});
 }
 
+template <bool drops>
+void check_dropout(const InferCall& call, int state) {
+  if constexpr (drops) {
+    const auto& a = call.as<DropoutAttentionAttributes>();
+    if (call.input(state) != TensorType{DType::int64, {2}}) {
+      call.fail_shape("there is no state of a generator, i64[2], before q", "pass Generator::draw()");
+    }
+    if (!(a.keep >= 0 && a.keep <= 1)) {
+      throw Error(fmt::format("{}: the probability {} is outside [0, 1]", call.op.name, a.keep), call.where, "");
+    }
+  }
+}
+
+template <bool drops>
 void infer_attention(const InferCall& call, TensorType& output) {
-  check_operands(call, 0);
-  output = call.input(0);
-  output.shape[output.shape.rank() - 1] = call.shape(2).back();
+  constexpr int first = kFirst<drops>;
+  check_dropout<drops>(call, 0);
+  check_operands(call, first);
+  output = call.input(first);
+  output.shape[output.shape.rank() - 1] = call.shape(first + 2).back();
   if (!element_count(output.shape)) [[unlikely]] {
     call.fail_shape("the result has too many elements", "");
   }
 }
 
+template <bool drops>
 void infer_backward(const InferCall& call, TensorType& output) {
-  check_operands(call, 1);
-  const Shape& q = call.shape(1);
+  constexpr int first = 1 + kFirst<drops>;
+  check_dropout<drops>(call, 1);
+  check_operands(call, first);
+  const Shape& q = call.shape(first);
   Shape result = q;
-  result[result.rank() - 1] = call.shape(3).back();
-  if (call.shape(0) != result) {
-    call.fail_shape("the gradient has not the result's shape", "");
+  result[result.rank() - 1] = call.shape(first + 2).back();
+  if (call.input(0) != TensorType{call.input(first).dtype, result}) {
+    call.fail_shape("the gradient has not the result's type", "");
   }
   output.dtype = call.input(0).dtype;
-  output.shape = Shape{q.product() + call.shape(2).product() + call.shape(3).product()};
+  output.shape = Shape{q.product() + call.shape(first + 1).product() + call.shape(first + 2).product()};
 }
 
 /// The matrices of a stack, in row-major order of their leading axes.
@@ -105,34 +137,41 @@ class MatrixStack {
 };
 
 /// The operands of a call; `first`: which input is q.
-template <class T>
+template <class T, bool drops>
 class Heads {
  public:
   Heads(const KernelCall& call, int first)
       : scores_(scores_of(call, first)),
         q_(call.inputs[first]),
         k_(call.inputs[first + 1]),
-        v_(call.inputs[first + 2]) {}
+        v_(call.inputs[first + 2]) {
+    if constexpr (drops) {
+      const auto& a = *static_cast<const DropoutAttentionAttributes*>(call.attributes);
+      dropout_ = {state_in(call.inputs[first - 1]), kernels::Chance::of(a.keep), a.factor};
+    }
+  }
 
   const kernels::Scores& scores() const { return scores_; }
+  const kernels::WeightDropout* dropout() const { return drops ? &dropout_ : nullptr; }
   std::int64_t count() const { return q_.count(); }
   kernels::Head<T> operator[](std::int64_t matrix) const { return {matrix, q_[matrix], k_[matrix], v_[matrix]}; }
 
  private:
   static kernels::Scores scores_of(const KernelCall& call, int first) {
-    const auto& a = *static_cast<const SoftmaxAttributes*>(call.attributes);
+    const SoftmaxAttributes a = softmax_of(*static_cast<const AttributesOf<drops>*>(call.attributes));
     const Operand* q = &call.inputs[first];
     return kernels::scores_of(scores_shape(q->type->shape, q[1].type->shape), a.scale, a.is_causal,
                               call.input_count > first + 3 ? &q[3] : nullptr);
   }
 
   kernels::Scores scores_;
+  kernels::WeightDropout dropout_ = {};
   MatrixStack<T> q_, k_, v_;
 };
 
 /// Of one head on one thread, roughly.
-template <class T>
-double nanoseconds(const Heads<T>& heads) {
+template <class T, bool drops>
+double nanoseconds(const Heads<T, drops>& heads) {
   constexpr double kOfScore = 0.5;  // its exponential
   const kernels::Head<T> head = heads[0];
   const kernels::Scores& scores = heads.scores();
@@ -141,12 +180,13 @@ double nanoseconds(const Heads<T>& heads) {
          (scores.is_causal ? 2 : 1);
 }
 
+template <bool drops>
 void attention_kernel(const KernelCall& call) {
   if (call.output.type->shape.contains(0)) {
     return;
   }
   kernels::visit_wide_float(call.output.type->dtype, [&]<class T>() {
-    const Heads<T> heads(call, 0);
+    const Heads<T, drops> heads(call, kFirst<drops>);
     const std::int64_t rows = heads.scores().rows;
     // Ranges of rows, each of which packs the keys and values, only if there are too few heads for the threads.
     constexpr std::int64_t kFewestRows = 64;
@@ -163,29 +203,32 @@ void attention_kernel(const KernelCall& call) {
                    for (std::int64_t i = first; i < last; ++i) {
                      const kernels::Head<T> head = heads[i / ranges];
                      const std::int64_t row = i % ranges * step;
-                     kernels::attention(heads.scores(), head, {row, std::min(step, rows - row)},
+                     kernels::attention(heads.scores(), head, heads.dropout(), {row, std::min(step, rows - row)},
                                         out + (i / ranges * rows + row) * head.v.columns);
                    }
                  });
   });
 }
 
+template <bool drops>
 void backward_kernel(const KernelCall& call) {
   if (call.output.type->shape.contains(0)) {
     return;
   }
   kernels::visit_wide_float(call.output.type->dtype, [&]<class T>() {
-    const Heads<T> heads(call, 1);
+    constexpr int first_input = 1 + kFirst<drops>;
+    const Heads<T, drops> heads(call, first_input);
     const MatrixStack<T> gradients(call.inputs[0]);
     T* const dq = static_cast<T*>(call.output.data);
-    T* const dk = dq + call.inputs[1].type->shape.product();
-    T* const dv = dk + call.inputs[2].type->shape.product();
+    T* const dk = dq + call.inputs[first_input].type->shape.product();
+    T* const dv = dk + call.inputs[first_input + 1].type->shape.product();
     constexpr double kLonger = 2.5;  // than the forward pass
     parallel_for(heads.count(), kLonger * nanoseconds(heads), [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t i = first; i < last; ++i) {
         const kernels::Head<T> head = heads[i];
-        kernels::attention_backward(heads.scores(), head, gradients[i], dq + i * head.q.rows * head.q.columns,
-                                    dk + i * head.k.rows * head.k.columns, dv + i * head.v.rows * head.v.columns);
+        kernels::attention_backward(heads.scores(), head, heads.dropout(), gradients[i],
+                                    dq + i * head.q.rows * head.q.columns, dk + i * head.k.rows * head.k.columns,
+                                    dv + i * head.v.rows * head.v.columns);
       }
     });
   });
@@ -198,18 +241,26 @@ double scores_flops(const InferCall& call, int first, double by_e, double by_f, 
                                                   by_f * static_cast<double>(call.shape(first + 2).back()) + flops);
 }
 
-/// With the gradient in front for attention_backward.
+/// With the gradient in front for the backward ops.
+template <bool drops>
 std::vector<Sample> samples(bool has_gradient) {
   std::vector<Sample> result;
   for (const DType dtype : {DType::float32, DType::float64}) {
     const auto in = [&](const Shape& shape) { return sample(dtype, shape, -1, 1); };
     const auto add = [&](std::vector<SampleInput> inputs, double scale, bool is_causal) {
+      Shape shape = inputs[0].type.shape;
+      shape[shape.rank() - 1] = inputs[2].type.shape.back();
+      if (drops) {
+        inputs.insert(inputs.begin(), state_sample());
+      }
       if (has_gradient) {
-        Shape shape = inputs[0].type.shape;
-        shape[shape.rank() - 1] = inputs[2].type.shape.back();
         inputs.insert(inputs.begin(), in(shape));
       }
-      result.push_back(with(std::move(inputs), SoftmaxAttributes{scale, is_causal}));
+      if constexpr (drops) {
+        result.push_back(with(std::move(inputs), DropoutAttentionAttributes{scale, is_causal, 0.75, 1 / 0.75}));
+      } else {
+        result.push_back(with(std::move(inputs), SoftmaxAttributes{scale, is_causal}));
+      }
     };
     add({in({5, 4}), in({7, 4}), in({7, 3})}, 0.5, false);
     add({in({2, 6, 4}), in({2, 6, 4}), in({2, 6, 4})}, 0.7, true);
@@ -226,10 +277,6 @@ std::vector<Sample> samples(bool has_gradient) {
 
 // The derivatives, composed. p: the weights; g: the gradient with respect to the result.
 
-Tensor weights_of(const Tensor& q, const Tensor& k, const Tensor& mask, const SoftmaxAttributes& a) {
-  return masked_softmax(matmul(q, transpose(k)), mask, a.is_causal, a.scale);
-}
-
 /// The parts of attention_backward's result.
 struct Parts {
   Tensor q, k, v;
@@ -243,124 +290,206 @@ Parts parts_of(const Tensor& flat, const Shape& q, const Shape& k, const Shape& 
 
 Tensor added(const Tensor& a, const Tensor& b) { return !a.defined() ? b : !b.defined() ? a : add(a, b); }
 
-const Op kAttentionBackward{contraction_op(
-    {.name = "attention_backward",
-     .doc = "The gradients of attention by q, k and v, one behind the other; inputs: that by the result, q, k, v, mask",
-     .inputs = 5,
-     .least_inputs = 4,
-     .attributes = &attribute_type<SoftmaxAttributes>,
-     .infer = infer_backward,
-     .kernel = backward_kernel,
-     .vjp = [](const VjpCall& i) -> Gradients {
-       const auto& a = i.as<SoftmaxAttributes>();
-       const Tensor& g = i.input(0);
-       const Tensor& q = i.input(1);
-       const Tensor& k = i.input(2);
-       const Tensor& v = i.input(3);
-       const Parts c = parts_of(i.cotangent, q.shape(), k.shape(), v.shape());
-       const Tensor p = weights_of(q, k, i.input_count > 4 ? i.input(4) : Tensor(), a);
-       const Tensor dp = matmul(g, transpose(v));
-       const Tensor ds = masked_softmax_backward(dp, p, a);
-       // dq = ds k, dk = ds^T q, dv = p^T g
-       const Tensor by_ds = add(matmul(c.q, transpose(k)), matmul(q, transpose(c.k)));
-       const Tensor by_dp = masked_softmax_backward(by_ds, p, a);
-       const Tensor by_p = add(matmul(g, transpose(c.v)), masked_softmax_backward_by_result(by_ds, dp, p, dp, p, a));
-       const Tensor by_scores = masked_softmax_backward(by_p, p, a);
-       Gradients gradients;
-       gradients[0] = add(matmul(by_dp, v), matmul(p, c.v));
-       gradients[1] = add(matmul(by_scores, k), matmul(ds, c.k));
-       gradients[2] = add(matmul(transpose(by_scores), q), matmul(transpose(ds), c.q));
-       gradients[3] = matmul(transpose(by_dp), g);
-       if (i.needs(4)) {
-         gradients[4] = masked_softmax_backward(by_p, p, {1, a.is_causal});
-       }
-       return gradients;
-     },
-     .saves = {.inputs = 31},
-     .jvp = [](const JvpCall& j) -> Tensor {
-       const auto& a = j.as<SoftmaxAttributes>();
-       const Tensor& g = j.input(0);
-       const Tensor& q = j.input(1);
-       const Tensor& k = j.input(2);
-       const Tensor& v = j.input(3);
-       const Tensor tg = tangent_or_zeros(j.tangent(0), g);
-       const Tensor tq = tangent_or_zeros(j.tangent(1), q);
-       const Tensor tk = tangent_or_zeros(j.tangent(2), k);
-       const Tensor tv = tangent_or_zeros(j.tangent(3), v);
-       const Tensor p = weights_of(q, k, j.input_count > 4 ? j.input(4) : Tensor(), a);
-       const Tensor dp = matmul(g, transpose(v));
-       const Tensor ds = masked_softmax_backward(dp, p, a);
-       Tensor tp = masked_softmax_backward(add(matmul(tq, transpose(k)), matmul(q, transpose(tk))), p, a);
-       if (j.input_count > 4 && j.tangent(4).defined() && is_floating(j.input(4).dtype())) {
-         tp = add(tp, masked_softmax_backward(expand(j.tangent(4), p.shape()), p, {1, a.is_causal}));
-       }
-       const Tensor tdp = add(matmul(tg, transpose(v)), matmul(g, transpose(tv)));
-       const Tensor tds =
-           add(masked_softmax_backward(tdp, p, a), masked_softmax_backward_by_result(tp, dp, p, p, dp, a));
-       const auto flat = [](const Tensor& x) { return reshape(x, {x.shape().product()}); };
-       return concat(
-           {flat(add(matmul(tds, k), matmul(ds, tk))), flat(add(matmul(transpose(tds), q), matmul(transpose(ds), tq))),
-            flat(add(matmul(transpose(tp), g), matmul(transpose(p), tg)))},
-           0);
-     },
-     .flops = [](const InferCall& call, const TensorType&) { return scores_flops(call, 1, 6, 4, 26); },
-     .samples = [] { return samples(true); },
-     .family = "matmul"})};
+/// The inputs of a call, for the derivatives. `Call`: VjpCall or JvpCall.
+template <bool drops, class Call>
+struct Inputs {
+  Inputs(const Call& call, int first_input)
+      : first(first_input),
+        q(call.input(first)),
+        k(call.input(first + 1)),
+        v(call.input(first + 2)),
+        mask(call.input_count > first + 3 ? call.input(first + 3) : Tensor()),
+        attributes(call.template as<AttributesOf<drops>>()),
+        softmax(softmax_of(attributes)) {
+    if constexpr (drops) {
+      state = call.input(first - 1);
+    }
+  }
 
-const Op kAttention{contraction_op(
-    {.name = "attention",
-     .doc = "softmax(scale q k^T + mask) v; the scores stay in the cache",
-     .inputs = 4,
-     .least_inputs = 3,
-     .attributes = &attribute_type<SoftmaxAttributes>,
-     .infer = infer_attention,
-     .kernel = attention_kernel,
-     .vjp = [](const VjpCall& i) -> Gradients {
-       const auto& a = i.as<SoftmaxAttributes>();
-       const Tensor& q = i.input(0);
-       const Tensor& k = i.input(1);
-       const Tensor& v = i.input(2);
-       const Tensor mask = i.input_count > 3 ? i.input(3) : Tensor();
-       Gradients gradients;
-       if (i.needs(0) || i.needs(1) || i.needs(2)) {
-         const Tensor flat = mask.defined()
-                                 ? apply_op(kAttentionBackward, &a, Location::current(), i.cotangent, q, k, v, mask)
-                                 : apply_op(kAttentionBackward, &a, Location::current(), i.cotangent, q, k, v);
-         const Parts parts = parts_of(flat, q.shape(), k.shape(), v.shape());
-         gradients[0] = parts.q;
-         gradients[1] = parts.k;
-         gradients[2] = parts.v;
-       }
-       if (i.needs(3)) {  // the engine sums it to the mask
-         gradients[3] =
-             masked_softmax_backward(matmul(i.cotangent, transpose(v)), weights_of(q, k, mask, a), {1, a.is_causal});
-       }
-       return gradients;
-     },
-     .saves = {.inputs = 15},
-     .jvp = [](const JvpCall& j) -> Tensor {
-       const auto& a = j.as<SoftmaxAttributes>();
-       const Tensor& q = j.input(0);
-       const Tensor& k = j.input(1);
-       const Tensor& v = j.input(2);
-       const Tensor p = weights_of(q, k, j.input_count > 3 ? j.input(3) : Tensor(), a);
-       Tensor scores;
-       if (j.tangent(0).defined()) {
-         scores = matmul(j.tangent(0), transpose(k));
-       }
-       if (j.tangent(1).defined()) {
-         scores = added(scores, matmul(q, transpose(j.tangent(1))));
-       }
-       Tensor weights = scores.defined() ? masked_softmax_backward(scores, p, a) : Tensor();
-       if (j.input_count > 3 && j.tangent(3).defined() && is_floating(j.input(3).dtype())) {
-         weights = added(weights, masked_softmax_backward(expand(j.tangent(3), p.shape()), p, {1, a.is_causal}));
-       }
-       Tensor tangent = weights.defined() ? matmul(weights, v) : Tensor();
-       return j.tangent(2).defined() ? added(tangent, matmul(p, j.tangent(2))) : tangent;
-     },
-     .flops = [](const InferCall& call, const TensorType&) { return scores_flops(call, 0, 2, 2, 21); },
-     .samples = [] { return samples(false); },
-     .family = "matmul"})};
+  Tensor weights() const { return masked_softmax(matmul(q, transpose(k)), mask, softmax.is_causal, softmax.scale); }
+  /// Dropout, which is linear.
+  Tensor dropped(const Tensor& x) const {
+    if constexpr (drops) {
+      const BernoulliAttributes draw{x.shape(), DType::boolean, attributes.keep};
+      const MaskedScaleAttributes scale{attributes.factor};
+      const Tensor kept = apply(op::random_bernoulli, std::array{&state}, &draw, Location::current());
+      return apply(op::masked_scale, std::array{&kept, &x}, &scale, Location::current());
+    } else {
+      return x;
+    }
+  }
+  /// From the gradient with respect to the weights to that with respect to the scores.
+  Tensor through_softmax(const Tensor& gradient, const Tensor& p) const {
+    return masked_softmax_backward(gradient, p, softmax);
+  }
+  Tensor through_softmax_unscaled(const Tensor& gradient, const Tensor& p) const {
+    return masked_softmax_backward(gradient, p, {1, softmax.is_causal});
+  }
+
+  int first;
+  const Tensor& q;
+  const Tensor& k;
+  const Tensor& v;
+  Tensor mask;
+  Tensor state;
+  const AttributesOf<drops>& attributes;
+  SoftmaxAttributes softmax;
+};
+
+template <bool drops>
+const OpDef& backward_op();
+
+template <bool drops>
+Gradients attention_gradients(const VjpCall& call) {
+  constexpr int first = kFirst<drops>;
+  const Inputs<drops, VjpCall> i(call, first);
+  Gradients gradients;
+  if (call.needs(first) || call.needs(first + 1) || call.needs(first + 2)) {
+    std::vector<const Tensor*> inputs{&call.cotangent};
+    for (int input = 0; input < call.input_count; ++input) {
+      inputs.push_back(&call.input(input));
+    }
+    const Tensor flat = apply(backward_op<drops>(), inputs, call.attributes, Location::current());
+    const Parts parts = parts_of(flat, i.q.shape(), i.k.shape(), i.v.shape());
+    gradients[first] = parts.q;
+    gradients[first + 1] = parts.k;
+    gradients[first + 2] = parts.v;
+  }
+  if (call.needs(first + 3)) {  // the engine sums it to the mask
+    gradients[first + 3] = i.through_softmax_unscaled(i.dropped(matmul(call.cotangent, transpose(i.v))), i.weights());
+  }
+  return gradients;
+}
+
+template <bool drops>
+Tensor attention_tangent(const JvpCall& call) {
+  constexpr int first = kFirst<drops>;
+  const Inputs<drops, JvpCall> i(call, first);
+  const Tensor p = i.weights();
+  Tensor scores;
+  if (call.tangent(first).defined()) {
+    scores = matmul(call.tangent(first), transpose(i.k));
+  }
+  if (call.tangent(first + 1).defined()) {
+    scores = added(scores, matmul(i.q, transpose(call.tangent(first + 1))));
+  }
+  Tensor weights = scores.defined() ? i.through_softmax(scores, p) : Tensor();
+  if (i.mask.defined() && call.tangent(first + 3).defined() && is_floating(i.mask.dtype())) {
+    weights = added(weights, i.through_softmax_unscaled(expand(call.tangent(first + 3), p.shape()), p));
+  }
+  const Tensor tangent = weights.defined() ? matmul(i.dropped(weights), i.v) : Tensor();
+  return call.tangent(first + 2).defined() ? added(tangent, matmul(i.dropped(p), call.tangent(first + 2))) : tangent;
+}
+
+template <bool drops>
+Gradients backward_gradients(const VjpCall& call) {
+  constexpr int first = 1 + kFirst<drops>;
+  const Inputs<drops, VjpCall> i(call, first);
+  const Tensor& g = call.input(0);
+  const Parts c = parts_of(call.cotangent, i.q.shape(), i.k.shape(), i.v.shape());
+  const Tensor p = i.weights();
+  const Tensor dp = i.dropped(matmul(g, transpose(i.v)));
+  const Tensor ds = i.through_softmax(dp, p);
+  // dq = ds k, dk = ds^T q, dv = dropped(p)^T g
+  const Tensor by_ds = add(matmul(c.q, transpose(i.k)), matmul(i.q, transpose(c.k)));
+  const Tensor by_dp = i.through_softmax(by_ds, p);
+  const Tensor by_product = i.dropped(by_dp);  // of g and v^T
+  const Tensor by_p =
+      add(i.dropped(matmul(g, transpose(c.v))), masked_softmax_backward_by_result(by_ds, dp, p, dp, p, i.softmax));
+  const Tensor by_scores = i.through_softmax(by_p, p);
+  Gradients gradients;
+  gradients[0] = add(matmul(by_product, i.v), matmul(i.dropped(p), c.v));
+  gradients[first] = add(matmul(by_scores, i.k), matmul(ds, c.k));
+  gradients[first + 1] = add(matmul(transpose(by_scores), i.q), matmul(transpose(ds), c.q));
+  gradients[first + 2] = matmul(transpose(by_product), g);
+  if (call.needs(first + 3)) {
+    gradients[first + 3] = i.through_softmax_unscaled(by_p, p);
+  }
+  return gradients;
+}
+
+template <bool drops>
+Tensor backward_tangent(const JvpCall& call) {
+  constexpr int first = 1 + kFirst<drops>;
+  const Inputs<drops, JvpCall> i(call, first);
+  const Tensor& g = call.input(0);
+  const Tensor tg = tangent_or_zeros(call.tangent(0), g);
+  const Tensor tq = tangent_or_zeros(call.tangent(first), i.q);
+  const Tensor tk = tangent_or_zeros(call.tangent(first + 1), i.k);
+  const Tensor tv = tangent_or_zeros(call.tangent(first + 2), i.v);
+  const Tensor p = i.weights();
+  const Tensor dp = i.dropped(matmul(g, transpose(i.v)));
+  const Tensor ds = i.through_softmax(dp, p);
+  Tensor tp = i.through_softmax(add(matmul(tq, transpose(i.k)), matmul(i.q, transpose(tk))), p);
+  if (i.mask.defined() && call.tangent(first + 3).defined() && is_floating(i.mask.dtype())) {
+    tp = add(tp, i.through_softmax_unscaled(expand(call.tangent(first + 3), p.shape()), p));
+  }
+  const Tensor tdp = i.dropped(add(matmul(tg, transpose(i.v)), matmul(g, transpose(tv))));
+  const Tensor tds = add(i.through_softmax(tdp, p), masked_softmax_backward_by_result(tp, dp, p, p, dp, i.softmax));
+  const auto flat = [](const Tensor& x) { return reshape(x, {x.shape().product()}); };
+  return concat(
+      {flat(add(matmul(tds, i.k), matmul(ds, tk))), flat(add(matmul(transpose(tds), i.q), matmul(transpose(ds), tq))),
+       flat(add(matmul(transpose(i.dropped(tp)), g), matmul(transpose(i.dropped(p)), tg)))},
+      0);
+}
+
+template <bool drops>
+OpDef define_backward(const char* name, const char* doc) {
+  constexpr int first = 1 + kFirst<drops>;
+  return contraction_op({.name = name,
+                         .doc = doc,
+                         .inputs = first + 4,
+                         .least_inputs = first + 3,
+                         .attributes = &attribute_type<AttributesOf<drops>>,
+                         .infer = infer_backward<drops>,
+                         .kernel = backward_kernel<drops>,
+                         .vjp = backward_gradients<drops>,
+                         .saves = {.inputs = (1U << (first + 4U)) - 1},
+                         .jvp = backward_tangent<drops>,
+                         .flops = [](const InferCall& call,
+                                     const TensorType&) { return scores_flops(call, first, 6, 4, drops ? 30 : 26); },
+                         .samples = [] { return samples<drops>(true); },
+                         .family = "matmul"});
+}
+
+template <bool drops>
+OpDef define_attention(const char* name, const char* doc) {
+  constexpr int first = kFirst<drops>;
+  return contraction_op({.name = name,
+                         .doc = doc,
+                         .inputs = first + 4,
+                         .least_inputs = first + 3,
+                         .attributes = &attribute_type<AttributesOf<drops>>,
+                         .infer = infer_attention<drops>,
+                         .kernel = attention_kernel<drops>,
+                         .vjp = attention_gradients<drops>,
+                         .saves = {.inputs = (1U << (first + 4U)) - 1},
+                         .jvp = attention_tangent<drops>,
+                         .flops = [](const InferCall& call,
+                                     const TensorType&) { return scores_flops(call, first, 2, 2, drops ? 23 : 21); },
+                         .samples = [] { return samples<drops>(false); },
+                         .family = "matmul"});
+}
+
+const Op kAttentionBackward{define_backward<false>(
+    "attention_backward",
+    "The gradients of attention by q, k and v, one behind the other; inputs: that by the result, q, k, v, mask")};
+const Op kDropoutAttentionBackward{define_backward<true>(
+    "dropout_attention_backward",
+    "attention_backward of dropout_attention; inputs: the gradient by the result, state, q, k, v, mask")};
+const Op kAttention{
+    define_attention<false>("attention", "softmax(scale q k^T + mask) v; the scores stay in the cache")};
+const Op kDropoutAttention{define_attention<true>(
+    "dropout_attention", "dropout(softmax(scale q k^T + mask)) v, by a generator's state, which stands before q")};
+
+template <>
+const OpDef& backward_op<false>() {
+  return *kAttentionBackward;
+}
+template <>
+const OpDef& backward_op<true>() {
+  return *kDropoutAttentionBackward;
+}
 
 /// On a tape, the weights of matrices with so few scores are kept for the gradient, which otherwise computes them
 /// again: a third of its time, where the scores fit the cache anyway.
@@ -376,6 +505,8 @@ bool is_recorded(const Tensors&... tensors) {
 namespace op {
 const OpDef& attention = *kAttention;
 const OpDef& attention_backward = *kAttentionBackward;
+const OpDef& dropout_attention = *kDropoutAttention;
+const OpDef& dropout_attention_backward = *kDropoutAttentionBackward;
 }  // namespace op
 
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options,
@@ -385,6 +516,13 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
                                  to_string(k.type()), to_string(v.type())),
                      where, "give q of [..., L, E], k of [..., S, E] and v of [..., S, F]");
   }
+  if (!(options.dropout >= 0 && options.dropout <= 1)) {
+    throw Error(fmt::format("scaled_dot_product_attention: the probability {} is outside [0, 1]", options.dropout),
+                where, "give a dropout from 0 to 1");
+  }
+  const auto generator = [&]() -> const Generator& {
+    return options.generator ? *options.generator : default_generator();
+  };
   const double scale = options.scale != 0 ? options.scale : 1 / std::sqrt(static_cast<double>(q.shape().back()));
   const SoftmaxAttributes attributes{scale, options.is_causal};
   const auto is_plain = [&](const Tensor& x) {
@@ -399,11 +537,19 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
   // The kernel multiplies by tiles, which must not mix with the bits of BLAS.
   if (!keeps_weights && kernels::active_gemm() == kernels::Gemm::tiles && is_plain(q) && is_plain(k) && is_plain(v) &&
       fits_mask) {
+    if (options.dropout > 0) {
+      const DropoutAttentionAttributes dropping{scale, options.is_causal, 1 - options.dropout,
+                                                factor_of_dropout(options.dropout)};
+      const Tensor state = generator().draw(where);
+      return mask.defined() ? apply_op(kDropoutAttention, &dropping, where, state, q, k, v, mask)
+                            : apply_op(kDropoutAttention, &dropping, where, state, q, k, v);
+    }
     return mask.defined() ? apply_op(kAttention, &attributes, where, q, k, v, mask)
                           : apply_op(kAttention, &attributes, where, q, k, v);
   }
   const Tensor scores = matmul(q, transpose(k, -2, -1, where), where);
-  return matmul(masked_softmax(scores, mask, options.is_causal, scale, where), v, where);
+  const Tensor weights = masked_softmax(scores, mask, options.is_causal, scale, where);
+  return matmul(options.dropout > 0 ? dropout(weights, options.dropout, true, generator(), where) : weights, v, where);
 }
 
 }  // namespace diptych

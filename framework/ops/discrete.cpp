@@ -112,28 +112,19 @@ const Op kPermutation{random_op({.name = "random_permutation",
 
 // bernoulli
 
-/// A 32-bit number is below 2^32 p with probability p.
-struct BernoulliParameters {
-  std::uint32_t threshold;
-  bool always;
-};
+using kernels::Chance;
+
 template <class T>
 struct BernoulliDraw {
   using Bits = std::uint32_t;
-  DIPTYCH_INLINE static T apply(const BernoulliParameters& p, std::uint32_t bits) {
-    const unsigned one = static_cast<unsigned>(bits < p.threshold) | static_cast<unsigned>(p.always);
-    return static_cast<T>(one);
-  }
+  DIPTYCH_INLINE static T apply(const Chance& p, std::uint32_t bits) { return static_cast<T>(p(bits)); }
 };
 
 void bernoulli_kernel(const KernelCall& call) {
-  const double p = static_cast<const BernoulliAttributes*>(call.attributes)->p;
-  const double threshold = math::round_even(p * 0x1p32);
-  const bool always = threshold >= 0x1p32;
-  const BernoulliParameters parameters{always ? 0 : static_cast<std::uint32_t>(threshold), always};
+  const Chance parameters = Chance::of(static_cast<const BernoulliAttributes*>(call.attributes)->p);
   visit(call.output.type->dtype, [&]<class T>() {
     if constexpr (std::is_same_v<T, bool>) {  // the same bytes, in a type whose loop vectorises
-      kernels::PerIsaRandom<BernoulliDraw<std::uint8_t>, BernoulliParameters, std::uint8_t>::active()(
+      kernels::PerIsaRandom<BernoulliDraw<std::uint8_t>, Chance, std::uint8_t>::active()(
           state_of(call), call.output.type->shape.product(), static_cast<std::uint8_t*>(call.output.data), parameters);
     } else {
       draw_into<BernoulliDraw, T>(call, parameters);

@@ -14,11 +14,14 @@ namespace diptych::ops {
 
 using kernels::RandomState;
 
-inline RandomState state_of(const KernelCall& call) {
-  const kernels::Dense dense(call.inputs[0]);
+inline RandomState state_in(const Operand& operand) {
+  const kernels::Dense dense(operand);
   const auto* words = static_cast<const std::uint64_t*>(dense.data());
   return {words[0], words[1]};
 }
+inline RandomState state_of(const KernelCall& call) { return state_in(call.inputs[0]); }
+/// Of what dropout keeps. With p = 1 nothing is kept, so it doesn't matter; it only has to be a number.
+inline double factor_of_dropout(double p) { return p < 1 ? 1 / (1 - p) : 1; }
 
 inline void infer_drawn(const InferCall& call, const Shape& shape, DType dtype, TensorType& output) {
   if (call.input(0) != TensorType{DType::int64, {2}}) [[unlikely]] {

@@ -39,10 +39,7 @@ struct MaskedScale {
     if constexpr (std::is_same_v<T, bfloat16>) {
       return T(apply(a, mask, static_cast<float>(x)));
     } else {
-      // On the bits, as in where: a select on a loaded bool would become a branch.
-      using Bits = math::detail::Bits<T>;
-      const auto kept = static_cast<Bits>(-static_cast<Bits>(mask));
-      return std::bit_cast<T>(static_cast<Bits>(std::bit_cast<Bits>(x * static_cast<T>(a.scale)) & kept));
+      return kernels::kept_or_zero(mask, x * static_cast<T>(a.scale));
     }
   }
 };
@@ -136,8 +133,7 @@ Tensor dropout(const Tensor& x, double p, bool training, const Generator& genera
   if (!training || p == 0) {
     return x;
   }
-  // With p = 1 nothing is kept, so the scale doesn't matter; it only has to be a number.
-  const MaskedScaleAttributes attributes{p < 1 ? 1 / (1 - p) : 1};
+  const MaskedScaleAttributes attributes{factor_of_dropout(p)};
   return apply_op(kMaskedScale, &attributes, where, bernoulli(x.shape(), 1 - p, DType::boolean, generator, where), x);
 }
 

@@ -13,6 +13,19 @@ struct SoftmaxAttributes {
   }
 };
 
+/// Attention whose weights are dropped out: each is kept with probability `keep`, times `factor`.
+struct DropoutAttentionAttributes {
+  double scale = 1;
+  bool is_causal = false;
+  double keep = 1;
+  double factor = 1;
+  static constexpr auto fields() {
+    return std::tuple(
+        field("scale", &DropoutAttentionAttributes::scale), field("is_causal", &DropoutAttentionAttributes::is_causal),
+        field("keep", &DropoutAttentionAttributes::keep), field("factor", &DropoutAttentionAttributes::factor));
+  }
+};
+
 struct TrailingAttributes {
   std::int64_t axes = 1;  ///< number of trailing axes
   double eps = 1e-5;
@@ -56,6 +69,8 @@ extern const OpDef& masked_softmax;
 // attention.cpp
 extern const OpDef& attention;
 extern const OpDef& attention_backward;
+extern const OpDef& dropout_attention;
+extern const OpDef& dropout_attention_backward;
 // normalisation.cpp
 extern const OpDef& layer_norm;
 extern const OpDef& rms_norm;

@@ -1,6 +1,7 @@
-// softmax(scale q k^T + mask) v, written as the ops that it consists of, becomes one attention op, which has the same
-// bits (kernels/attention.h) and keeps the scores in the cache. It must not where something else reads the scores or
-// the weights, where leading axes broadcast, or where BLAS multiplies matrices.
+// softmax(scale q k^T + mask) v, written as the ops that it consists of, with dropout of the weights or without,
+// becomes one attention op, which has the same bits (kernels/attention.h) and keeps the scores in the cache. It must
+// not where something else reads the scores or the weights, where leading axes broadcast, or where BLAS multiplies
+// matrices.
 
 #include <cmath>
 #include <optional>
@@ -8,6 +9,7 @@
 #include "framework/graph/rewriter.h"
 #include "framework/kernels/gemm.h"
 #include "framework/ops/axis_attributes.h"
+#include "framework/ops/creation_ops.h"
 #include "framework/ops/elementwise_ops.h"
 #include "framework/ops/matrices.h"
 #include "framework/ops/row_ops.h"
@@ -26,6 +28,15 @@ struct Weights {
   ValueId scores;
   std::optional<ValueId> mask;
   ops::SoftmaxAttributes attributes;
+};
+
+/// Of weights, each kept with probability `keep`, times `factor`.
+struct Drop {
+  ValueId weights;
+  ValueId state;
+  double keep, factor;
+  const Node* scaled;
+  const Node* drawn;
 };
 
 class AttentionJoiner {
@@ -47,6 +58,25 @@ class AttentionJoiner {
     const Tensor* constant = rewriter_.constant(value);
     return constant != nullptr && constant->numel() == 1 ? std::optional(constant->to_vector<double>()[0])
                                                          : std::nullopt;
+  }
+
+  /// Dropout of all weights, each by a number of its own.
+  std::optional<Drop> drop_of(ValueId value) const {
+    const Node* scaled = only_producer(value);
+    if (scaled == nullptr || scaled->op != &op::masked_scale) {
+      return std::nullopt;
+    }
+    const Node* drawn = only_producer(scaled->inputs[0]);
+    if (drawn == nullptr || drawn->op != &op::random_bernoulli ||
+        rewriter_.type(scaled->inputs[0]).shape != rewriter_.type(scaled->inputs[1]).shape) {
+      return std::nullopt;
+    }
+    return Drop{scaled->inputs[1],
+                drawn->inputs[0],
+                drawn->attributes.as<ops::BernoulliAttributes>().p,
+                scaled->attributes.as<ops::MaskedScaleAttributes>().scale,
+                scaled,
+                drawn};
   }
 
   std::optional<Weights> weights_of(const Node& node) const {
@@ -75,7 +105,8 @@ class AttentionJoiner {
     if (node.op != &op::matmul) {
       return;
     }
-    const Node* softmax = only_producer(node.inputs[0]);
+    const std::optional<Drop> drop = drop_of(node.inputs[0]);
+    const Node* softmax = only_producer(drop ? drop->weights : node.inputs[0]);
     const std::optional<Weights> weights = softmax != nullptr ? weights_of(*softmax) : std::nullopt;
     const Node* scores = weights ? only_producer(weights->scores) : nullptr;
     if (scores == nullptr || scores->op != &op::matmul) {
@@ -101,18 +132,29 @@ class AttentionJoiner {
     axes.axes[rank - 2] = rank - 1;
     axes.axes[rank - 1] = rank - 2;
     const AttributeValue swap(&attribute_type<ops::AxesAttributes>, &axes);
-    const AttributeValue attributes(&attribute_type<ops::SoftmaxAttributes>, &weights->attributes);
     merge_provenance(node.provenance, softmax->provenance);
     merge_provenance(node.provenance, scores->provenance);
+    if (drop) {
+      merge_provenance(node.provenance, drop->drawn->provenance);
+      merge_provenance(node.provenance, drop->scaled->provenance);
+    }
     // k is a view, which costs nothing.
     const ValueId k = rewriter_.insert(op::permute, {transposed}, swap, node);
     std::vector<ValueId> inputs{q, k, node.inputs[1]};
     if (weights->mask) {
       inputs.push_back(*weights->mask);
     }
-    const std::optional<TensorType> inferred = rewriter_.inferred(op::attention, inputs, attributes);
+    AttributeValue attributes(&attribute_type<ops::SoftmaxAttributes>, &weights->attributes);
+    if (drop) {
+      const ops::DropoutAttentionAttributes dropping{weights->attributes.scale, weights->attributes.is_causal,
+                                                     drop->keep, drop->factor};
+      attributes = AttributeValue(&attribute_type<ops::DropoutAttentionAttributes>, &dropping);
+      inputs.insert(inputs.begin(), drop->state);
+    }
+    const OpDef& joined = drop ? op::dropout_attention : op::attention;
+    const std::optional<TensorType> inferred = rewriter_.inferred(joined, inputs, attributes);
     if (inferred && *inferred == rewriter_.type(node.output())) {
-      rewriter_.become(node, op::attention, inputs, attributes);
+      rewriter_.become(node, joined, inputs, attributes);
     }
   }
 

@@ -156,9 +156,27 @@ Tensor composed(const Tensor& scores, const Tensor& mask, bool is_causal, double
   return mask.defined() ? where(equal(max(x, {-1}, true), hidden), zeros_like(result), result) : result;
 }
 
-/// The three ops that attention joins.
+/// The ops that attention joins.
 Tensor composition(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options) {
-  return matmul(masked_softmax(matmul(q, transpose(k)), options.mask, options.is_causal, options.scale), v);
+  const Tensor weights = masked_softmax(matmul(q, transpose(k)), options.mask, options.is_causal, options.scale);
+  return matmul(options.dropout > 0 ? dropout(weights, options.dropout, true, Generator(5)) : weights, v);
+}
+
+/// One op, however it would be called.
+Tensor joined(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options) {
+  std::vector<const Tensor*> inputs{&q, &k, &v};
+  if (options.mask.defined()) {
+    inputs.push_back(&options.mask);
+  }
+  if (options.dropout > 0) {
+    const double p = options.dropout;
+    const ops::DropoutAttentionAttributes attributes{options.scale, options.is_causal, 1 - p, p < 1 ? 1 / (1 - p) : 1};
+    const Tensor state = Generator(5).draw();
+    inputs.insert(inputs.begin(), &state);
+    return apply(op::dropout_attention, inputs, &attributes, Location::current());
+  }
+  const ops::SoftmaxAttributes attributes{options.scale, options.is_causal};
+  return apply(op::attention, inputs, &attributes, Location::current());
 }
 
 struct AttentionShape {
@@ -176,18 +194,13 @@ class AttentionBits : public ::testing::TestWithParam<DType> {
  protected:
   /// Result and gradients of attention and of its composition, bit by bit.
   static void expect_same(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options) {
-    const auto fused = [&](const Tensor& a, const Tensor& b, const Tensor& c) {
-      const ops::SoftmaxAttributes attributes{options.scale, options.is_causal};
-      std::vector<const Tensor*> inputs{&a, &b, &c};
-      if (options.mask.defined()) {
-        inputs.push_back(&options.mask);
-      }
-      return apply(op::attention, inputs, &attributes, Location::current());
-    };
+    const auto fused = [&](const Tensor& a, const Tensor& b, const Tensor& c) { return joined(a, b, c, options); };
     const auto parts = [&](const Tensor& a, const Tensor& b, const Tensor& c) { return composition(a, b, c, options); };
     const Tensor result = fused(q, k, v);
     ASSERT_TRUE(bitwise_equal(result, parts(q, k, v)));
-    ASSERT_TRUE(bitwise_equal(result, scaled_dot_product_attention(q, k, v, options)));
+    AttentionOptions fresh = options;
+    fresh.generator = Generator(5);
+    ASSERT_TRUE(bitwise_equal(result, scaled_dot_product_attention(q, k, v, fresh)));
     const Tensor weights = Rng(9).normal(result.shape(), 0, 1, q.dtype());
     const auto gradients = [&](const auto& f) {
       return grad([&](const Tensor& a, const Tensor& b, const Tensor& c) { return sum(mul(f(a, b, c), weights)); },
@@ -216,9 +229,11 @@ TEST_P(AttentionBits, AreThoseOfTheOpsThatItJoins) {
     const Tensor flags = greater(bias, full({}, 0.5, dtype));
     for (const Tensor& mask : {Tensor(), bias, flags, column}) {
       for (const bool is_causal : {false, true}) {
-        SCOPED_TRACE(to_string(q.type()) + to_string(k.type()) + (mask.defined() ? to_string(mask.type()) : "") +
-                     (is_causal ? " causal" : ""));
-        expect_same(q, k, v, {.mask = mask, .is_causal = is_causal, .scale = 0.4});
+        for (const double p : {0.0, 0.3}) {
+          SCOPED_TRACE(to_string(q.type()) + to_string(k.type()) + (mask.defined() ? to_string(mask.type()) : "") +
+                       (is_causal ? " causal" : "") + (p > 0 ? " dropout" : ""));
+          expect_same(q, k, v, {.mask = mask, .is_causal = is_causal, .scale = 0.4, .dropout = p});
+        }
       }
     }
   }
@@ -246,6 +261,11 @@ TEST_P(AttentionBits, AreThoseOfTheOpsThatItJoinsForSpecialValues) {
         AttentionOptions masked = causal;
         masked.mask = with_row(zeros({length, length}, dtype), row, value);
         expect_same(x, x, x, masked);
+        // Dropout hides NaN in what a row attends to, not behind it.
+        AttentionOptions dropping = causal;
+        dropping.dropout = 0.9;
+        expect_same(x, x, y, dropping);
+        expect_same(y, x, x, dropping);
       }
     }
     // Finite operands, a score that isn't.
@@ -278,11 +298,10 @@ TEST_P(AttentionBits, AreTheSameOnEveryInstructionSetAndNumberOfThreads) {
   const Tensor q = Rng(1).normal({2, 270, 24}, 0, 1, GetParam());
   const Tensor k = Rng(2).normal({2, 290, 24}, 0, 1, GetParam());
   const Isa best = active_isa();
-  for (const bool is_causal : {false, true}) {
+  for (const auto& [is_causal, p] : {std::pair{false, 0.0}, std::pair{true, 0.0}, std::pair{true, 0.2}}) {
+    const AttentionOptions options{.is_causal = is_causal, .scale = 0.2, .dropout = p};
     const auto results = [&] {
-      const auto attend = [&](const Tensor& a, const Tensor& b) {
-        return scaled_dot_product_attention(a, b, b, {.is_causal = is_causal});
-      };
+      const auto attend = [&](const Tensor& a, const Tensor& b) { return joined(a, b, b, options); };
       std::vector<Tensor> all =
           grad([&](const Tensor& a, const Tensor& b) { return sum(square(attend(a, b))); }, std::vector{0, 1})(q, k);
       all.push_back(attend(q, k));
@@ -315,6 +334,30 @@ TEST(Attention, RefusesMoreScoresThanThereCanBe) {
                 scaled_dot_product_attention(q, q, expand(zeros({1, 0}), {std::int64_t{1} << 32, 0}));
               }),
               HasSubstr("too many"));
+}
+
+TEST(Attention, DropoutOfAllOrNoneOrOfNoProbability) {
+  const Tensor x = Rng(1).normal({4, 8});
+  for (const double p : {0.0, 1.0}) {
+    const Tensor expected = p > 0 ? zeros({4, 8}) : scaled_dot_product_attention(x, x, x);
+    EXPECT_TRUE(bitwise_equal(scaled_dot_product_attention(x, x, x, {.dropout = p}), expected));
+  }
+  for (const double p : {-0.1, 1.1, static_cast<double>(NAN)}) {
+    EXPECT_THAT(message_of<Error>([&] { scaled_dot_product_attention(x, x, x, {.dropout = p}); }),
+                HasSubstr("outside [0, 1]"));
+  }
+}
+
+TEST(Attention, DropoutDrawsOncePerCall) {
+  const Tensor x = Rng(1).normal({2, 300, 8});
+  const Generator one(3);
+  const Generator other(3);
+  for (int call = 0; call < 3; ++call) {
+    const Tensor weights = dropout(masked_softmax(matmul(x, transpose(x)), {}, false, 0.5), 0.25, true, one);
+    EXPECT_TRUE(bitwise_equal(
+        scaled_dot_product_attention(x, x, x, {.scale = 0.5, .dropout = 0.25, .generator = other}), matmul(weights, x)))
+        << call;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Attention, AttentionBits, ::testing::Values(DType::float32, DType::float64),

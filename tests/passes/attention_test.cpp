@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "framework/dispatch/apply.h"
+#include "framework/ops/creation_ops.h"
 #include "framework/ops/row_ops.h"
 #include "tests/graph/variants.h"
 #include "tests/support/with_gemm.h"
@@ -24,11 +26,11 @@ Tensor input() { return Rng(1).normal({2, 40, 3, 3, 8}); }
 Tensor scores_of(const std::array<Tensor, 3>& qkv) { return matmul(qkv[0], transpose(qkv[1])); }
 
 /// Whether the compiled graph has the op; expects eager's bits.
-bool has_attention(const Function& fn, const Tensor& x = input()) {
+bool has_attention(const Function& fn, const Tensor& x = input(), const OpDef* attention = &op::attention) {
   auto function = jit(fn);
   EXPECT_TRUE(bitwise_equal(function(x), fn(x)));
   const auto& nodes = function.compiled()->graph()->nodes;
-  return std::any_of(nodes.begin(), nodes.end(), [](const auto& node) { return node.op == &op::attention; });
+  return std::any_of(nodes.begin(), nodes.end(), [&](const auto& node) { return node.op == attention; });
 }
 
 TEST(JoinAttention, FindsItInEachForm) {
@@ -67,6 +69,31 @@ TEST(JoinAttention, LeavesWhatItMustNotJoin) {
   EXPECT_FALSE(has_attention([](const Tensor& x) { return matmul(softmax(scores_of(parts(x))), parts(x)[2]); },
                              cast(input(), DType::bfloat16)))
       << "bf16 is rounded at each op";
+}
+
+TEST(JoinAttention, FindsDropoutOfTheWeights) {
+  const auto dropped = [](const Tensor& weights) {
+    const Tensor mask = bernoulli(weights.shape(), 0.75, DType::boolean, Generator(4));
+    const ops::MaskedScaleAttributes scale{4.0 / 3};
+    return apply(op::masked_scale, std::array{&mask, &weights}, &scale, Location::current());
+  };
+  EXPECT_TRUE(has_attention([&](const Tensor& x) { return matmul(dropped(softmax(scores_of(parts(x)))), parts(x)[2]); },
+                            input(), &op::dropout_attention));
+  EXPECT_TRUE(has_attention(
+      [](const Tensor& x) {
+        return matmul(dropout(masked_softmax(scores_of(parts(x)), {}, true, 0.5), 0.1, true, Generator(4)),
+                      parts(x)[2]);
+      },
+      input(), &op::dropout_attention));
+  EXPECT_FALSE(has_attention(
+      [&](const Tensor& x) {
+        const Tensor mask = bernoulli({40}, 0.75, DType::boolean, Generator(4));
+        const ops::MaskedScaleAttributes scale{4.0 / 3};
+        const Tensor weights = softmax(scores_of(parts(x)));
+        return matmul(apply(op::masked_scale, std::array{&mask, &weights}, &scale, Location::current()), parts(x)[2]);
+      },
+      input(), &op::dropout_attention))
+      << "a number for each column";
 }
 
 TEST(JoinAttention, LeavesProductsToBlas) {
