@@ -33,8 +33,8 @@ double nanoseconds_of(const LoweredNode& node) {
   return kOfCall + kNanosecondsOfScalar * elements;
 }
 
-/// Larger instructions are divided by themselves: side by side they would share the cache with others (gpt/mini took 5 %
-/// longer).
+/// Larger instructions are divided by themselves: side by side they would share the cache with others (gpt/mini took 5
+/// % longer).
 bool can_be_beside(const LoweredNode& node, double nanoseconds) {
   return nanoseconds < 2 * kLeastNanosecondsOfPart && !node.can_fail && !node.op->effect && node.regions.empty() &&
          node.outputs.size() == 1;

@@ -23,6 +23,7 @@ const std::vector<Operator>& operators() {
     add_shapes(result);
     add_indexing(result);
     add_networks(result);
+    add_normalisations(result);
     add_resizing(result);
     add_attention(result);
     add_losses(result);

@@ -108,6 +108,7 @@ void add_reductions(std::vector<Operator>& all);
 void add_shapes(std::vector<Operator>& all);
 void add_indexing(std::vector<Operator>& all);
 void add_networks(std::vector<Operator>& all);
+void add_normalisations(std::vector<Operator>& all);
 void add_resizing(std::vector<Operator>& all);
 void add_attention(std::vector<Operator>& all);
 void add_losses(std::vector<Operator>& all);
