@@ -136,7 +136,8 @@ enum class OpKind : std::uint8_t {
   contraction,  ///< sums of products: matmul, convolution
   window,       ///< pooling
   random,       ///< draws from a state
-  control       ///< regions (graph/control_ops.h)
+  control,      ///< regions (graph/control_ops.h)
+  fused         ///< a region of elementwise ops (graph/fused_op.h)
 };
 
 /// Everything that Diptych knows about an op, in one place. Eager, capture, autodiff, the passes, the documentation

@@ -33,10 +33,10 @@ struct Node {
   const OpDef* op;
   AttributeValue attributes;
   std::vector<ValueId> inputs;
-  std::vector<ValueId> outputs;  ///< one, except for control flow
+  std::vector<ValueId> outputs;  ///< one, unless it has regions
   Provenance provenance;
-  // Only for control flow (control_ops.h). Regions are pure functions of the node's inputs: all their inputs are
-  // arguments. They may be shared with other graphs: copy a region to change it.
+  // Only for control flow (control_ops.h) and fused ops (fused_op.h). Regions are pure functions of the node's inputs:
+  // all their inputs are arguments. They may be shared with other graphs: copy a region to change it.
   std::vector<std::shared_ptr<const Graph>> regions = {};
 
   /// The first output, which stands for the node.
@@ -87,7 +87,7 @@ struct Graph {
 bool has_effect(const Node& node);
 /// Whether running a node may throw, depending on elements.
 bool can_fail(const Node& node);
-/// The number of nodes, including those of regions.
+/// The number of nodes, including those of regions. A fused node is what its region is, and counts no further.
 std::size_t count_nodes(const Graph& graph);
 
 /// "graph mlp(%0: f32[64,64] argument "x", ...) { ... }": `parse` restores the same graph, with constants exact to the

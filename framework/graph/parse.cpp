@@ -6,6 +6,7 @@
 #include "framework/core/tensor_body.h"
 #include "framework/dispatch/op.h"
 #include "framework/graph/control_ops.h"
+#include "framework/graph/fused_op.h"
 #include "framework/ops/lengths.h"
 
 namespace diptych::graph {
@@ -226,6 +227,9 @@ class Parser {
     const OpDef* op = find_op(name);
     if (op == nullptr) {
       op = find_control_op(name);
+    }
+    if (op == nullptr && name == fused_op().name) {
+      op = &fused_op();
     }
     if (op == nullptr) {
       fail(fmt::format("there is no op '{}'", name));

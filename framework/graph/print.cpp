@@ -90,7 +90,7 @@ std::string print_graph(const Graph& graph, const std::string& indent) {
     for (std::size_t i = 0; i < node.regions.size(); ++i) {
       text += fmt::format("{}\n{}    {}", i == 0 ? " [" : ",", indent, print_graph(*node.regions[i], indent + "    "));
     }
-    text += fmt::format("{}  {}\n", node.is_control() ? fmt::format("\n{}  ]", indent) : "",
+    text += fmt::format("{}  {}\n", node.regions.empty() ? "" : fmt::format("\n{}  ]", indent),
                         print_provenance(node.provenance));
   }
   for (const Update& update : graph.updates) {

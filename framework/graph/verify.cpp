@@ -4,6 +4,7 @@
 
 #include "framework/dispatch/op.h"
 #include "framework/graph/control_ops.h"
+#include "framework/graph/fused_op.h"
 
 namespace diptych::graph {
 namespace {
@@ -59,8 +60,8 @@ class Verifier {
             value);
   }
   void check(const Node& node) {
-    if (find_control_op(node.op->name) == node.op) {
-      check_control(node);
+    if (find_control_op(node.op->name) == node.op || node.op == &fused_op()) {
+      check_regions(node);
       return;
     }
     require(node.regions.empty() && node.outputs.size() == 1,
@@ -85,7 +86,7 @@ class Verifier {
             node.output());
   }
 
-  void check_control(const Node& node) {
+  void check_regions(const Node& node) {
     for (ValueId input : node.inputs) {
       use(input, node.op->name);
     }
@@ -105,7 +106,8 @@ class Verifier {
     }
     std::vector<TensorType> types;
     try {
-      types = control_output_types(node, graph_.input_types(node));
+      const auto inputs = graph_.input_types(node);
+      types = node.is_control() ? control_output_types(node, inputs) : fused_output_types(node, inputs);
     } catch (const Error& error) {
       require(false, error.what(), node.output());
     }

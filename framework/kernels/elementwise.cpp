@@ -65,34 +65,25 @@ bool linear_strides(const KernelCall& call, std::int64_t* strides) {
   return true;
 }
 
-ElementwisePlan plan_elementwise(const KernelCall& call) {
-  const Shape& shape = call.output.type->shape;
-  const int rank = shape.rank();
-  const int operands = call.input_count + 1;
-
-  // Byte strides of every operand, broadcast to the output's shape.
-  std::int64_t strides[kMaxRank][kMaxElementwiseInputs + 1] = {};
-  for (int k = 0; k < operands; ++k) {
-    const Operand& operand = k < call.input_count ? call.inputs[k] : call.output;
-    const int offset = rank - operand.type->shape.rank();
-    for (int axis = offset; axis < rank; ++axis) {
-      const bool repeated = operand.type->shape[axis - offset] == 1;
-      strides[axis][k] =
-          repeated ? 0 : (*operand.strides)[axis - offset] * static_cast<std::int64_t>(size_of(operand.type->dtype));
-    }
+void broadcast_strides(const TensorType& type, const Strides& strides, const Shape& shape, std::int64_t* to,
+                       int apart) {
+  const int offset = shape.rank() - type.shape.rank();
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    const bool repeated = axis < offset || type.shape[axis - offset] == 1;
+    to[axis * apart] = repeated ? 0 : strides[axis - offset] * static_cast<std::int64_t>(size_of(type.dtype));
   }
+}
 
-  // Merges neighbouring axes that every operand traverses as one, and drops axes of length 1.
-  std::int64_t lengths[kMaxRank];
-  std::int64_t merged[kMaxRank][kMaxElementwiseInputs + 1];
+int merge_axes(const Shape& shape, int operands, std::int64_t* lengths, std::int64_t* strides) {
   int count = 0;
-  for (int axis = 0; axis < rank; ++axis) {
+  for (int axis = 0; axis < shape.rank(); ++axis) {
     if (shape[axis] == 1) {
       continue;
     }
+    const std::int64_t* const here = strides + static_cast<std::ptrdiff_t>(axis) * operands;
     bool mergeable = count > 0;
     for (int k = 0; mergeable && k < operands; ++k) {
-      mergeable = merged[count - 1][k] == strides[axis][k] * shape[axis];
+      mergeable = strides[(count - 1) * operands + k] == here[k] * shape[axis];
     }
     if (mergeable) {
       lengths[count - 1] *= shape[axis];
@@ -100,9 +91,23 @@ ElementwisePlan plan_elementwise(const KernelCall& call) {
       lengths[count++] = shape[axis];
     }
     for (int k = 0; k < operands; ++k) {
-      merged[count - 1][k] = strides[axis][k];
+      strides[(count - 1) * operands + k] = here[k];
     }
   }
+  return count;
+}
+
+ElementwisePlan plan_elementwise(const KernelCall& call) {
+  const Shape& shape = call.output.type->shape;
+  const int operands = call.input_count + 1;
+  std::int64_t strides[kMaxRank * (kMaxElementwiseInputs + 1)];
+  for (int k = 0; k < operands; ++k) {
+    const Operand& operand = k < call.input_count ? call.inputs[k] : call.output;
+    broadcast_strides(*operand.type, *operand.strides, shape, strides + k, operands);
+  }
+  std::int64_t lengths[kMaxRank];
+  const int count = merge_axes(shape, operands, lengths, strides);
+  const auto merged = [&](int axis, int k) { return strides[axis * operands + k]; };
 
   ElementwisePlan plan;
   for (int k = 0; k < operands; ++k) {
@@ -117,11 +122,11 @@ ElementwisePlan plan_elementwise(const KernelCall& call) {
   plan.outer_rank = count - 1;
   unsigned pattern = 0;
   for (int k = 0; k < operands; ++k) {
-    plan.inner_strides[k] = merged[count - 1][k];
-    pattern |= static_cast<unsigned>(merged[count - 1][k] == 0) << k;
-    plan.is_strided = plan.is_strided || (merged[count - 1][k] != 0 && merged[count - 1][k] != plan.sizes[k]);
+    plan.inner_strides[k] = merged(count - 1, k);
+    pattern |= static_cast<unsigned>(merged(count - 1, k) == 0) << k;
+    plan.is_strided = plan.is_strided || (merged(count - 1, k) != 0 && merged(count - 1, k) != plan.sizes[k]);
     for (int axis = 0; axis < plan.outer_rank; ++axis) {
-      plan.outer_strides[axis][k] = merged[axis][k];
+      plan.outer_strides[axis][k] = merged(axis, k);
     }
   }
   plan.is_strided = plan.is_strided || !detail::has_loop(static_cast<std::size_t>(call.input_count), pattern);

@@ -246,6 +246,13 @@ struct ElementwisePlan {
   std::int64_t outer_strides[kMaxRank][kMaxElementwiseInputs + 1] = {};  ///< in bytes
 };
 
+/// Merges neighbouring axes that every operand traverses as one, and drops axes of length 1. `strides`: those of all
+/// operands, axis by axis. Returns how many axes are left, which stand at the front of `lengths` and `strides`.
+int merge_axes(const Shape& shape, int operands, std::int64_t* lengths, std::int64_t* strides);
+/// The strides in bytes of an operand whose elements repeat along the axes of `shape` that it lacks, `apart` from one
+/// axis to the next.
+void broadcast_strides(const TensorType& type, const Strides& strides, const Shape& shape, std::int64_t* to, int apart);
+
 ElementwisePlan plan_elementwise(const KernelCall& call);
 void run_elementwise(const ElementwisePlan& plan, LoopFn loop, void* const* data, int operands, const void* attributes);
 

@@ -19,7 +19,7 @@ bool fold_constants(graph::Graph& graph, const PassContext& /*context*/) {
   graph::Rewriter rewriter(graph);
   return rewriter.run([&](graph::Node& node) {
     const TensorType& type = rewriter.type(node.output());
-    if (node.op->view != nullptr || node.op->effect || node.is_control() ||
+    if (node.op->view != nullptr || node.op->effect || !node.regions.empty() ||
         type.shape.product() * static_cast<std::int64_t>(size_of(type.dtype)) > kMostBytes) {
       return;
     }

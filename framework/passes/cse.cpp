@@ -29,7 +29,7 @@ bool eliminate_common_subexpressions(graph::Graph& graph, const PassContext& /*c
   graph::Rewriter rewriter(graph);
   std::unordered_multimap<std::size_t, graph::ValueId> seen;  // hash -> output
   return rewriter.run([&](graph::Node& node) {
-    if (node.op->effect || node.is_control()) {
+    if (node.op->effect || !node.regions.empty()) {
       return;
     }
     const std::size_t hash = hash_of(node);

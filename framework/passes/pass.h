@@ -19,6 +19,9 @@ enum class Numerics : unsigned char {
   exact  ///< not a bit changes (docs/numerics.md)
 };
 
+/// Results below this size aren't worth fusing: unfused ops find them in the L1 cache, too (docs/fusion.md).
+inline constexpr std::size_t kLeastFusedBytes = std::size_t{32} << 10;
+
 /// What a pass may know besides the graph: what it must keep, and where the graph will run.
 class PassContext {
  public:
@@ -27,6 +30,7 @@ class PassContext {
 
   Numerics numerics;
   Isa isa = active_isa();
+  std::size_t least_fused_bytes = kLeastFusedBytes;
 
   /// Of the graph at hand, as it is now: computed for the pass that asks, before it changes anything.
   graph::FixedLayouts fixed_layouts() const { return graph::FixedLayouts(graph_); }
@@ -58,6 +62,7 @@ struct PipelineOptions {
   /// Called with the graph as captured ("captured") and after each pass; `changed` is false if a pass did nothing.
   std::function<void(const std::string& stage, const graph::Graph& graph, bool changed)> observe;
   Numerics numerics = Numerics::exact;
+  std::size_t least_fused_bytes = kLeastFusedBytes;  ///< for tests: 0 fuses whatever can be
 
   /// Disables every pass and step: the captured graph as it is.
   static PipelineOptions none();
@@ -79,6 +84,7 @@ bool fold_constants(graph::Graph& graph, const PassContext& context);
 bool simplify(graph::Graph& graph, const PassContext& context);
 bool eliminate_common_subexpressions(graph::Graph& graph, const PassContext& context);
 bool join_attention(graph::Graph& graph, const PassContext& context);
+bool fuse(graph::Graph& graph, const PassContext& context);
 bool eliminate_dead_code(graph::Graph& graph, const PassContext& context);
 
 }  // namespace diptych::passes

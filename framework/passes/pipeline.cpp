@@ -14,6 +14,7 @@ std::span<const Pass> pipeline() {
       {"cse", "computes equal expressions once", eliminate_common_subexpressions},
       {"attention", "joins softmax(q k^T) v to one op", join_attention},
       {"dce", "drops what no result needs", eliminate_dead_code},
+      {"fuse", "joins elementwise ops to one kernel", fuse},
   };
   return passes;
 }
@@ -21,18 +22,20 @@ std::span<const Pass> pipeline() {
 namespace {
 
 /// Runs the pass on the regions of control flow, innermost first, then on the graph itself.
-bool run_pass(const Pass& pass, graph::Graph& graph, Numerics numerics) {
+bool run_pass(const Pass& pass, graph::Graph& graph, const PipelineOptions& options) {
   bool changed = false;
   for (graph::Node& node : graph.nodes) {
     for (auto& region : node.regions) {
       auto copy = std::make_shared<graph::Graph>(*region);
-      if (run_pass(pass, *copy, numerics)) {
+      if (run_pass(pass, *copy, options)) {
         region = std::move(copy);
         changed = true;
       }
     }
   }
-  return pass.run(graph, PassContext(graph, numerics)) || changed;
+  PassContext context(graph, options.numerics);
+  context.least_fused_bytes = options.least_fused_bytes;
+  return pass.run(graph, context) || changed;
 }
 
 }  // namespace
@@ -64,7 +67,7 @@ std::vector<PassRecord> run_pipeline(graph::Graph& graph, const PipelineOptions&
     }
     PassRecord record{pass.name, 0, graph::count_nodes(graph), 0, false};
     const auto start = std::chrono::steady_clock::now();
-    record.changed = run_pass(pass, graph, options.numerics);
+    record.changed = run_pass(pass, graph, options);
     record.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     record.nodes_after = graph::count_nodes(graph);
     records.push_back(record);

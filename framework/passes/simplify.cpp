@@ -129,7 +129,7 @@ class Simplifier {
   bool run() {
     return rewriter_.run([&](Node& node) {
       constexpr int kMostSteps = 8;  // one rewrite may enable another
-      for (int step = 0; step < kMostSteps && !node.is_control(); ++step) {
+      for (int step = 0; step < kMostSteps && node.regions.empty(); ++step) {
         if (const std::optional<ValueId> same = same_as(node)) {
           rewriter_.replace(node, *same);
           return;

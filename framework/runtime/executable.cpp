@@ -4,9 +4,11 @@
 #include <cstring>
 #include <iterator>
 
+#include "framework/codegen/tile_program.h"
 #include "framework/core/parallel.h"
 #include "framework/core/tensor_body.h"
 #include "framework/dispatch/op.h"
+#include "framework/graph/fused_op.h"
 #include "framework/kernels/bound_call.h"
 #include "framework/runtime/control_runner.h"
 #include "framework/runtime/memory_plan.h"
@@ -56,7 +58,41 @@ struct Executable::ControlTask {
   }
 };
 
+struct Executable::FusedTask {
+  codegen::TileProgram program;
+  std::vector<void*> data;  ///< of inputs, then outputs
+
+  static void run(const void* task) {
+    const auto& self = *static_cast<const FusedTask*>(task);
+    self.program.run(self.data.data());
+  }
+};
+
 namespace {
+codegen::TileProgram tile_program(const LoweredNode& node) {
+  const graph::Graph& region = *node.regions[0];
+  std::vector<std::uint32_t> operand_of(region.types.size(), 0);  // by value
+  std::vector<codegen::TileProgram::Input> inputs;
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    operand_of[region.inputs[i].value] = static_cast<std::uint32_t>(i);
+    inputs.push_back({node.inputs[i].type, node.inputs[i].strides});
+  }
+  std::vector<codegen::TileProgram::Step> steps;
+  for (const graph::Node& inner : region.nodes) {
+    codegen::TileProgram::Step step{inner.op, inner.attributes, {}, region.types[inner.output()]};
+    for (const graph::ValueId input : inner.inputs) {
+      step.inputs.push_back(operand_of[input]);
+    }
+    operand_of[inner.output()] = static_cast<std::uint32_t>(inputs.size() + steps.size());
+    steps.push_back(std::move(step));
+  }
+  std::vector<std::uint32_t> outputs;
+  for (const graph::ValueId output : region.outputs) {
+    outputs.push_back(operand_of[output] - static_cast<std::uint32_t>(inputs.size()));
+  }
+  return {node.output().type.shape, std::move(inputs), std::move(steps), outputs};
+}
+
 /// The instructions of a window run in any order.
 Lifetime in_windows(std::span<const Window> windows, Lifetime lifetime) {
   const auto around = [&](std::uint32_t instruction) {
@@ -167,7 +203,24 @@ void Executable::build_control(const LoweredNode& node) {
   control_tasks_.push_back(std::move(task));
 }
 
+void Executable::build_fused(const LoweredNode& node) {
+  auto task = std::make_unique<FusedTask>(FusedTask{tile_program(node), {}});
+  task->data.resize(node.inputs.size() + node.outputs.size());
+  for (std::size_t i = 0; i < task->data.size(); ++i) {
+    const Place& place = i < node.inputs.size() ? node.inputs[i] : node.outputs[i - node.inputs.size()];
+    buffers_[place.buffer].slots.push_back({&task->data[i], place.offset});
+  }
+  labels_.push_back(&node.op->label);
+  source_ops_.push_back(node.source_op);
+  instructions_.push_back({FusedTask::run, task.get()});
+  fused_tasks_.push_back(std::move(task));
+}
+
 void Executable::build(const LoweredNode& node) {
+  if (node.op == &graph::fused_op()) {
+    build_fused(node);
+    return;
+  }
   if (!node.regions.empty()) {
     build_control(node);
     return;

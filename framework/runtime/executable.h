@@ -70,6 +70,7 @@ class Executable {
     StorageRef memory = {};
   };
   struct ControlTask;  ///< control flow, whose regions have executables of their own
+  struct FusedTask;    ///< elementwise ops as one kernel
 
   /// A pointer inside a task that must follow its buffer.
   struct Slot {
@@ -85,6 +86,7 @@ class Executable {
 
   void build(const LoweredNode& node);
   void build_control(const LoweredNode& node);
+  void build_fused(const LoweredNode& node);
   void bind(BoundBuffer& buffer, void* pointer);
   void bind_inputs(std::span<const Tensor> arguments);
   /// Of a constant, a captured input or a state that the graph doesn't write. Null: the elements have none.
@@ -117,6 +119,7 @@ class Executable {
   std::vector<std::unique_ptr<StridedTask>> strided_tasks_;
   std::vector<std::unique_ptr<KernelTask>> kernel_tasks_;
   std::vector<std::unique_ptr<ControlTask>> control_tasks_;
+  std::vector<std::unique_ptr<FusedTask>> fused_tasks_;
   std::vector<PackedOperand> packed_;
   StorageRef arena_;
   std::atomic_flag busy_ = ATOMIC_FLAG_INIT;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "framework/graph/control_ops.h"
+#include "framework/graph/fused_op.h"
 #include "framework/ops/elementwise_ops.h"
 
 namespace diptych::runtime {
@@ -84,6 +85,7 @@ class Lowering {
       }
     }
     LoweredNode lowered = start(node);
+    lowered.regions = node.regions;
     for (ValueId input : node.inputs) {
       lowered.inputs.push_back(places_[input]);
     }
@@ -184,13 +186,27 @@ class Lowering {
     }
   }
 
-  /// Whether `node` may overwrite `buffer`, which it reads: each element must be read in the very step that writes it,
-  /// through every operand in the buffer (x + transpose(x) may not).
-  static bool can_overwrite(const LoweredNode& node, std::uint32_t buffer) {
-    return node.op->elementwise() && std::all_of(node.inputs.begin(), node.inputs.end(), [&](const Place& input) {
-             return input.buffer != buffer ||
-                    (input.contiguous && input.offset == 0 && input.type == node.output().type);
-           });
+  /// Whether `node` may write its output `output` to `buffer`, which it reads: each element must be read before it is
+  /// written or in the very step that writes it, through every operand in the buffer (x + transpose(x) may not).
+  static bool can_overwrite(const LoweredNode& node, std::size_t output, std::uint32_t buffer) {
+    const bool is_fused = node.op == &graph::fused_op();
+    if (!node.op->elementwise() && !is_fused) {
+      return false;
+    }
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const Place& input = node.inputs[i];
+      if (input.buffer == buffer &&
+          (!input.contiguous || input.offset != 0 || input.type != node.outputs[output].type ||
+           (is_fused && !graph::is_read_before(*node.regions[0], i, output)))) {
+        return false;
+      }
+    }
+    return true;
+  }
+  static std::size_t output_in(const LoweredNode& node, std::uint32_t buffer) {
+    const auto found = std::find_if(node.outputs.begin(), node.outputs.end(),
+                                    [&](const Place& output) { return output.buffer == buffer; });
+    return static_cast<std::size_t>(found - node.outputs.begin());
   }
 
   void redirect(std::uint32_t from, std::uint32_t to) {
@@ -219,7 +235,9 @@ class Lowering {
         safe = !result_.nodes[i].can_fail;
         for (const Place& input : result_.nodes[i].inputs) {
           const bool reads_old = input.buffer == target.buffer;
-          safe = safe && (!reads_old || (i == writer && can_overwrite(result_.nodes[i], target.buffer)));
+          safe = safe && (!reads_old ||
+                          (i == writer &&
+                           can_overwrite(result_.nodes[i], output_in(result_.nodes[i], source.buffer), target.buffer)));
         }
       }
       if (safe) {
@@ -251,18 +269,28 @@ class Lowering {
       for (Place& input : node.inputs) {
         input.buffer = owner[input.buffer];
       }
-      const bool fresh = buffer_of(node.output()).kind == BufferClass::temporary && buffer_of(node.output()).first == i;
+      for (std::size_t o = 0; o < node.outputs.size(); ++o) {
+        reuse_dying_input(node, o, i, owner);
+      }
+    }
+  }
+
+  void reuse_dying_input(LoweredNode& node, std::size_t o, std::uint32_t instruction,
+                         std::vector<std::uint32_t>& owner) {
+    Place& output = node.outputs[o];
+    const Buffer& fresh = buffer_of(output);
+    if (fresh.kind == BufferClass::temporary && fresh.first == instruction) {
       for (const Place& input : node.inputs) {
         Buffer& dying = buffer_of(input);
-        if (fresh && dying.kind == BufferClass::temporary && dying.last == i &&
-            dying.bytes == buffer_of(node.output()).bytes && can_overwrite(node, input.buffer)) {
-          dying.last = buffer_of(node.output()).last;
-          owner[node.output().buffer] = input.buffer;
+        if (dying.kind == BufferClass::temporary && dying.last == instruction && dying.bytes == fresh.bytes &&
+            (node.outputs.size() == 1 || fresh.last > instruction) && can_overwrite(node, o, input.buffer)) {
+          dying.last = fresh.last;
+          owner[output.buffer] = input.buffer;
           break;
         }
       }
-      node.output().buffer = owner[node.output().buffer];
     }
+    output.buffer = owner[output.buffer];
   }
 
   const Graph& graph_;

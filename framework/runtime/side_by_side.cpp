@@ -7,6 +7,7 @@
 
 #include "framework/core/parallel.h"
 #include "framework/dispatch/op.h"
+#include "framework/graph/fused_op.h"
 
 namespace diptych::runtime {
 namespace {
@@ -30,14 +31,17 @@ double nanoseconds_of(const LoweredNode& node) {
     const double flops = cost_of(*node.op, types, node.attributes.get(), node.output().type).flops;
     return kOfCall + kOfFlop * flops * (node.output().type.dtype == DType::float64 ? 2 : 1);
   }
+  if (node.op == &graph::fused_op()) {
+    elements *= 1 + 0.25 * static_cast<double>(node.regions[0]->nodes.size());
+  }
   return kOfCall + kNanosecondsOfScalar * elements;
 }
 
 /// Larger instructions are divided by themselves: side by side they would share the cache with others (gpt/mini took 5
 /// % longer).
 bool can_be_beside(const LoweredNode& node, double nanoseconds) {
-  return nanoseconds < 2 * kLeastNanosecondsOfPart && !node.can_fail && !node.op->effect && node.regions.empty() &&
-         node.outputs.size() == 1;
+  return nanoseconds < 2 * kLeastNanosecondsOfPart && !node.can_fail && !node.op->effect &&
+         (node.regions.empty() || node.op == &graph::fused_op());
 }
 
 /// Sets of instructions that depend on one another, from one instruction on, growing by one at a time.
@@ -54,7 +58,9 @@ class Strands {
     for (const Place& input : node.inputs) {
       touch(input.buffer, own, false);
     }
-    touch(node.output().buffer, own, true);
+    for (const Place& output : node.outputs) {
+      touch(output.buffer, own, true);
+    }
     largest_ = std::max(largest_, load_[root(own)]);
   }
 

@@ -19,11 +19,18 @@ struct Variant {
   passes::PipelineOptions pipeline;
 };
 
-/// The captured graph as it is, the whole pipeline, and the pipeline without each of its steps.
+/// The pipeline, which fuses small tensors, too.
+inline passes::PipelineOptions fusing_all() {
+  passes::PipelineOptions options;
+  options.least_fused_bytes = 0;
+  return options;
+}
+
+/// The captured graph as it is, the whole pipeline, and the pipeline without each of its steps, small tensors fused.
 inline std::vector<Variant> pipeline_variants() {
-  std::vector<Variant> variants{{"replay", passes::PipelineOptions::none()}, {"full", {}}};
+  std::vector<Variant> variants{{"replay", passes::PipelineOptions::none()}, {"full", {}}, {"fused", fusing_all()}};
   for (const std::string& step : passes::PipelineOptions::none().disabled) {
-    passes::PipelineOptions without;
+    passes::PipelineOptions without = fusing_all();
     without.disabled.insert(step);
     variants.push_back({"without " + step, without});
   }

@@ -15,6 +15,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
+using ::testing::UnorderedElementsAre;
 
 std::set<std::string> every_step() {
   std::set<std::string> steps(passes::kLoweringSteps.begin(), passes::kLoweringSteps.end());
@@ -49,13 +50,13 @@ TEST(Ladder, EachRungSwitchesItsOwnPassesOnAndNoOther) {
 
 TEST(Ladder, GraphIsTheLastExactRungAndMeasuredOnce) {
   EXPECT_THAT(find_arm("graph")->pipeline->disabled, IsEmpty());
-  EXPECT_EQ(find_arm("+simplify"), find_arm("graph"));
-  EXPECT_EQ(find_arm("graph")->rung, "+simplify");
-  EXPECT_THAT(ladder_arms(), ElementsAre("eager", "replay", "+plan", "graph"));
+  EXPECT_EQ(find_arm("+fuse"), find_arm("graph"));
+  EXPECT_EQ(find_arm("graph")->rung, "+fuse");
+  EXPECT_THAT(ladder_arms(), ElementsAre("eager", "replay", "+plan", "+simplify", "graph"));
 }
 
 TEST(Ladder, EndsWithTheThreadsThatAreAskedFor) {
-  EXPECT_THAT(ladder_arms(2), ElementsAre("eager", "replay", "+plan", "graph", "+threads"));
+  EXPECT_THAT(ladder_arms(2), ElementsAre("eager", "replay", "+plan", "+simplify", "graph", "+threads"));
   EXPECT_EQ(find_arm("+threads")->pipeline->disabled, find_arm("graph")->pipeline->disabled);
   EXPECT_EQ(threads_of_other_arms(std::vector<std::string>{"eager", "graph"}, 2), 2);
   EXPECT_EQ(threads_of_other_arms(std::vector<std::string>{"graph", "+threads"}, 2), 1);
@@ -65,11 +66,12 @@ TEST(Ladder, AnySetOfRungsHasAName) {
   const Arm* simplify = find_arm("replay+simplify");
   ASSERT_NE(simplify, nullptr);
   EXPECT_EQ(simplify, find_arm("replay+simplify"));
-  EXPECT_EQ(simplify->pipeline->disabled, (std::set<std::string>{passes::kInPlace, passes::kMemoryPlan}));
+  EXPECT_EQ(simplify->pipeline->disabled, (std::set<std::string>{passes::kInPlace, passes::kMemoryPlan, "fuse"}));
   EXPECT_THAT(simplify->groups, ElementsAre("+simplify"));
   EXPECT_FALSE(simplify->in_ladder);
   EXPECT_EQ(find_arm("replay+plan"), find_arm("+plan")) << "nothing is measured twice";
-  EXPECT_EQ(find_arm("replay+plan+simplify"), find_arm("graph"));
+  EXPECT_EQ(find_arm("replay+plan+simplify"), find_arm("+simplify"));
+  EXPECT_EQ(find_arm("replay+plan+simplify+fuse"), find_arm("graph"));
   for (const char* wrong : {"replay+simplify+plan", "replay+plan+plan", "replay+", "replay+pla", "replay+planned",
                             "replayer", "+", "eager+plan"}) {
     EXPECT_EQ(find_arm(wrong), nullptr) << wrong;
@@ -77,7 +79,9 @@ TEST(Ladder, AnySetOfRungsHasAName) {
 }
 
 TEST(Ladder, OtherOrdersNeedTheArmsBetween) {
-  EXPECT_THAT(shuffled_arms(pass_rungs().size(), 1), ElementsAre("replay+simplify"));
+  EXPECT_THAT(shuffled_arms(pass_rungs().size(), 1),
+              UnorderedElementsAre("replay+simplify", "replay+fuse", "replay+plan+fuse", "replay+simplify+fuse"));
+  EXPECT_THAT(shuffled_arms(2, 1), ElementsAre("replay+simplify"));
   EXPECT_THAT(shuffled_arms(1, 1), IsEmpty());
   EXPECT_THAT(shuffled_arms(0, 1), IsEmpty());
 }
@@ -131,14 +135,15 @@ TEST(Ladder, MoreRungsJoinInSixRandomOrders) {
 TEST(Ladder, RungsDifferInTheirOwnCounts) {
   const Workload& workload = *find_workload("mlp/digits");
   std::map<std::string, ExactMetrics> exact;
-  for (const char* name : {"replay", "+plan", "replay+simplify", "graph"}) {
+  for (const char* name : {"replay", "+plan", "+simplify", "replay+simplify", "graph"}) {
     ArmInstance instance(workload, *find_arm(name), 1);
     instance.call(0);
     exact[name] = instance.count(0);
   }
   EXPECT_EQ(exact["replay"].nodes, exact["+plan"].nodes);
-  EXPECT_EQ(exact["replay+simplify"].nodes, exact["graph"].nodes);
-  EXPECT_LT(exact["graph"].nodes, exact["replay"].nodes);
+  EXPECT_EQ(exact["replay+simplify"].nodes, exact["+simplify"].nodes);
+  EXPECT_LT(exact["+simplify"].nodes, exact["replay"].nodes);
+  EXPECT_LT(exact["graph"].dispatches, exact["+simplify"].dispatches);
   EXPECT_EQ(exact["replay"].planned_peak_bytes, std::nullopt);
   EXPECT_EQ(exact["replay+simplify"].planned_peak_bytes, std::nullopt);
   EXPECT_GT(exact["+plan"].planned_peak_bytes, 0);

@@ -27,6 +27,10 @@ const std::vector<Rung>& pass_rungs() {
        "with constant folding, exact simplification, CSE, attention as one op, DCE, and weights packed once",
        "redundant work",
        {"constant-folding", "simplify", "cse", "attention", "dce", passes::kPacking, passes::kSideBySide}},
+      {"+fuse",
+       "with elementwise ops that pass results to one another as one kernel, tile by tile",
+       "memory traffic",
+       {"fuse"}},
   };
   return rungs;
 }

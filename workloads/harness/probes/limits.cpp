@@ -214,6 +214,15 @@ nlohmann::json analytic_work(const graph::Graph& graph) {
     if (node.is_control()) {
       return {{"reason", fmt::format("{} is control flow: how often it runs isn't known ahead", node.op->name)}};
     }
+    if (!node.regions.empty()) {  // its own results stay in the cache
+      total.flops += analytic_work(*node.regions[0])["flops"].get<double>();
+      for (const auto* values : {&node.inputs, &node.outputs}) {
+        for (const graph::ValueId value : *values) {
+          total.bytes += static_cast<double>(type_bytes(graph.types[value]));
+        }
+      }
+      continue;
+    }
     const Cost cost = cost_of(*node.op, graph.input_types(node), node.attributes.get(), graph.types[node.output()]);
     total.flops += cost.flops;
     total.bytes += cost.bytes;

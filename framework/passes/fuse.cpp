@@ -1,0 +1,315 @@
+// Fusion of elementwise ops: nodes that hand results of one shape to one another become one node with a region, which
+// runs as one kernel (codegen/tile_program.h). Exact, because the same loops run on the same elements. A result that
+// others read, too, is an output of the fused node; nothing is computed twice.
+//
+//   %2 = exp(%0)               %3 = fused(%0, %1) [
+//   %3 = mul(%2, %1)     =>        %2 = exp(%0)
+//                                  %3 = mul(%2, %1) ]
+//
+// A set of nodes can become one only if no way leads out of it and back in:
+//
+//   %2 = exp(%0)
+//   %3 = matmul(%2, %1)        reads the set's result, and the set would read its
+//   %4 = add(%2, %3)
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <queue>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "framework/codegen/tile_program.h"
+#include "framework/dispatch/op.h"
+#include "framework/graph/fused_op.h"
+#include "framework/graph/rewriter.h"
+#include "framework/passes/pass.h"
+
+namespace diptych::passes {
+namespace {
+
+using graph::Graph;
+using graph::Node;
+using graph::ValueId;
+
+constexpr std::uint32_t kNone = UINT32_MAX;
+
+/// The strides that each value will have at run time, where arguments are dense.
+std::vector<Strides> likely_strides(const Graph& graph) {
+  std::vector<Strides> strides(graph.types.size());
+  for (ValueId value = 0; value < strides.size(); ++value) {
+    strides[value] = contiguous_strides(graph.types[value].shape);
+  }
+  for (const Node& node : graph.nodes) {
+    if (node.op->view != nullptr) {
+      Layout layout;
+      const ValueId input = node.inputs[0];
+      if (node.op->view(graph.types[input], strides[input], graph.types[node.output()], node.attributes.get(),
+                        layout)) {
+        strides[node.output()] = layout.strides;
+      }
+    }
+  }
+  return strides;
+}
+
+/// Whether rows of the value are dense or one element: others would be gathered element by element for each tile.
+bool has_rows(const Shape& shape, const Strides& strides) {
+  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+    if (shape[axis] != 1) {
+      return strides[axis] == 1 || strides[axis] == 0;
+    }
+  }
+  return true;
+}
+
+/// Sets of nodes, each of which can run as one.
+class Sets {
+ public:
+  explicit Sets(const Graph& graph) : graph_(graph), parent_(graph.nodes.size()), sets_(graph.nodes.size()) {
+    std::iota(parent_.begin(), parent_.end(), 0U);
+    std::vector<std::uint32_t> producer(graph.types.size(), kNone);
+    std::uint32_t ordered = kNone;  // the last node that must stay behind those before it
+    for (std::uint32_t i = 0; i < graph.nodes.size(); ++i) {
+      const Node& node = graph.nodes[i];
+      Set& set = sets_[i];
+      set.first = i;
+      set.nodes = {i};
+      for (const ValueId input : node.inputs) {
+        if (producer[input] != kNone) {
+          set.before.insert(producer[input]);
+        }
+      }
+      if (graph::has_effect(node) || graph::can_fail(node)) {
+        if (ordered != kNone) {
+          set.before.insert(ordered);
+        }
+        ordered = i;
+      }
+      for (const ValueId output : node.outputs) {
+        producer[output] = i;
+      }
+    }
+  }
+
+  std::uint32_t of(std::uint32_t node) const {
+    while (parent_[node] != node) {
+      node = parent_[node];
+    }
+    return node;
+  }
+  std::span<const std::uint32_t> nodes(std::uint32_t set) const { return sets_[set].nodes; }
+  /// The sets that it directly depends on.
+  std::set<std::uint32_t> before(std::uint32_t set) const {
+    std::set<std::uint32_t> result;
+    for (const std::uint32_t node : sets_[set].before) {
+      if (of(node) != set) {
+        result.insert(of(node));
+      }
+    }
+    return result;
+  }
+
+  /// False, and nothing changes, if a way leads from one to the other through a third.
+  bool join(std::uint32_t a, std::uint32_t b) {
+    if (leads(a, b) || leads(b, a)) {
+      return false;
+    }
+    Set& to = sets_[a];
+    Set& from = sets_[b];
+    to.first = std::min(to.first, from.first);
+    to.before.merge(from.before);
+    std::vector<std::uint32_t> merged;
+    std::merge(to.nodes.begin(), to.nodes.end(), from.nodes.begin(), from.nodes.end(), std::back_inserter(merged));
+    to.nodes = std::move(merged);
+    parent_[b] = a;
+    return true;
+  }
+
+ private:
+  struct Set {
+    std::uint32_t first = 0;
+    std::vector<std::uint32_t> nodes;  ///< in order
+    std::set<std::uint32_t> before;    ///< nodes on which it depends
+  };
+
+  /// Whether `to` depends on `from` by way of others.
+  bool leads(std::uint32_t from, std::uint32_t to) const {
+    std::vector<std::uint32_t> open;
+    std::set<std::uint32_t> seen;
+    const auto visit = [&](std::uint32_t set) {
+      // All that depends on `from` comes after its first node.
+      if (sets_[set].nodes.back() > sets_[from].first && seen.insert(set).second) {
+        open.push_back(set);
+      }
+    };
+    for (const std::uint32_t set : before(to)) {
+      if (set != from) {
+        visit(set);
+      }
+    }
+    while (!open.empty()) {
+      const std::uint32_t set = open.back();
+      open.pop_back();
+      for (const std::uint32_t next : before(set)) {
+        if (next == from) {
+          return true;
+        }
+        visit(next);
+      }
+    }
+    return false;
+  }
+
+  const Graph& graph_;
+  std::vector<std::uint32_t> parent_;
+  std::vector<Set> sets_;
+};
+
+class Fusion {
+ public:
+  Fusion(Graph& graph, std::size_t least_bytes)
+      : graph_(graph), users_(graph), sets_(graph), strides_(likely_strides(graph)), least_bytes_(least_bytes) {}
+
+  bool run() {
+    std::vector<std::uint32_t> producer(graph_.types.size(), kNone);
+    for (std::uint32_t i = 0; i < graph_.nodes.size(); ++i) {
+      const Node& node = graph_.nodes[i];
+      for (const ValueId output : node.outputs) {
+        producer[output] = i;
+      }
+      if (!can_be_member(node)) {
+        continue;
+      }
+      for (const ValueId input : node.inputs) {
+        if (producer[input] != kNone) {
+          join(producer[input], i);
+        }
+      }
+    }
+    return rebuild();
+  }
+
+ private:
+  bool can_be_member(const Node& node) const {
+    const bool is_needed = users_.count(node.output()) > 0 || users_.is_result(node.output());
+    return is_needed && bytes_of(graph_.types[node.output()]) >= least_bytes_ && graph::is_fusable(graph_, node) &&
+           std::all_of(node.inputs.begin(), node.inputs.end(),
+                       [&](ValueId input) { return has_rows(graph_.types[input].shape, strides_[input]); });
+  }
+
+  void join(std::uint32_t producer, std::uint32_t consumer) {
+    const Node& before = graph_.nodes[producer];
+    const std::uint32_t a = sets_.of(producer);
+    const std::uint32_t b = sets_.of(consumer);
+    if (a == b || !can_be_member(before) ||
+        graph_.types[before.output()].shape != graph_.types[graph_.nodes[consumer].output()].shape) {
+      return;
+    }
+    std::vector<std::uint32_t> both(sets_.nodes(a).begin(), sets_.nodes(a).end());
+    both.insert(both.end(), sets_.nodes(b).begin(), sets_.nodes(b).end());
+    if (both.size() <= codegen::TileProgram::kMostSteps &&
+        inputs_of(both).size() <= codegen::TileProgram::kMostInputs) {
+      sets_.join(a, b);
+    }
+  }
+
+  /// What the nodes read from outside, in the order of reading.
+  std::vector<ValueId> inputs_of(std::span<const std::uint32_t> nodes) const {
+    std::set<ValueId> known;
+    for (const std::uint32_t node : nodes) {
+      known.insert(graph_.nodes[node].output());
+    }
+    std::vector<ValueId> inputs;
+    for (const std::uint32_t node : nodes) {
+      for (const ValueId input : graph_.nodes[node].inputs) {
+        if (known.insert(input).second) {
+          inputs.push_back(input);
+        }
+      }
+    }
+    return inputs;
+  }
+
+  Node fused(std::span<const std::uint32_t> nodes) {
+    auto region = std::make_shared<Graph>();
+    region->name = "fused";
+    std::map<ValueId, ValueId> inside;
+    Node result{&graph::fused_op(), {}, inputs_of(nodes), {}, graph_.nodes[nodes.front()].provenance};
+    for (const ValueId input : result.inputs) {
+      inside[input] = region->new_value(graph_.types[input]);
+      region->inputs.push_back({inside[input], graph::InputKind::argument, fmt::format("{}", input), {}, {}});
+    }
+    for (const std::uint32_t at : nodes) {
+      Node node = graph_.nodes[at];
+      const ValueId output = node.output();
+      for (ValueId& input : node.inputs) {
+        input = inside.at(input);
+      }
+      inside[output] = region->new_value(graph_.types[output]);
+      node.outputs = {inside[output]};
+      graph::merge_provenance(result.provenance, node.provenance);
+      region->nodes.push_back(std::move(node));
+      const std::span<const std::uint32_t> users = users_.of(output);
+      if (users_.is_result(output) ||
+          std::any_of(users.begin(), users.end(), [&](std::uint32_t user) { return sets_.of(user) != sets_.of(at); })) {
+        region->outputs.push_back(inside[output]);
+        result.outputs.push_back(output);
+      }
+    }
+    result.regions.push_back(std::move(region));
+    return result;
+  }
+
+  /// The sets in an order in which each comes after those that it depends on, otherwise by their last nodes.
+  bool rebuild() {
+    std::map<std::uint32_t, std::vector<std::uint32_t>> after;
+    std::map<std::uint32_t, std::size_t> waits_for;
+    std::priority_queue<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::pair<std::uint32_t, std::uint32_t>>,
+                        std::greater<>>
+        ready;  // last node, set
+    for (std::uint32_t i = 0; i < graph_.nodes.size(); ++i) {
+      if (sets_.of(i) != i) {
+        continue;
+      }
+      const std::set<std::uint32_t> before = sets_.before(i);
+      waits_for[i] = before.size();
+      for (const std::uint32_t set : before) {
+        after[set].push_back(i);
+      }
+      if (before.empty()) {
+        ready.emplace(sets_.nodes(i).back(), i);
+      }
+    }
+    if (waits_for.size() == graph_.nodes.size()) {
+      return false;
+    }
+    std::vector<Node> nodes;
+    while (!ready.empty()) {
+      const std::uint32_t set = ready.top().second;
+      ready.pop();
+      const std::span<const std::uint32_t> members = sets_.nodes(set);
+      nodes.push_back(members.size() > 1 ? fused(members) : graph_.nodes[members.front()]);
+      for (const std::uint32_t next : after[set]) {
+        if (--waits_for[next] == 0) {
+          ready.emplace(sets_.nodes(next).back(), next);
+        }
+      }
+    }
+    graph_.nodes = std::move(nodes);
+    return true;
+  }
+
+  Graph& graph_;
+  const graph::Users users_;
+  Sets sets_;
+  const std::vector<Strides> strides_;
+  const std::size_t least_bytes_;
+};
+
+}  // namespace
+
+bool fuse(Graph& graph, const PassContext& context) { return Fusion(graph, context.least_fused_bytes).run(); }
+
+}  // namespace diptych::passes

@@ -1,0 +1,212 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "framework/graph/fused_op.h"
+#include "tests/graph/variants.h"
+#include "tests/support/with_threads.h"
+
+namespace diptych::passes {
+namespace {
+
+using diptych::testing::expect_same_bits;
+using diptych::testing::fusing_all;
+using diptych::testing::message_of;
+using diptych::testing::ramp;
+using diptych::testing::wave;
+using diptych::testing::WithThreads;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::vector<std::string> names_of(const graph::Graph& graph) {
+  std::vector<std::string> names;
+  for (const graph::Node& node : graph.nodes) {
+    names.emplace_back(node.op->name);
+  }
+  return names;
+}
+
+/// "%2: f32[4] = neg(%0)": the graph of such lines, with arguments %0 and %1 of type f32[`length`].
+graph::Graph program(const std::string& lines, const std::string& results, const std::string& type = "f32[4]") {
+  return graph::parse("graph \"g\"(%0: " + type + " argument \"x\", %1: " + type + " argument \"y\") {\n" + lines +
+                      "  return " + results + "\n}");
+}
+
+graph::Graph fused(graph::Graph graph, std::size_t least_bytes = 0) {
+  PassContext context(graph);
+  context.least_fused_bytes = least_bytes;
+  fuse(graph, context);
+  graph::verify(graph);
+  return graph;
+}
+
+TEST(Fuse, AChainIsOneNodeWhoseTextReadsBack) {
+  const graph::Graph graph =
+      fused(program("%2: f32[4] = exp(%0)\n%3: f32[4] = mul(%2, %1)\n%4: f32[4] = neg(%3)\n", "%4"));
+  ASSERT_THAT(names_of(graph), ElementsAre("fused"));
+  EXPECT_THAT(names_of(*graph.nodes[0].regions[0]), ElementsAre("exp", "mul", "neg"));
+  EXPECT_THAT(graph.nodes[0].inputs, ElementsAre(0, 1));
+  EXPECT_THAT(graph.nodes[0].outputs, ElementsAre(4));
+  EXPECT_EQ(graph::print(graph::parse(graph::print(graph))), graph::print(graph));
+}
+
+TEST(Fuse, AResultThatOthersReadIsAnOutput) {
+  const graph::Graph graph =
+      fused(program("%2: f32[4] = exp(%0)\n%3: f32[4] = neg(%2)\n%4: f32[] = sum(%2) {axes=[0]}\n", "%3, %4"));
+  ASSERT_THAT(names_of(graph), ElementsAre("fused", "sum"));
+  EXPECT_THAT(graph.nodes[0].outputs, ElementsAre(2, 3));
+}
+
+TEST(Fuse, WhatAnotherOpStandsBetweenStaysApart) {
+  // sum reads exp's result, and mul reads sum's: as one node they would wait for each other.
+  const graph::Graph graph =
+      fused(program("%2: f32[4] = exp(%0)\n%3: f32[] = sum(%2) {axes=[0]}\n%4: f32[4] = mul(%2, %3)\n", "%4"));
+  EXPECT_THAT(names_of(graph), ElementsAre("exp", "sum", "mul"));
+}
+
+TEST(Fuse, TwoSetsDontWaitForEachOther) {
+  // exp and mul could be one, and neg and add: not both, since each would read from the other by way of a sum.
+  const graph::Graph graph = fused(program(
+      "%2: f32[4] = exp(%0)\n%3: f32[4] = neg(%1)\n%4: f32[] = sum(%2) {axes=[0]}\n%5: f32[] = sum(%3) {axes=[0]}\n"
+      "%6: f32[4] = mul(%2, %5)\n%7: f32[4] = add(%3, %4)\n",
+      "%6, %7"));
+  EXPECT_THAT(names_of(graph), ElementsAre("neg", "sum", "fused", "sum", "add"));
+}
+
+TEST(Fuse, OtherShapesTransposesEffectsAndSmallTensorsStay) {
+  EXPECT_THAT(
+      names_of(fused(program("%2: f32[] = sum(%0) {axes=[0]}\n%3: f32[] = exp(%2)\n%4: f32[4] = mul(%3, %0)\n", "%4"))),
+      ElementsAre("sum", "exp", "mul"));
+  EXPECT_THAT(names_of(fused(program("%2: f32[4,4] = exp(%0)\n%3: f32[4,4] = permute(%1) {axes=[1,0]}\n"
+                                     "%4: f32[4,4] = mul(%2, %3)\n",
+                                     "%4", "f32[4,4]"))),
+              ElementsAre("exp", "permute", "mul"));
+  EXPECT_THAT(names_of(fused(program("%2: f32[4] = exp(%0)\n%3: f32[4] = neg(%2)\n", "%3"), 17)),
+              ElementsAre("exp", "neg"));
+  EXPECT_THAT(names_of(fused(program("%2: f32[4] = exp(%0)\n%3: f32[4] = neg(%2)\n", "%3"), 16)), ElementsAre("fused"));
+}
+
+TEST(Fuse, LongProgramsAreCut) {
+  std::string lines;
+  for (int i = 2; i < 202; ++i) {
+    lines += "%" + std::to_string(i) + ": f32[4] = neg(%" + (i == 2 ? "0" : std::to_string(i - 1)) + ")\n";
+  }
+  const graph::Graph graph = fused(program(lines, "%201"));
+  EXPECT_THAT(names_of(graph), ElementsAre("fused", "fused", "fused", "fused"));
+}
+
+TEST(Fuse, DamagedRegionsAreRefused) {
+  const std::string good = graph::print(fused(program("%2: f32[4] = exp(%0)\n%3: f32[4] = mul(%2, %1)\n", "%3")));
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string text = good;
+    text.replace(text.find(from), from.size(), to);
+    return message_of<Error>([&] { graph::parse(text); });
+  };
+  EXPECT_THAT(with("exp(%0)", "softmax(%0)"), HasSubstr("softmax can't be in it"));
+  EXPECT_THAT(with("fused(%0, %1)", "fused(%0)"), HasSubstr("takes another number of inputs"));
+  EXPECT_THAT(with("return %3", "return %1"), HasSubstr("no result of its region"));
+  EXPECT_THAT(with("return %3", "return"), HasSubstr("gives nothing"));
+}
+
+using Body = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
+
+void expect_eager_bits(const Body& function, const std::vector<Tensor>& inputs, const std::string& what) {
+  const std::vector<Tensor> expected = function(inputs);
+  for (const int threads : {1, 3}) {
+    const WithThreads with(threads);
+    auto compiled = jit(function, {.pipeline = fusing_all()});
+    for (int call = 0; call < 2; ++call) {
+      expect_same_bits(compiled(inputs), expected, what);
+    }
+    const auto& nodes = compiled.compiled()->graph()->nodes;
+    EXPECT_TRUE(std::any_of(nodes.begin(), nodes.end(), [](const graph::Node& node) {
+      return node.op == &graph::fused_op();
+    })) << what;
+  }
+}
+
+// Each way in which an operand lies: dense, one value, a row for all rows, a value for each row, rows apart, columns
+// apart, gathered; with rows longer and shorter than a tile.
+TEST(Fuse, OperandsOfEveryLayoutGiveEagersBits) {
+  const auto mixed = [](const std::vector<Tensor>& in) -> std::vector<Tensor> {
+    const Tensor sum = add(mul(in[0], in[1]), in[2]);
+    const Tensor chosen = where(greater(sum, in[0]), in[1], tanh(sum));
+    return {mul(chosen, in[2]), sum};
+  };
+  for (const auto& [rows, columns] :
+       {std::pair<std::int64_t, std::int64_t>{1, 1}, {3, 5}, {70, 33}, {300, 64}, {5, 4095}, {3, 20000}, {0, 7}}) {
+    const Tensor x = wave({rows, columns}, 0.5F);
+    const std::vector<Tensor> others = {wave({rows, columns}, 1),
+                                        wave({}, 2),
+                                        wave({columns}, 3),
+                                        wave({rows, 1}, 4),
+                                        wave({1, 1}, 5),
+                                        slice(wave({rows, columns + 3}, 6), 1, 2, columns + 2),
+                                        slice(wave({rows, 2 * columns}, 7), 1, 0, 2 * columns, 2),
+                                        transpose(wave({columns, rows}, 8), 0, 1),
+                                        flip(wave({rows, columns}, 9), {1})};
+    for (std::size_t a = 0; a < others.size(); ++a) {
+      for (std::size_t b = 0; b < others.size(); ++b) {
+        expect_eager_bits(mixed, {x, others[a], others[b]},
+                          to_string(x.type()) + " with " + std::to_string(a) + " and " + std::to_string(b));
+      }
+    }
+  }
+}
+
+TEST(Fuse, InnerAxesThatRepeatGiveEagersBits) {
+  const auto add_all = [](const std::vector<Tensor>& in) -> std::vector<Tensor> {
+    return {exp(add(add(in[0], in[1]), in[2]))};
+  };
+  for (const std::int64_t length : {3, 700}) {
+    expect_eager_bits(add_all, {wave({4, 5, 6, length}, 1), wave({4, 1, 6, 1}, 2), wave({5, 1, length}, 3)},
+                      "four axes");
+    expect_eager_bits(add_all, {wave({4, 5, 6, length}, 1), wave({5, 1, 1}, 2), wave({4, 1, 1, length}, 3)}, "gaps");
+  }
+}
+
+TEST(Fuse, TypesMayDiffer) {
+  const auto function = [](const std::vector<Tensor>& in) -> std::vector<Tensor> {
+    const Tensor wide = cast(in[0], DType::float64);
+    const Tensor mask = greater(wide, full_like(wide, 0.1));
+    return {cast(mul(wide, cast(mask, DType::float64)), DType::bfloat16), mask, cast(mask, DType::int64)};
+  };
+  expect_eager_bits(function, {wave({70, 33}, 1)}, "types");
+  expect_eager_bits(function, {wave({9000}, 1)}, "types");
+}
+
+// A state is overwritten while others of its elements are still to be read.
+TEST(Fuse, StatesAreUpdatedInPlace) {
+  const auto run = [](bool compiled) {
+    Variable m(wave({9000}, 1));
+    Variable v(wave({9000}, 2));
+    Variable p(wave({9000}, 3));
+    const auto step = [&](const Tensor& g) {
+      m.assign(m.value() * 0.9 + g * 0.1);
+      v.assign(v.value() * 0.99 + square(g) * 0.01);
+      const Tensor old = p.value();
+      p.assign(old - m.value() * 0.01 / (sqrt(abs(v.value())) + 1e-8));
+      return sub(old, p.value());
+    };
+    auto fast = jit(step, {.pipeline = fusing_all()});
+    std::vector<Tensor> results;
+    for (int i = 0; i < 3; ++i) {
+      const Tensor g = wave({9000}, static_cast<float>(i));
+      results.push_back(compiled ? fast(g) : step(g));
+    }
+    if (compiled) {
+      EXPECT_THAT(names_of(*fast.compiled()->graph()), ElementsAre("fused"));
+    }
+    results.insert(results.end(), {m.value(), v.value(), p.value()});
+    return results;
+  };
+  expect_same_bits(run(true), run(false), "Adam");
+}
+
+TEST(Fuse, GradientsOfACompiledFunction) {
+  const auto loss = [](const Tensor& x) { return sum(tanh(mul(exp(x), sigmoid(x)))); };
+  const Tensor x = wave({40, 50}, 1);
+  expect_same_bits(grad(jit(loss, {.pipeline = fusing_all()}))(x), grad(loss)(x), "gradient");
+}
+
+}  // namespace
+}  // namespace diptych::passes
