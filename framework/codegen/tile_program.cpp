@@ -55,42 +55,42 @@ TileProgram::TileProgram(const Shape& shape, std::vector<Input> inputs, std::vec
 
 void TileProgram::place_operands(std::span<const Input> inputs, std::span<const std::uint32_t> outputs) {
   // A result is dense, like the last operand here: axes merge only as far as all operands allow.
-  const int count = static_cast<int>(inputs.size()) + 1;
-  std::vector<std::int64_t> strides(static_cast<std::size_t>(kMaxRank * count));
-  for (int k = 0; k + 1 < count; ++k) {
-    const Input& input = inputs[static_cast<std::size_t>(k)];
-    kernels::broadcast_strides(input.type, input.strides, shape_, strides.data() + k, count);
+  const std::size_t count = inputs.size() + 1;
+  std::vector<std::int64_t> strides(kMaxRank * count);
+  const int apart = static_cast<int>(count);
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    kernels::broadcast_strides(inputs[k].type, inputs[k].strides, shape_, strides.data() + k, apart);
   }
-  kernels::broadcast_strides({DType::boolean, shape_}, contiguous_strides(shape_), shape_, strides.data() + count - 1,
-                             count);
+  kernels::broadcast_strides({DType::boolean, shape_}, contiguous_strides(shape_), shape_,
+                             strides.data() + inputs.size(), apart);
   std::int64_t lengths[kMaxRank];
-  const int axes = kernels::merge_axes(shape_, count, lengths, strides.data());
+  const auto axes = static_cast<std::size_t>(kernels::merge_axes(shape_, apart, lengths, strides.data()));
   columns_ = axes > 0 ? lengths[axes - 1] : shape_.product();
-  outer_.assign(lengths, lengths + std::max(axes - 1, 0));
+  outer_.assign(lengths, lengths + (axes > 0 ? axes - 1 : 0));
   for (const std::int64_t length : outer_) {
     rows_ *= length;
   }
 
-  const auto add = [&](int k, std::int64_t size, std::int64_t scale) {
+  const auto add = [&](std::size_t k, std::int64_t size, std::int64_t scale) {
     Operand operand;
     operand.size = size;
-    operand.inner_stride = axes > 0 ? strides[static_cast<std::size_t>((axes - 1) * count + k)] * scale : size;
+    operand.inner_stride = axes > 0 ? strides[(axes - 1) * count + k] * scale : size;
     std::int64_t dense = columns_ * size;
     operand.is_dense = operand.inner_stride == size;
-    for (int axis = axes - 2; axis >= 0; --axis) {
-      operand.rows.insert(operand.rows.begin(), strides[static_cast<std::size_t>(axis * count + k)] * scale);
+    for (std::size_t axis = outer_.size(); axis-- > 0;) {
+      operand.rows.insert(operand.rows.begin(), strides[axis * count + k] * scale);
       operand.is_dense = operand.is_dense && operand.rows.front() == dense;
       dense *= lengths[axis];
     }
     operands_.push_back(std::move(operand));
   };
   for (std::size_t k = 0; k < inputs.size(); ++k) {
-    add(static_cast<int>(k), static_cast<std::int64_t>(size_of(inputs[k].type.dtype)), 1);
+    add(k, static_cast<std::int64_t>(size_of(inputs[k].type.dtype)), 1);
     operands_.back().data = static_cast<std::uint32_t>(k);
   }
   for (const Step& step : steps_) {
     const auto size = static_cast<std::int64_t>(size_of(step.type.dtype));
-    add(count - 1, size, size);
+    add(inputs.size(), size, size);
     operands_.back().access = Access::slot;
   }
   for (std::size_t i = 0; i < outputs.size(); ++i) {

@@ -67,7 +67,7 @@ bool has_rows(const Shape& shape, const Strides& strides) {
 /// Sets of nodes, each of which can run as one.
 class Sets {
  public:
-  explicit Sets(const Graph& graph) : graph_(graph), parent_(graph.nodes.size()), sets_(graph.nodes.size()) {
+  explicit Sets(const Graph& graph) : parent_(graph.nodes.size()), sets_(graph.nodes.size()) {
     std::iota(parent_.begin(), parent_.end(), 0U);
     std::vector<std::uint32_t> producer(graph.types.size(), kNone);
     std::uint32_t ordered = kNone;  // the last node that must stay behind those before it
@@ -162,7 +162,6 @@ class Sets {
     return false;
   }
 
-  const Graph& graph_;
   std::vector<std::uint32_t> parent_;
   std::vector<Set> sets_;
 };
