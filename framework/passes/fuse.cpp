@@ -238,7 +238,7 @@ class Fusion {
     Node result{&graph::fused_op(), {}, inputs_of(nodes), {}, graph_.nodes[nodes.front()].provenance};
     for (const ValueId input : result.inputs) {
       inside[input] = region->new_value(graph_.types[input]);
-      region->inputs.push_back({inside[input], graph::InputKind::argument, fmt::format("{}", input), {}, {}});
+      region->inputs.push_back({inside[input], graph::InputKind::argument, fmt::format("%{}", input), {}, {}});
     }
     for (const std::uint32_t at : nodes) {
       Node node = graph_.nodes[at];

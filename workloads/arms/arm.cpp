@@ -74,7 +74,7 @@ ExactMetrics ArmInstance::count(std::int64_t step) {
     metrics.dispatches = stats.instructions;
     metrics.lower_bound_bytes = static_cast<std::int64_t>(stats.lower_bound_bytes);
     *metrics.peak_bytes += static_cast<std::int64_t>(stats.packed_bytes);  // like the arena, outside the call
-    if (*stats.heuristic != '\0') {  // else memory isn't planned
+    if (*stats.heuristic != '\0') {                                        // else memory isn't planned
       metrics.planned_peak_bytes = static_cast<std::int64_t>(stats.planned_peak_bytes);
       *metrics.peak_bytes += *metrics.planned_peak_bytes;  // the arena is outside the call
     }
