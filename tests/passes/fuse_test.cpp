@@ -1,6 +1,10 @@
+#include <algorithm>
+#include <functional>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "framework/dispatch/op.h"
 #include "framework/graph/fused_op.h"
 #include "tests/graph/variants.h"
 #include "tests/support/with_threads.h"
