@@ -66,7 +66,7 @@ bool linear_strides(const KernelCall& call, std::int64_t* strides) {
 }
 
 void broadcast_strides(const TensorType& type, const Strides& strides, const Shape& shape, std::int64_t* to,
-                       int apart) {
+                       std::int64_t apart) {
   const int offset = shape.rank() - type.shape.rank();
   for (int axis = 0; axis < shape.rank(); ++axis) {
     const bool repeated = axis < offset || type.shape[axis - offset] == 1;

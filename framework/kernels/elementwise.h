@@ -251,7 +251,8 @@ struct ElementwisePlan {
 int merge_axes(const Shape& shape, int operands, std::int64_t* lengths, std::int64_t* strides);
 /// The strides in bytes of an operand whose elements repeat along the axes of `shape` that it lacks, `apart` from one
 /// axis to the next.
-void broadcast_strides(const TensorType& type, const Strides& strides, const Shape& shape, std::int64_t* to, int apart);
+void broadcast_strides(const TensorType& type, const Strides& strides, const Shape& shape, std::int64_t* to,
+                       std::int64_t apart);
 
 ElementwisePlan plan_elementwise(const KernelCall& call);
 void run_elementwise(const ElementwisePlan& plan, LoopFn loop, void* const* data, int operands, const void* attributes);
