@@ -76,6 +76,7 @@ std::vector<std::string> names_of_default_set();
 
 // The suites, one file each.
 std::vector<Workload> mlp_suite();
+std::vector<Workload> loss_suite();
 std::vector<Workload> conv_suite();
 std::vector<Workload> gpt_suite();
 std::vector<Workload> reference_suite();

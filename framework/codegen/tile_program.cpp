@@ -1,11 +1,12 @@
 #include "framework/codegen/tile_program.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <map>
 #include <set>
+#include <tuple>
 
+#include "framework/codegen/rows.h"
 #include "framework/core/parallel.h"
 #include "framework/core/strided_copy.h"
 #include "framework/kernels/elementwise.h"
@@ -16,6 +17,8 @@ namespace {
 
 /// What a tile touches, in bytes: less than the smallest L1 cache has, so that nothing is evicted before it is read.
 constexpr std::int64_t kTileBytes = 24 << 10;
+/// What a tile of whole rows touches. More, because its kernels cost more to call; still in the L2 cache.
+constexpr std::int64_t kTileOfRowsBytes = 64 << 10;
 constexpr std::int64_t kLine = 64;
 /// Loops take whole vectors, and slots whole lines, of the smallest type too.
 constexpr std::int64_t kWhole = 64;
@@ -40,46 +43,89 @@ void fill(std::int64_t size, void* to, std::int64_t count, const void* value) {
   }
 }
 
-}  // namespace
-
-TileProgram::TileProgram(const Shape& shape, std::vector<Input> inputs, std::vector<Step> steps,
-                         std::span<const std::uint32_t> outputs)
-    : shape_(shape), steps_(std::move(steps)) {
-  internal_check(inputs.size() <= kMostInputs && steps_.size() <= kMostSteps, "a tile program is too long");
-  place_operands(inputs, outputs);
-  choose_tile();
-  choose_accesses(inputs.size());
-  place_slots(inputs.size());
-  bind_steps(inputs);
+/// Merges axes that lie within one another; drops those of length 1.
+void merge(std::vector<std::int64_t>& lengths, std::vector<std::int64_t>& strides) {
+  std::size_t count = 0;
+  for (std::size_t axis = 0; axis < lengths.size(); ++axis) {
+    if (lengths[axis] == 1) {
+      continue;
+    }
+    if (count > 0 && strides[count - 1] == strides[axis] * lengths[axis]) {
+      lengths[count - 1] *= lengths[axis];
+    } else {
+      lengths[count++] = lengths[axis];
+    }
+    strides[count - 1] = strides[axis];
+  }
+  lengths.resize(count);
+  strides.resize(count);
 }
 
-void TileProgram::place_operands(std::span<const Input> inputs, std::span<const std::uint32_t> outputs) {
+Rows rows_of(const TileProgram::Step& step) {
+  std::vector<const TensorType*> types;
+  for (const TensorType& type : step.input_types) {
+    types.push_back(&type);
+  }
+  return step.op->rows({*step.op, types, step.attributes.get(), {}}, step.type);
+}
+
+}  // namespace
+
+bool TileProgram::Operand::same_rows() const {
+  return std::all_of(strides.begin(), strides.end(), [](std::int64_t stride) { return stride == 0; });
+}
+
+TileProgram::TileProgram(std::int64_t rows, std::vector<Input> inputs, std::vector<Step> steps,
+                         std::span<const std::uint32_t> outputs)
+    : steps_(std::move(steps)), rows_(rows) {
+  internal_check(inputs.size() <= kMostInputs && steps_.size() <= kMostSteps, "a tile program is too long");
+  if (rows == 0) {
+    place_elementwise(inputs);
+    choose_tile();
+  } else {
+    place_by_rows(inputs);
+    choose_tile_of_rows();
+  }
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    Operand& output = operands_[results_[outputs[i]]];
+    output.access = Access::direct;
+    output.data = static_cast<std::uint32_t>(inputs.size() + i);
+  }
+  choose_accesses();
+  place_slots();
+  bind_work(inputs);
+}
+
+void TileProgram::place_elementwise(std::span<const Input> inputs) {
+  const Shape& shape = steps_[0].type.shape;
   // A result is dense, like the last operand here: axes merge only as far as all operands allow.
   const std::size_t count = inputs.size() + 1;
   std::vector<std::int64_t> strides(kMaxRank * count);
   const int apart = static_cast<int>(count);
   for (std::size_t k = 0; k < inputs.size(); ++k) {
-    kernels::broadcast_strides(inputs[k].type, inputs[k].strides, shape_, strides.data() + k, apart);
+    kernels::broadcast_strides(inputs[k].type, inputs[k].strides, shape, strides.data() + k, apart);
   }
-  kernels::broadcast_strides({DType::boolean, shape_}, contiguous_strides(shape_), shape_,
-                             strides.data() + inputs.size(), apart);
+  kernels::broadcast_strides({DType::boolean, shape}, contiguous_strides(shape), shape, strides.data() + inputs.size(),
+                             apart);
   std::int64_t lengths[kMaxRank];
-  const auto axes = static_cast<std::size_t>(kernels::merge_axes(shape_, apart, lengths, strides.data()));
-  columns_ = axes > 0 ? lengths[axes - 1] : shape_.product();
-  outer_.assign(lengths, lengths + (axes > 0 ? axes - 1 : 0));
-  for (const std::int64_t length : outer_) {
-    rows_ *= length;
+  const auto axes = static_cast<std::size_t>(kernels::merge_axes(shape, apart, lengths, strides.data()));
+  columns_ = axes > 0 ? lengths[axes - 1] : shape.product();
+  const std::size_t outer = axes > 0 ? axes - 1 : 0;
+  rows_ = 1;
+  for (std::size_t axis = 0; axis < outer; ++axis) {
+    rows_ *= lengths[axis];
   }
 
   const auto add = [&](std::size_t k, std::int64_t size, std::int64_t scale) {
     Operand operand;
     operand.size = size;
     operand.inner_stride = axes > 0 ? strides[(axes - 1) * count + k] * scale : size;
+    operand.lengths.assign(lengths, lengths + outer);
     std::int64_t dense = columns_ * size;
     operand.is_dense = operand.inner_stride == size;
-    for (std::size_t axis = outer_.size(); axis-- > 0;) {
-      operand.rows.insert(operand.rows.begin(), strides[axis * count + k] * scale);
-      operand.is_dense = operand.is_dense && operand.rows.front() == dense;
+    for (std::size_t axis = outer; axis-- > 0;) {
+      operand.strides.insert(operand.strides.begin(), strides[axis * count + k] * scale);
+      operand.is_dense = operand.is_dense && operand.strides.front() == dense;
       dense *= lengths[axis];
     }
     operands_.push_back(std::move(operand));
@@ -90,14 +136,106 @@ void TileProgram::place_operands(std::span<const Input> inputs, std::span<const 
   }
   for (const Step& step : steps_) {
     const auto size = static_cast<std::int64_t>(size_of(step.type.dtype));
+    results_.push_back(static_cast<std::uint32_t>(operands_.size()));
+    works_.push_back({Work::Kind::loop, static_cast<std::uint32_t>(works_.size()), {}, results_.back()});
+    for (const std::uint32_t input : step.inputs) {
+      works_.back().operands.push_back(input);  // operands are inputs, then results, as steps number them
+    }
     add(inputs.size(), size, size);
     operands_.back().access = Access::slot;
   }
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    Operand& output = operands_[inputs.size() + outputs[i]];
-    output.access = Access::direct;
-    output.data = static_cast<std::uint32_t>(inputs.size() + i);
+}
+
+void TileProgram::place_by_rows(std::span<const Input> inputs) {
+  std::map<std::pair<std::uint32_t, std::int64_t>, std::uint32_t> repeated;  // (operand, width)
+  for (std::uint32_t s = 0; s < steps_.size(); ++s) {
+    const Step& step = steps_[s];
+    const Rows own = step.op->elementwise() ? Rows{} : rows_of(step);
+    internal_check(step.op->elementwise() || own.count == rows_, "a step has other rows than its program");
+    Operand result;
+    result.access = Access::slot;
+    result.size = static_cast<std::int64_t>(size_of(step.type.dtype));
+    result.inner_stride = result.size;
+    result.width = width_in(rows_, step.type.shape).value();
+    result.is_dense = true;
+    Work work{step.op->elementwise() ? Work::Kind::loop : Work::Kind::kernel, s, {}, 0};
+    for (std::size_t i = 0; i < step.inputs.size(); ++i) {
+      const std::uint32_t input = step.inputs[i];
+      const bool is_whole = !step.op->elementwise() && ((own.inputs >> i) & 1U) == 0;
+      if (is_whole) {
+        internal_check(input < inputs.size(), "a step needs the whole of another's result");
+        Operand whole;
+        whole.access = Access::whole;
+        whole.data = input;
+        work.operands.push_back(add_input(std::move(whole)));
+        continue;
+      }
+      const std::int64_t width =
+          step.op->elementwise() ? result.width : width_in(rows_, step.input_types[i].shape).value();
+      if (input < inputs.size()) {
+        work.operands.push_back(input_in_rows(inputs, input, step, width));
+        continue;
+      }
+      std::uint32_t operand = results_[input - inputs.size()];
+      if (operands_[operand].width != width) {
+        internal_check(operands_[operand].width == 1, "a row of one element can be repeated, no other");
+        const auto [found, is_new] =
+            repeated.try_emplace({operand, width}, static_cast<std::uint32_t>(operands_.size()));
+        if (is_new) {
+          works_.push_back({Work::Kind::repeat, 0, {operand}, found->second});
+          Operand wide = operands_[operand];
+          wide.width = width;
+          operands_.push_back(std::move(wide));
+        }
+        operand = found->second;
+      }
+      work.operands.push_back(operand);
+    }
+    results_.push_back(static_cast<std::uint32_t>(operands_.size()));
+    work.result = results_.back();
+    operands_.push_back(std::move(result));
+    works_.push_back(std::move(work));
   }
+}
+
+/// The operand that is input `input` as `step` reads it, in rows of this width.
+std::uint32_t TileProgram::input_in_rows(std::span<const Input> inputs, std::uint32_t input, const Step& step,
+                                         std::int64_t width) {
+  const Input& from = inputs[input];
+  Operand operand;
+  operand.data = input;
+  operand.width = width;
+  operand.size = static_cast<std::int64_t>(size_of(from.type.dtype));
+  const Shape& shape = step.op->elementwise() ? step.type.shape : from.type.shape;
+  std::vector<std::int64_t> strides(static_cast<std::size_t>(shape.rank()));
+  kernels::broadcast_strides(from.type, from.strides, shape, strides.data(), 1);
+  operand.strides.assign(strides.begin(), strides.end() - (width > 1 ? 1 : 0));
+  for (std::size_t axis = 0; axis < operand.strides.size(); ++axis) {
+    operand.lengths.push_back(shape[static_cast<int>(axis)]);
+  }
+  merge(operand.lengths, operand.strides);
+  if (width > 1) {
+    operand.inner_stride = strides.back();
+  } else {
+    operand.inner_stride = operand.same_rows() && rows_ > 1 ? 0 : operand.size;
+  }
+  operand.is_dense =
+      operand.inner_stride == operand.size &&
+      (operand.lengths.empty() || (operand.lengths.size() == 1 && operand.strides.front() == width * operand.size));
+  return add_input(std::move(operand));
+}
+
+std::uint32_t TileProgram::add_input(Operand operand) {
+  const auto key = [](const Operand& o) {
+    return std::tie(o.data, o.access, o.width, o.inner_stride, o.lengths, o.strides);
+  };
+  for (std::uint32_t i = 0; i < operands_.size(); ++i) {
+    if (operands_[i].access != Access::slot && key(operands_[i]) == key(operand)) {
+      return i;
+    }
+  }
+  operands_.push_back(std::move(operand));
+  return static_cast<std::uint32_t>(operands_.size() - 1);
 }
 
 void TileProgram::choose_tile() {
@@ -121,36 +259,59 @@ void TileProgram::choose_tile() {
   if (rows_ == 0 || columns_ == 0) {
     tiles_ = 0;
   }
+  // What goes through memory, and what stays in the cache.
+  nanoseconds_of_tile_ = static_cast<double>(tile_rows_ * tile_columns_) * kNanosecondsOfScalar *
+                         (1 + 0.25 * static_cast<double>(steps_.size()));
 }
 
-void TileProgram::choose_accesses(std::size_t inputs) {
+void TileProgram::choose_tile_of_rows() {
+  std::int64_t bytes = 0;
+  double nanoseconds = 0;  // of a row
+  for (const Operand& operand : operands_) {
+    bytes += operand.width * operand.size;
+  }
+  for (const Step& step : steps_) {
+    double elements = static_cast<double>(width_in(rows_, step.type.shape).value());
+    for (const TensorType& type : step.input_types) {
+      elements = std::max(elements, static_cast<double>(width_in(rows_, type.shape).value_or(1)));
+    }
+    nanoseconds += elements * kNanosecondsOfScalar * (step.op->elementwise() ? 0.25 : 2);
+  }
+  tile_rows_ = std::clamp<std::int64_t>(kTileOfRowsBytes / bytes, 1, rows_);
+  tiles_ = (rows_ + tile_rows_ - 1) / tile_rows_;
+  nanoseconds_of_tile_ = nanoseconds * static_cast<double>(tile_rows_);
+}
+
+void TileProgram::choose_accesses() {
   const bool one_row = tile_rows_ == 1;
-  for (std::size_t k = 0; k < inputs; ++k) {
-    Operand& input = operands_[k];
-    const bool same_rows = std::all_of(input.rows.begin(), input.rows.end(), [](auto stride) { return stride == 0; });
-    input.is_single = input.inner_stride == 0 && (one_row || same_rows) && !input.is_dense;
-    if (!input.is_single && !input.is_dense && !(one_row && input.inner_stride == input.size)) {
-      input.access = same_rows && !one_row ? Access::staged_once : Access::staged;
+  const auto copy = [&](Operand& input) {
+    input.access = input.same_rows() && !one_row ? Access::staged_once : Access::staged;
+    input.is_single = false;
+  };
+  for (Operand& input : operands_) {
+    if (input.access != Access::direct || input.is_dense) {
+      continue;
+    }
+    input.is_single = input.inner_stride == 0 && (one_row || input.same_rows());
+    if (!input.is_single && !(one_row && input.inner_stride == input.size)) {
+      copy(input);
     }
   }
-  // Loops take a single value only in some places.
+  // Loops take a single value only in some places, kernels nowhere.
   bool changed = true;
   while (changed) {
     changed = false;
-    for (const Step& step : steps_) {
+    for (const Work& work : works_) {
       unsigned pattern = 0;
-      for (std::size_t i = 0; i < step.inputs.size(); ++i) {
-        pattern |= static_cast<unsigned>(operands_[step.inputs[i]].is_single) << i;
+      for (std::size_t i = 0; i < work.operands.size(); ++i) {
+        pattern |= static_cast<unsigned>(operands_[work.operands[i]].is_single) << i;
       }
-      if (kernels::detail::has_loop(step.inputs.size(), pattern)) {
+      if (pattern == 0 || (work.kind == Work::Kind::loop && kernels::detail::has_loop(work.operands.size(), pattern))) {
         continue;
       }
-      for (const std::uint32_t i : step.inputs) {
-        Operand& input = operands_[i];
-        if (input.is_single) {
-          const bool once = std::all_of(input.rows.begin(), input.rows.end(), [](auto stride) { return stride == 0; });
-          input.access = once ? Access::staged_once : Access::staged;
-          input.is_single = false;
+      for (const std::uint32_t i : work.operands) {
+        if (operands_[i].is_single) {
+          copy(operands_[i]);
           changed = true;
         }
       }
@@ -158,26 +319,29 @@ void TileProgram::choose_accesses(std::size_t inputs) {
   }
 }
 
-void TileProgram::place_slots(std::size_t inputs) {
+void TileProgram::place_slots() {
   std::vector<std::size_t> last_read(operands_.size(), 0);
-  for (std::size_t s = 0; s < steps_.size(); ++s) {
-    for (const std::uint32_t operand : steps_[s].inputs) {
-      last_read[operand] = s;
+  std::vector<bool> is_result(operands_.size(), false);
+  for (std::size_t w = 0; w < works_.size(); ++w) {
+    for (const std::uint32_t operand : works_[w].operands) {
+      last_read[operand] = w;
     }
+    is_result[works_[w].result] = true;
   }
-  std::map<std::int64_t, std::vector<std::uint32_t>> free;  // slots by the size of an element
+  std::map<std::int64_t, std::vector<std::uint32_t>> free;  // slots by the bytes of an element of a tile
   const auto place = [&](std::uint32_t i) {
     Operand& operand = operands_[i];
-    if (operand.access == Access::direct) {
+    if (!operand.in_slot()) {
       operand.place = static_cast<std::uint32_t>(direct_.size());
       direct_.push_back(i);
       return;
     }
-    std::vector<std::uint32_t>& fitting = free[operand.size];
+    const std::int64_t bytes = operand.width * operand.size;
+    std::vector<std::uint32_t>& fitting = free[bytes];
     if (fitting.empty()) {
       fitting.push_back(static_cast<std::uint32_t>(slots_.size()));
       slots_.push_back(slot_bytes_);
-      slot_bytes_ += rounded_up(tile_rows_ * tile_columns_ * operand.size, kLine) + kLine;  // not a page apart
+      slot_bytes_ += rounded_up(tile_rows_ * tile_columns_ * bytes, kLine) + kLine;  // not a page apart
     }
     operand.place = fitting.back();
     fitting.pop_back();
@@ -185,80 +349,148 @@ void TileProgram::place_slots(std::size_t inputs) {
       (operand.access == Access::staged ? staged_ : staged_once_).push_back(i);
     }
   };
-  for (std::uint32_t i = 0; i < inputs; ++i) {
-    place(i);
-  }
-  for (std::size_t s = 0; s < steps_.size(); ++s) {
-    // A result may be where an operand was that isn't read again.
-    for (const std::uint32_t i : std::set<std::uint32_t>(steps_[s].inputs.begin(), steps_[s].inputs.end())) {
-      const Operand& operand = operands_[i];
-      if (last_read[i] == s && (operand.access == Access::slot || operand.access == Access::staged)) {
-        free[operand.size].push_back(operand.place);
-      }
+  for (std::uint32_t i = 0; i < operands_.size(); ++i) {
+    if (!is_result[i]) {
+      place(i);
     }
-    place(static_cast<std::uint32_t>(inputs + s));
+  }
+  for (std::size_t w = 0; w < works_.size(); ++w) {
+    const Work& work = works_[w];
+    const auto release = [&] {
+      for (const std::uint32_t i : std::set<std::uint32_t>(work.operands.begin(), work.operands.end())) {
+        const Operand& operand = operands_[i];
+        if (last_read[i] == w && (operand.access == Access::slot || operand.access == Access::staged)) {
+          free[operand.width * operand.size].push_back(operand.place);
+        }
+      }
+    };
+    // A loop's result may be where an operand was that isn't read again.
+    if (work.kind == Work::Kind::loop) {
+      release();
+      place(work.result);
+    } else {
+      place(work.result);
+      release();
+    }
   }
 }
 
-void TileProgram::bind_steps(std::span<const Input> inputs) {
-  const auto type_of = [&](std::uint32_t operand) {
-    return operand < inputs.size() ? &inputs[operand].type : &steps_[operand - inputs.size()].type;
-  };
-  for (const Step& step : steps_) {
-    BoundStep bound{};
-    const auto bind = [&](std::size_t k, std::size_t i) {
-      const Operand& operand = operands_[i];
-      const bool is_slot = operand.access != Access::direct;
-      bound.places[k] = operand.place + (is_slot ? static_cast<std::uint32_t>(direct_.size()) : 0);
-      bound.strides[k] = operand.is_single ? 0 : operand.size;
-    };
-    const TensorType* types[kMaxElementwiseInputs];
-    const std::size_t count = step.inputs.size();
-    for (std::size_t k = 0; k < count; ++k) {
-      bind(k, step.inputs[k]);
-      types[k] = type_of(step.inputs[k]);
+std::uint32_t TileProgram::place_of(const Operand& operand) const {
+  return operand.place + (operand.in_slot() ? static_cast<std::uint32_t>(direct_.size()) : 0);
+}
+
+void TileProgram::bind_work(std::span<const Input> inputs) {
+  for (const Work& work : works_) {
+    const Operand& result = operands_[work.result];
+    BoundWork bound{};
+    bound.width = result.width;
+    if (work.kind == Work::Kind::kernel) {
+      kernels_.push_back(bind_kernel(work, inputs));
+      bound.kernel = kernels_.back().get();
+      bound.attributes = steps_[work.step].attributes.get();
+      bound_.push_back(bound);
+      continue;
     }
-    bind(count, inputs.size() + bound_.size());
-    bound.loop = step.op->loop({types, count}, step.type);
-    bound.attributes = step.attributes.get();
+    const std::size_t count = work.operands.size();
+    for (std::size_t k = 0; k <= count; ++k) {
+      const Operand& operand = k < count ? operands_[work.operands[k]] : result;
+      bound.places[k] = place_of(operand);
+      bound.strides[k] = operand.is_single ? 0 : operand.size;
+    }
+    if (work.kind == Work::Kind::loop) {
+      const Step& step = steps_[work.step];
+      const TensorType* types[kMaxElementwiseInputs];
+      for (std::size_t k = 0; k < count; ++k) {
+        types[k] = &step.input_types[k];
+      }
+      bound.loop = step.op->loop({types, count}, step.type);
+      bound.attributes = step.attributes.get();
+    }
     bound_.push_back(bound);
   }
+}
+
+std::unique_ptr<TileProgram::BoundKernel> TileProgram::bind_kernel(const Work& work,
+                                                                   std::span<const Input> inputs) const {
+  const Step& step = steps_[work.step];
+  auto bound = std::make_unique<BoundKernel>();
+  bound->op = step.op;
+  bound->dense = 0;
+  const std::int64_t counts[] = {tile_rows_, rows_ % tile_rows_};
+  for (std::size_t k = 0; k <= work.operands.size(); ++k) {
+    const bool is_result = k == work.operands.size();
+    const Operand& operand = operands_[is_result ? work.result : work.operands[k]];
+    const TensorType& type = is_result ? step.type : step.input_types[k];
+    const bool is_whole = operand.access == Access::whole;
+    const bool is_dense = !is_whole || is_contiguous(type.shape, inputs[operand.data].strides);
+    bound->places.push_back(place_of(operand));
+    bound->dense |= static_cast<std::uint32_t>(is_dense) << k;
+    for (int i = 0; i < 2; ++i) {
+      const Shape shape = is_whole ? type.shape : some_rows(type.shape, rows_, counts[i]);
+      bound->types[i].push_back({type.dtype, shape});
+      bound->strides[i].push_back(is_whole ? inputs[operand.data].strides : contiguous_strides(shape));
+    }
+  }
+  return bound;
 }
 
 std::byte* TileProgram::address(const Operand& operand, void* const* data, const Tile& tile) const {
   std::byte* at = static_cast<std::byte*>(data[operand.data]) + tile.column * operand.inner_stride;
   if (operand.is_dense) {
-    return at + tile.row * columns_ * operand.size;
+    return at + tile.row * columns_ * operand.width * operand.size;
   }
   if (tile.row == 0) {
     return at;
   }
   std::int64_t row = tile.row;
-  for (std::size_t axis = outer_.size(); axis-- > 0; row /= outer_[axis]) {
-    at += row % outer_[axis] * operand.rows[axis];
+  for (std::size_t axis = operand.lengths.size(); axis-- > 0; row /= operand.lengths[axis]) {
+    at += row % operand.lengths[axis] * operand.strides[axis];
   }
   return at;
 }
 
 void TileProgram::stage(const Operand& operand, void* const* data, const Tile& tile, std::byte* slot) const {
   Tile row = tile;
-  for (std::int64_t i = 0; i < tile.rows; ++i, ++row.row, slot += tile.columns * operand.size) {
+  const std::int64_t count = tile.columns * operand.width;
+  for (std::int64_t i = 0; i < tile.rows; ++i, ++row.row, slot += count * operand.size) {
     const std::byte* const from = address(operand, data, row);
     if (operand.inner_stride == operand.size) {
-      std::memcpy(slot, from, static_cast<std::size_t>(tile.columns * operand.size));
+      std::memcpy(slot, from, static_cast<std::size_t>(count * operand.size));
     } else if (operand.inner_stride == 0) {
-      fill(operand.size, slot, tile.columns, from);
+      fill(operand.size, slot, count, from);
     } else {
-      kernels::strided_copy({tile.columns}, static_cast<std::size_t>(operand.size), from,
+      kernels::strided_copy({count}, static_cast<std::size_t>(operand.size), from,
                             {operand.inner_stride / operand.size}, slot, {1});
     }
   }
 }
 
+void TileProgram::run_kernel(const BoundWork& work, std::int64_t rows, void* const* places) const {
+  if (work.kernel == nullptr) {
+    const std::int64_t size = work.strides[0];
+    const auto* from = static_cast<const std::byte*>(places[work.places[0]]);
+    auto* to = static_cast<std::byte*>(places[work.places[1]]);
+    for (std::int64_t row = 0; row < rows; ++row, from += size, to += work.width * size) {
+      fill(size, to, work.width, from);
+    }
+    return;
+  }
+  const BoundKernel& kernel = *work.kernel;
+  const int which = rows == tile_rows_ ? 0 : 1;
+  const std::size_t count = kernel.places.size() - 1;
+  diptych::Operand operands[kMaxInputs + 1];
+  for (std::size_t i = 0; i <= count; ++i) {
+    operands[i] = {places[kernel.places[i]], &kernel.types[which][i], &kernel.strides[which][i],
+                   ((kernel.dense >> i) & 1U) != 0};
+  }
+  kernel.op->kernel({kernel.op, operands, static_cast<int>(count), work.attributes, operands[count]});
+}
+
 void TileProgram::run_tiles(void* const* data, std::int64_t first, std::int64_t last) const {
   thread_local kernels::Scratch scratch;
-  std::byte* const slots = scratch.elements<std::byte>(slot_bytes_);
-  std::array<void*, kMostInputs + 2 * kMostSteps> places;
+  const auto places_bytes = static_cast<std::int64_t>((direct_.size() + slots_.size()) * sizeof(void*));
+  std::byte* const slots = scratch.elements<std::byte>(slot_bytes_ + places_bytes);
+  void** const places = reinterpret_cast<void**>(slots + slot_bytes_);
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     places[direct_.size() + i] = slots + slots_[i];
   }
@@ -277,12 +509,16 @@ void TileProgram::run_tiles(void* const* data, std::int64_t first, std::int64_t 
     }
     stage_all(staged_, tile);
     const std::int64_t elements = tile.rows * tile.columns;
-    for (const BoundStep& step : bound_) {
+    for (const BoundWork& work : bound_) {
+      if (work.loop == nullptr) {
+        run_kernel(work, tile.rows, places);
+        continue;
+      }
       void* operands[kMaxElementwiseInputs + 1];
       for (int k = 0; k <= kMaxElementwiseInputs; ++k) {  // all of them: fewer would take a branch more
-        operands[k] = places[step.places[k]];
+        operands[k] = places[work.places[k]];
       }
-      step.loop(elements, operands, step.strides, step.attributes);
+      work.loop(elements * work.width, operands, work.strides, work.attributes);
     }
     tile.column += tile_columns_;
     if (tile.column >= columns_) {
@@ -293,10 +529,8 @@ void TileProgram::run_tiles(void* const* data, std::int64_t first, std::int64_t 
 }
 
 void TileProgram::run(void* const* data) const {
-  // What goes through memory, and what stays in the cache.
-  const double of_tile = static_cast<double>(tile_rows_ * tile_columns_) * kNanosecondsOfScalar *
-                         (1 + 0.25 * static_cast<double>(steps_.size()));
-  parallel_for(tiles_, of_tile, [&](std::int64_t first, std::int64_t last) { run_tiles(data, first, last); });
+  parallel_for(tiles_, nanoseconds_of_tile_,
+               [&](std::int64_t first, std::int64_t last) { run_tiles(data, first, last); });
 }
 
 }  // namespace diptych::codegen

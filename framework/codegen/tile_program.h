@@ -1,20 +1,21 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "framework/core/attributes.h"
 #include "framework/dispatch/op.h"
 
-/// Elementwise ops as one kernel: a tile of the elements goes through all of them before the next tile, so that what
-/// they hand to one another stays in the L1 cache and has no memory of its own.
+/// Elementwise ops, and ops that process or reduce rows, as one kernel: a tile of the elements goes through all of them
+/// before the next tile, so that what they hand to one another stays in the L1 cache and has no memory of its own.
 ///
 ///      x ──┐                      ┌───────── a tile ─────────┐
 ///      y ──┴─ add ── gelu ── mul  │ x, y → add → gelu → mul  │ → the next tile
 ///                                 └──────────────────────────┘
 ///
-/// The loops are those of the ops, on the same elements, so the bits are, too.
+/// The loops and kernels are those of the ops, on the same elements, so the bits are, too.
 namespace diptych::codegen {
 
 class TileProgram {
@@ -23,44 +24,72 @@ class TileProgram {
   static constexpr std::size_t kMostSteps = 64;
 
   struct Input {
-    TensorType type;  ///< of a shape that broadcasts to the program's
+    TensorType type;
     Strides strides;
   };
   struct Step {
     const OpDef* op;
     AttributeValue attributes;
     std::vector<std::uint32_t> inputs;  ///< i: input i of the program; inputs + j: the result of step j
-    TensorType type;                    ///< has the program's shape
+    std::vector<TensorType> input_types;
+    TensorType type;
   };
 
-  /// `outputs`: the steps whose results are kept, each once. They are dense.
-  TileProgram(const Shape& shape, std::vector<Input> inputs, std::vector<Step> steps,
+  /// `rows`: 0 if all steps are elementwise and have results of one shape, to which the inputs broadcast. Otherwise all
+  /// results fall into so many rows (codegen/rows.h), and a tile is some whole rows: elementwise steps may have
+  /// operands of one element a row, and steps of other kinds have such rows (OpDef::rows). `outputs`: the steps whose
+  /// results are kept, each once. They are dense.
+  TileProgram(std::int64_t rows, std::vector<Input> inputs, std::vector<Step> steps,
               std::span<const std::uint32_t> outputs);
 
   /// `data`: of the inputs, then of the outputs. An output may be in the place of a dense input of its type that no
-  /// later step reads.
+  /// later step reads, and no step as a whole.
   void run(void* const* data) const;
 
  private:
   enum class Access : std::uint8_t {
     direct,       ///< read or written where it lies: dense, or one value for the tile
+    whole,        ///< read where it lies, by a kernel that knows its strides
     staged,       ///< copied to a slot for each tile
     staged_once,  ///< copied to a slot that serves all tiles
     slot          ///< the result of a step that isn't kept
   };
   struct Operand {
     Access access = Access::direct;
-    bool is_single = false;          ///< one value for the whole tile
-    std::int64_t size = 0;           ///< of an element, in bytes
-    std::int64_t inner_stride = 0;   ///< in bytes
-    std::vector<std::int64_t> rows;  ///< the strides of the outer axes, in bytes
-    bool is_dense = false;           ///< row after row
-    std::uint32_t data = 0;          ///< which of run()'s
-    std::uint32_t place = 0;         ///< which of the direct ones, or which slot
+    bool is_single = false;         ///< one value for the whole tile
+    std::int64_t size = 0;          ///< of an element, in bytes
+    std::int64_t width = 1;         ///< elements a row, for each column of a tile
+    std::int64_t inner_stride = 0;  ///< in bytes
+    // The axes around rows, and their strides in bytes.
+    std::vector<std::int64_t> lengths;
+    std::vector<std::int64_t> strides;
+    bool is_dense = false;    ///< row after row
+    std::uint32_t data = 0;   ///< which of run()'s
+    std::uint32_t place = 0;  ///< which of the direct ones, or which slot
+    bool same_rows() const;
+    bool in_slot() const { return access != Access::direct && access != Access::whole; }
   };
-  struct BoundStep {
-    LoopFn loop;
+  /// What is done to a tile, before places are known.
+  struct Work {
+    enum class Kind : std::uint8_t { loop, kernel, repeat } kind;
+    std::uint32_t step;  ///< for loops and kernels
+    std::vector<std::uint32_t> operands;
+    std::uint32_t result;
+  };
+  /// A kernel's call on the rows of a tile.
+  struct BoundKernel {
+    const OpDef* op;
+    std::vector<std::uint32_t> places;  ///< of the inputs, then the result
+    // Of a tile, then of the last one, which may have fewer rows.
+    std::vector<TensorType> types[2];
+    std::vector<Strides> strides[2];
+    std::uint32_t dense;  ///< bit i: operand i is
+  };
+  struct BoundWork {
+    LoopFn loop;                ///< null: a kernel, or one element of each row repeated
+    const BoundKernel* kernel;  ///< null: the latter
     const void* attributes;
+    std::int64_t width;  ///< of the result
     // Of the inputs, then the result.
     std::uint32_t places[kMaxElementwiseInputs + 1];  ///< direct operands, then slots
     std::int64_t strides[kMaxElementwiseInputs + 1];
@@ -69,26 +98,35 @@ class TileProgram {
     std::int64_t row, rows, column, columns;
   };
 
-  void place_operands(std::span<const Input> inputs, std::span<const std::uint32_t> outputs);
+  void place_elementwise(std::span<const Input> inputs);
+  void place_by_rows(std::span<const Input> inputs);
+  std::uint32_t input_in_rows(std::span<const Input> inputs, std::uint32_t input, const Step& step, std::int64_t width);
+  std::uint32_t add_input(Operand operand);
   void choose_tile();
-  void choose_accesses(std::size_t inputs);
-  void bind_steps(std::span<const Input> inputs);
-  void place_slots(std::size_t inputs);
+  void choose_tile_of_rows();
+  void choose_accesses();
+  void place_slots();
+  void bind_work(std::span<const Input> inputs);
+  std::unique_ptr<BoundKernel> bind_kernel(const Work& work, std::span<const Input> inputs) const;
+  std::uint32_t place_of(const Operand& operand) const;
   std::byte* address(const Operand& operand, void* const* data, const Tile& tile) const;
   void stage(const Operand& operand, void* const* data, const Tile& tile, std::byte* slot) const;
+  void run_kernel(const BoundWork& work, std::int64_t rows, void* const* places) const;
   void run_tiles(void* const* data, std::int64_t first, std::int64_t last) const;
 
-  Shape shape_;
   std::vector<Step> steps_;
-  std::vector<std::int64_t> outer_;  ///< the lengths of the axes around rows
-  std::int64_t rows_ = 1;
+  std::int64_t rows_;
   std::int64_t columns_ = 1;
   std::int64_t tile_rows_ = 1;
   std::int64_t tile_columns_ = 1;
   std::int64_t tiles_of_row_ = 1;
   std::int64_t tiles_ = 0;
-  std::vector<Operand> operands_;  ///< inputs, then the results of steps
-  std::vector<BoundStep> bound_;
+  double nanoseconds_of_tile_ = 0;
+  std::vector<Operand> operands_;
+  std::vector<std::uint32_t> results_;  ///< operands, by step
+  std::vector<Work> works_;
+  std::vector<BoundWork> bound_;
+  std::vector<std::unique_ptr<BoundKernel>> kernels_;
   std::vector<std::uint32_t> direct_, staged_, staged_once_;  ///< operands
   std::vector<std::int64_t> slots_;                           ///< offsets in bytes
   std::int64_t slot_bytes_ = 0;

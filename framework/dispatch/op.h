@@ -102,6 +102,15 @@ struct Cost {
   double flops = 0;
   double bytes = 0;
 };
+/// How a call falls into rows that need nothing of one another: row i of the result comes from row i of some inputs and
+/// from others as a whole. A tensor's rows are equal parts of its elements in row-major order, each of them one element
+/// or the whole last axis.
+struct Rows {
+  std::int64_t count = 0;    ///< 0: it doesn't
+  std::uint32_t inputs = 0;  ///< bit i: input i has these rows; the others are needed whole
+};
+/// The kernel must give the same bits for some of the rows, in a tensor of the same rank of their own.
+using RowsFn = Rows (*)(const InferCall& call, const TensorType& output);
 using CostFn = double (*)(const InferCall& call, const TensorType& output);
 
 /// An input that a graph prepares once for many calls, as long as its elements stay the same.
@@ -160,6 +169,7 @@ struct OpDef {
   int loop_input = 0;
   /// For the rare elementwise op whose loop depends on more than one dtype.
   LoopSet (*select_loop)(std::span<const TensorType* const> inputs, const TensorType& output) = nullptr;
+  RowsFn rows = nullptr;  ///< ops that reduce or process rows: what fusion needs; null: never
   Vjp vjp = nullptr;
   Saves saves{};
   /// Forward mode. Null: the tangent follows from `linear` or, for elementwise ops, from `vjp` (their Jacobians are

@@ -4,14 +4,16 @@
 
 #include <fmt/format.h>
 
+#include "framework/codegen/rows.h"
 #include "framework/codegen/tile_program.h"
 #include "framework/dispatch/op.h"
+#include "framework/ops/shape_ops.h"
 
 namespace diptych::graph {
 namespace {
 
 const OpDef kFused{.name = "fused",
-                   .doc = "Elementwise ops as one kernel",
+                   .doc = "Ops of elements and rows as one kernel",
                    .inputs = 1,
                    .kind = OpKind::fused,
                    .infer =
@@ -26,10 +28,78 @@ const OpDef kFused{.name = "fused",
 
 const OpDef& fused_op() { return kFused; }
 
-bool is_fusable(const Graph& graph, const Node& node) {
-  return node.op->elementwise() && !node.op->effect && !node.op->can_fail && !node.inputs.empty() &&
-         node.inputs.size() <= kMaxElementwiseInputs &&
-         node.op->loop(graph.input_types(node), graph.types[node.output()]) != nullptr;
+std::int64_t rows_of(const Graph& graph, const Node& node) {
+  if (node.op->rows == nullptr) {
+    return 0;
+  }
+  const std::vector<const TensorType*> types = graph.input_types(node);
+  return node.op->rows({*node.op, types, node.attributes.get(), {}}, graph.types[node.output()]).count;
+}
+
+std::int64_t rows_of(const Graph& region) {
+  for (const Node& node : region.nodes) {
+    if (const std::int64_t rows = rows_of(region, node); rows > 0) {
+      return rows;
+    }
+  }
+  return 0;
+}
+
+bool is_row_view(const Graph& graph, const Node& node, std::int64_t rows) {
+  if (node.op != &op::reshape && node.op != &op::expand) {
+    return false;
+  }
+  const Shape& from = graph.types[node.inputs[0]].shape;
+  const Shape& to = graph.types[node.output()].shape;
+  const auto narrow = codegen::width_in(rows, from);
+  const auto wide = codegen::width_in(rows, to);
+  return narrow && wide && (node.op == &op::reshape ? narrow == wide : codegen::is_read_by_rows(from, to));
+}
+
+const char* why_not_in_region(const Graph& graph, const Node& node, std::int64_t rows, std::uint32_t inside) {
+  if (node.op->effect || node.op->can_fail) {
+    return "has an effect or can fail";
+  }
+  const TensorType& type = graph.types[node.output()];
+  if (node.op->elementwise()) {
+    if (node.inputs.empty() || node.inputs.size() > kMaxElementwiseInputs ||
+        node.op->loop(graph.input_types(node), type) == nullptr) {
+      return "has no loop";
+    }
+    if (rows == 0) {
+      return nullptr;
+    }
+    if (!codegen::width_in(rows, type.shape)) {
+      return "has a result of other rows";
+    }
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      if (((inside >> i) & 1U) != 0 && !codegen::is_read_by_rows(graph.types[node.inputs[i]].shape, type.shape)) {
+        return "needs the whole of another's result";
+      }
+    }
+    return nullptr;
+  }
+  if (rows > 0 && is_row_view(graph, node, rows)) {
+    return (inside & 1U) != 0 ? nullptr : "is a view of an input";
+  }
+  if (node.op->rows == nullptr || rows == 0) {
+    return "is no op of elements or rows";
+  }
+  const std::vector<const TensorType*> types = graph.input_types(node);
+  const Rows own = node.op->rows({*node.op, types, node.attributes.get(), {}}, type);
+  if (own.count != rows || !codegen::width_in(rows, type.shape)) {
+    return "has other rows";
+  }
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    const bool by_rows = ((own.inputs >> i) & 1U) != 0;
+    if (by_rows && !codegen::width_in(rows, types[i]->shape)) {
+      return "has other rows";
+    }
+    if (!by_rows && ((inside >> i) & 1U) != 0) {
+      return "needs the whole of another's result";
+    }
+  }
+  return nullptr;
 }
 
 std::vector<TensorType> fused_output_types(const Node& node, std::span<const TensorType* const> inputs) {
@@ -48,31 +118,55 @@ std::vector<TensorType> fused_output_types(const Node& node, std::span<const Ten
     require(region.types[region.inputs[i].value] == *inputs[i], "an input of its region has another type");
   }
   require(!region.nodes.empty() && !region.outputs.empty(), "gives nothing");
+  const std::int64_t rows = rows_of(region);
   std::vector<bool> is_result(region.types.size(), false);
   for (const Node& inner : region.nodes) {
-    require(is_fusable(region, inner), fmt::format("{} can't be in it", inner.op->name));
-    require(region.types[inner.output()].shape == region.types[region.outputs[0]].shape,
+    const char* const why =
+        why_not_in_region(region, inner, rows, [&](ValueId value) { return bool(is_result[value]); });
+    require(why == nullptr, fmt::format("{} can't be in it: it {}", inner.op->name, why == nullptr ? "" : why));
+    require(rows > 0 || region.types[inner.output()].shape == region.types[region.outputs[0]].shape,
             "results in its region differ in shape");
     is_result[inner.output()] = true;
   }
+  for (const Node& inner : region.nodes) {
+    if (rows > 0 && is_row_view(region, inner, rows)) {
+      is_result[inner.output()] = false;
+    }
+  }
   std::vector<TensorType> types;
   for (const ValueId output : region.outputs) {
-    require(is_result[output], "an output is no result of its region, or given twice");
+    require(is_result[output], "an output is no result of its region, or a view, or given twice");
     is_result[output] = false;
     types.push_back(region.types[output]);
   }
   return types;
 }
 
-bool is_read_before(const Graph& region, std::size_t input, std::size_t output) {
+bool may_overwrite(const Graph& region, std::size_t input, std::size_t output) {
+  const ValueId value = region.inputs[input].value;
+  bool is_written = false;
   for (const Node& node : region.nodes) {
-    if (node.output() == region.outputs[output]) {
-      return std::none_of(&node + 1, region.nodes.data() + region.nodes.size(), [&](const Node& later) {
-        return std::find(later.inputs.begin(), later.inputs.end(), region.inputs[input].value) != later.inputs.end();
-      });
+    const bool writes = node.output() == region.outputs[output];
+    is_written = is_written || writes;
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      if (node.inputs[i] != value) {
+        continue;
+      }
+      if (node.op->elementwise()) {
+        // As a row or column for others it is read by many tiles.
+        if ((is_written && !writes) || region.types[value].shape != region.types[node.output()].shape) {
+          return false;
+        }
+      } else {
+        const std::vector<const TensorType*> types = region.input_types(node);
+        const Rows rows = node.op->rows({*node.op, types, node.attributes.get(), {}}, region.types[node.output()]);
+        if (is_written || ((rows.inputs >> i) & 1U) == 0) {
+          return false;
+        }
+      }
     }
   }
-  return false;
+  return true;
 }
 
 }  // namespace diptych::graph

@@ -1,23 +1,44 @@
 #pragma once
 
+#include <concepts>
+
 #include "framework/graph/ir.h"
 
-/// A node that stands for several elementwise ops, which run as one kernel, tile by tile (codegen/tile_program.h):
+/// A node that stands for several ops, which run as one kernel, tile by tile (codegen/tile_program.h):
 ///
 ///   outputs = fused(inputs...)       region: inputs -> outputs
 ///
-/// All results in the region have one shape, to which the inputs broadcast.
+/// The region has either elementwise ops alone, whose results have one shape, to which the inputs broadcast; or its
+/// values fall into the same rows (codegen/rows.h), with at least one op that processes or reduces them. Inside such a
+/// region `reshape` and `expand` only say that a row is one element or a repeated one: they cost nothing there.
 namespace diptych::graph {
 
 const OpDef& fused_op();
 
-/// Whether a region of a fused node may have this node.
-bool is_fusable(const Graph& graph, const Node& node);
+/// The rows of an op that processes or reduces them, or 0.
+std::int64_t rows_of(const Graph& graph, const Node& node);
+/// The rows of a region: those of the first op that has some; 0: it's elementwise.
+std::int64_t rows_of(const Graph& region);
+/// Whether the node is a view that a region of rows may have.
+bool is_row_view(const Graph& graph, const Node& node, std::int64_t rows);
+/// Why a region with so many rows (0: an elementwise one) may not have this node; null if it may. Bit i of `inside`:
+/// its input i is a result of the region.
+const char* why_not_in_region(const Graph& graph, const Node& node, std::int64_t rows, std::uint32_t inside);
+/// The same; `is_inside`: whether a value is a result of the region.
+template <std::predicate<ValueId> IsInside>
+const char* why_not_in_region(const Graph& graph, const Node& node, std::int64_t rows, const IsInside& is_inside) {
+  std::uint32_t inside = 0;
+  for (std::size_t i = 0; i < node.inputs.size() && i < 32; ++i) {
+    inside |= static_cast<std::uint32_t>(is_inside(node.inputs[i])) << i;
+  }
+  return why_not_in_region(graph, node, rows, inside);
+}
 
 /// The types of a fused node's outputs. Throws Error if inputs and region don't fit each other.
 std::vector<TensorType> fused_output_types(const Node& node, std::span<const TensorType* const> inputs);
 
-/// Whether no node of the region reads input `input` after the one that makes output `output`.
-bool is_read_before(const Graph& region, std::size_t input, std::size_t output);
+/// Whether output `output` may be written to the place of input `input`, a dense tensor of its type: a tile reads no
+/// more of the input than it writes of the output, and before.
+bool may_overwrite(const Graph& region, std::size_t input, std::size_t output);
 
 }  // namespace diptych::graph

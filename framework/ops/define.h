@@ -137,6 +137,14 @@ inline OpDef contraction_op(OpDef op) { return of_kind(OpKind::contraction, std:
 inline OpDef window_op(OpDef op) { return of_kind(OpKind::window, std::move(op)); }
 inline OpDef random_op(OpDef op) { return of_kind(OpKind::random, std::move(op)); }
 
+/// Rows of the last axis, in `inputs` of the call (a bit each).
+template <std::uint32_t inputs>
+Rows rows_of_last_axis(const InferCall& call, const TensorType& /*output*/) {
+  const Shape& shape = call.shape(0);
+  const std::int64_t columns = shape.rank() > 0 ? shape.back() : 0;
+  return columns > 0 ? Rows{shape.product() / columns, inputs} : Rows{};
+}
+
 /// `Flops` per output element.
 template <int Flops>
 double flops_per_element(const InferCall& /*call*/, const TensorType& output) {

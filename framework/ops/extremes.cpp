@@ -36,6 +36,7 @@ OpDef extreme(const char* name, const char* doc, Kernel kernel) {
                        .attributes = &attribute_type<ReduceAttributes>,
                        .infer = infer_reduction<Domain::any, true>,
                        .kernel = kernel,
+                       .rows = reduced_rows<ReduceAttributes>,
                        .vjp = extreme_gradient,
                        .saves = {.inputs = 1, .output = true},
                        .jvp = extreme_tangent,

@@ -46,6 +46,7 @@ const Op kLogSumExp{reduction_op(
            output.shape = reduced_shape<ReduceAttributes>(call);
          },
      .kernel = kernels::through_float<floating_kernel<LogSumExp, ReduceAttributes>>,
+     .rows = reduced_rows<ReduceAttributes>,
      .vjp = [](const VjpCall& v) -> Gradients {
        return {mul(softmax_over(v.input(0), with_kept_axes<ReduceAttributes>(v.output, v)),
                    with_kept_axes<ReduceAttributes>(v.cotangent, v))};

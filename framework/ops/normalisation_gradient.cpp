@@ -152,6 +152,7 @@ OpDef statistics_definition(const char* name, const char* doc) {
                  .attributes = &attribute_type<NormAttributes<kind>>,
                  .infer = infer_statistics<kind>,
                  .kernel = statistics_kernel<kind>,
+                 .rows = normalised_rows<kind, 1>,
                  .flops = [](const InferCall& call,
                              const TensorType& /*output*/) { return 8 * static_cast<double>(call.shape(0).product()); },
                  .samples =
@@ -172,6 +173,7 @@ OpDef input_gradient_definition(const char* name, const char* doc) {
                  .attributes = &attribute_type<NormAttributes<kind>>,
                  .infer = infer_input_gradient<kind>,
                  .kernel = kernels::through_float<input_gradient_kernel<kind>>,
+                 .rows = normalised_rows<kind, 0b1011>,
                  .vjp = input_gradient_vjp<kind>,
                  .saves = {.inputs = 7},
                  .jvp = input_gradient_jvp<kind>,

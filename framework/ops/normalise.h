@@ -90,6 +90,16 @@ kernels::NormShape norm_shape(const Shape& x, const NormAttributes<kind>& attrib
   return shape;
 }
 
+/// Rows of the last axis, if that alone is normalised over. `inputs` have them: a bit each.
+template <NormKind kind, std::uint32_t inputs>
+Rows normalised_rows(const InferCall& call, const TensorType& output) {
+  if constexpr (kind == NormKind::batch) {
+    return {};
+  } else {
+    return call.as<TrailingAttributes>().axes == 1 ? rows_of_last_axis<inputs>(call, output) : Rows{};
+  }
+}
+
 template <NormKind kind>
 void check_norm(const InferCall& call, int x_input) {
   const Shape& x = call.shape(x_input);

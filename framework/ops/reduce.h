@@ -17,6 +17,14 @@ Shape reduced_shape(const InferCall& call) {
 }
 void require_element(const InferCall& call, const Shape& output);
 
+/// If the last axis alone is reduced.
+template <class A>
+Rows reduced_rows(const InferCall& call, const TensorType& output) {
+  const Axes& axes = call.as<A>().axes;
+  const bool is_last = axes.rank() == 1 && axes[0] == call.shape(0).rank() - 1;
+  return is_last ? rows_of_last_axis<1>(call, output) : Rows{};
+}
+
 /// One operation per element of the input.
 double reduce_flops(const InferCall& call, const TensorType& output);
 

@@ -104,6 +104,7 @@ const Op kSum{reduction_op({.name = "sum",
                             .attributes = &attribute_type<ReduceAttributes>,
                             .infer = infer_reduction<Domain::numeric, false>,
                             .kernel = kernels::through_float<reduce_kernel<kernels::Fold<kernels::SumCombine>>>,
+                            .rows = reduced_rows<ReduceAttributes>,
                             .vjp = [](const VjpCall& v) -> Gradients {
                               return {expand(with_kept_axes<ReduceAttributes>(v.cotangent, v), v.input_type(0).shape)};
                             },
@@ -169,6 +170,7 @@ const Op kProd{reduction_op({.name = "prod",
                              .attributes = &attribute_type<ReduceAttributes>,
                              .infer = infer_reduction<Domain::numeric, false>,
                              .kernel = kernels::through_float<reduce_kernel<kernels::Fold<kernels::ProductCombine>>>,
+                             .rows = reduced_rows<ReduceAttributes>,
                              .vjp = [](const VjpCall& v) -> Gradients {
                                if (v.input(0).numel() == 0) {
                                  return {full_like(v.input(0), 0.0)};

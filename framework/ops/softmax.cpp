@@ -126,6 +126,7 @@ const Op kSoftmax{
             .inputs = 1,
             .infer = infer_rows,
             .kernel = kernels::through_float<row_kernel<Softmax, 1>>,
+            .rows = rows_of_last_axis<1>,
             .vjp = [](const VjpCall& v) -> Gradients { return {softmax_backward(v.cotangent, v.output)}; },
             .saves = {.output = true},
             .jvp = [](const JvpCall& v) { return softmax_backward(v.tangent(0), v.output); },
@@ -139,6 +140,7 @@ const Op kLogSoftmax{
             .inputs = 1,
             .infer = infer_rows,
             .kernel = kernels::through_float<row_kernel<LogSoftmax, 1>>,
+            .rows = rows_of_last_axis<1>,
             .vjp = [](const VjpCall& v) -> Gradients { return {log_softmax_backward(v.cotangent, v.output)}; },
             .saves = {.output = true},
             .jvp = [](const JvpCall& v) { return sub(v.tangent(0), row_sum(mul(exp(v.output), v.tangent(0)))); },
@@ -151,6 +153,7 @@ const Op kSoftmaxBackward{row_op({.name = "softmax_backward",
                                   .inputs = 2,
                                   .infer = infer_row_pair,
                                   .kernel = kernels::through_float<row_kernel<SoftmaxBackward, 2>>,
+                                  .rows = rows_of_last_axis<3>,
                                   .vjp = [](const VjpCall& v) -> Gradients {
                                     const Tensor& dy = v.input(0);
                                     const Tensor& y = v.input(1);
@@ -189,6 +192,7 @@ const Op kLogSoftmaxBackward{row_op({.name = "log_softmax_backward",
                                      .inputs = 2,
                                      .infer = infer_row_pair,
                                      .kernel = kernels::through_float<row_kernel<LogSoftmaxBackward, 2>>,
+                                     .rows = rows_of_last_axis<3>,
                                      .vjp = [](const VjpCall& v) -> Gradients {
                                        const Tensor weighted = mul(v.cotangent, exp(v.input(1)));
                                        Gradients gradients;

@@ -101,6 +101,7 @@ const Op kVar{reduction_op(
      .attributes = &attribute_type<VarianceAttributes>,
      .infer = infer_variance,
      .kernel = kernels::through_float<floating_kernel<Variance<false>, VarianceAttributes>>,
+     .rows = reduced_rows<VarianceAttributes>,
      .vjp = [](const VjpCall& v) -> Gradients {
        return {mul(variance_slope(v.input(0), v.as<VarianceAttributes>()),
                    with_kept_axes<VarianceAttributes>(v.cotangent, v))};
@@ -121,6 +122,7 @@ const Op kStd{reduction_op(
      .attributes = &attribute_type<VarianceAttributes>,
      .infer = infer_variance,
      .kernel = kernels::through_float<floating_kernel<Variance<true>, VarianceAttributes>>,
+     .rows = reduced_rows<VarianceAttributes>,
      .vjp = [](const VjpCall& v) -> Gradients {
        const Tensor slope = mul(v.cotangent, root_slope(v.output));
        return {

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <queue>
 #include <set>
 
@@ -24,6 +25,7 @@
 #include "framework/dispatch/op.h"
 #include "framework/graph/fused_op.h"
 #include "framework/graph/rewriter.h"
+#include "framework/ops/shape_ops.h"
 #include "framework/passes/pass.h"
 
 namespace diptych::passes {
@@ -34,6 +36,8 @@ using graph::Node;
 using graph::ValueId;
 
 constexpr std::uint32_t kNone = UINT32_MAX;
+/// A kernel has whole rows in the cache, several tensors of them.
+constexpr std::size_t kMostRowBytes = std::size_t{64} << 10;
 
 /// The strides that each value will have at run time, where arguments are dense.
 std::vector<Strides> likely_strides(const Graph& graph) {
@@ -166,52 +170,154 @@ class Sets {
   std::vector<Set> sets_;
 };
 
+/// What the pass knows of a node.
+struct Form {
+  std::optional<Refusal> refusal;  ///< it can't be a part of anything
+  bool is_view = false;
+  bool is_small = false;  ///< nothing to gain, except among rows
+  std::int64_t rows = 0;
+};
+
 class Fusion {
  public:
-  Fusion(Graph& graph, std::size_t least_bytes)
-      : graph_(graph), users_(graph), sets_(graph), strides_(likely_strides(graph)), least_bytes_(least_bytes) {}
+  Fusion(Graph& graph, const PassContext& context)
+      : graph_(graph),
+        context_(context),
+        users_(graph),
+        sets_(graph),
+        strides_(likely_strides(graph)),
+        producer_(graph.types.size(), kNone) {
+    for (std::uint32_t i = 0; i < graph_.nodes.size(); ++i) {
+      for (const ValueId output : graph_.nodes[i].outputs) {
+        producer_[output] = i;
+      }
+      forms_.push_back(form_of(graph_.nodes[i]));
+      rows_.push_back(forms_.back().rows);
+    }
+  }
 
   bool run() {
-    std::vector<std::uint32_t> producer(graph_.types.size(), kNone);
     for (std::uint32_t i = 0; i < graph_.nodes.size(); ++i) {
-      const Node& node = graph_.nodes[i];
-      for (const ValueId output : node.outputs) {
-        producer[output] = i;
-      }
-      if (!can_be_member(node)) {
-        continue;
-      }
-      for (const ValueId input : node.inputs) {
-        if (producer[input] != kNone) {
-          join(producer[input], i);
+      for (const ValueId input : graph_.nodes[i].inputs) {
+        if (const std::uint32_t before = producer_[input]; before != kNone && sets_.of(before) != sets_.of(i)) {
+          const std::optional<Refusal> refusal = join(before, i);
+          if (refusal && context_.refusals != nullptr) {
+            refused_.push_back({before, i, *refusal});
+          }
         }
+      }
+    }
+    for (const auto& [before, after, why] : refused_) {
+      // They may have come together by way of others.
+      if (sets_.of(before) != sets_.of(after)) {
+        context_.refusals->push_back({graph_.nodes[before].output(), graph_.nodes[after].output(), why});
       }
     }
     return rebuild();
   }
 
  private:
-  bool can_be_member(const Node& node) const {
-    const bool is_needed = users_.count(node.output()) > 0 || users_.is_result(node.output());
-    return is_needed && bytes_of(graph_.types[node.output()]) >= least_bytes_ && graph::is_fusable(graph_, node) &&
-           std::all_of(node.inputs.begin(), node.inputs.end(),
-                       [&](ValueId input) { return has_rows(graph_.types[input].shape, strides_[input]); });
+  struct Refused {
+    std::uint32_t producer, consumer;
+    Refusal why;
+  };
+
+  Form form_of(const Node& node) const {
+    Form form;
+    if (node.outputs.size() != 1 || !node.regions.empty() ||
+        (users_.count(node.output()) == 0 && !users_.is_result(node.output()))) {
+      form.refusal = Refusal::kind;
+      return form;
+    }
+    if (node.op->effect || node.op->can_fail) {
+      form.refusal = Refusal::effect;
+      return form;
+    }
+    form.is_view = node.op == &op::reshape || node.op == &op::expand;
+    if (form.is_view) {
+      return form;
+    }
+    std::size_t largest = bytes_of(graph_.types[node.output()]);
+    if (node.op->elementwise()) {
+      if (graph::why_not_in_region(graph_, node, 0, 0U) != nullptr) {
+        form.refusal = Refusal::kind;
+      } else if (!has_rows(node.inputs)) {
+        form.refusal = Refusal::layout;
+      }
+    } else {
+      form.rows = graph::rows_of(graph_, node);
+      if (form.rows == 0 || graph::why_not_in_region(graph_, node, form.rows, 0U) != nullptr) {
+        form.refusal = node.op->rows == nullptr ? Refusal::kind : Refusal::shape;
+        form.rows = 0;
+        return form;
+      }
+      for (const ValueId input : node.inputs) {
+        largest = std::max(largest, bytes_of(graph_.types[input]));
+      }
+      if (!has_rows(node.inputs)) {
+        form.refusal = Refusal::layout;
+      } else if (largest / static_cast<std::size_t>(form.rows) > kMostRowBytes) {
+        form.refusal = Refusal::larger_than_cache;
+      } else if (largest < context_.least_fused_bytes) {
+        form.refusal = Refusal::unprofitable;
+      }
+    }
+    form.is_small = largest < context_.least_fused_bytes;
+    return form;
   }
 
-  void join(std::uint32_t producer, std::uint32_t consumer) {
-    const Node& before = graph_.nodes[producer];
+  bool has_rows(std::span<const ValueId> values) const {
+    return std::all_of(values.begin(), values.end(),
+                       [&](ValueId value) { return passes::has_rows(graph_.types[value].shape, strides_[value]); });
+  }
+
+  /// Makes one set of the two nodes' sets; says why if it doesn't.
+  std::optional<Refusal> join(std::uint32_t producer, std::uint32_t consumer) {
+    for (const std::uint32_t node : {consumer, producer}) {
+      if (forms_[node].refusal) {
+        return forms_[node].refusal;
+      }
+    }
     const std::uint32_t a = sets_.of(producer);
     const std::uint32_t b = sets_.of(consumer);
-    if (a == b || !can_be_member(before) ||
-        graph_.types[before.output()].shape != graph_.types[graph_.nodes[consumer].output()].shape) {
-      return;
+    const std::int64_t rows = std::max(rows_[a], rows_[b]);
+    if (std::min(rows_[a], rows_[b]) > 0 && rows_[a] != rows_[b]) {
+      return Refusal::shape;
     }
     std::vector<std::uint32_t> both(sets_.nodes(a).begin(), sets_.nodes(a).end());
     both.insert(both.end(), sets_.nodes(b).begin(), sets_.nodes(b).end());
-    if (both.size() <= codegen::TileProgram::kMostSteps &&
-        inputs_of(both).size() <= codegen::TileProgram::kMostInputs) {
-      sets_.join(a, b);
+    if (const std::optional<Refusal> refusal =
+            rows == 0 ? why_not_elements(producer, consumer) : why_not_rows(both, rows)) {
+      return refusal;
     }
+    if (both.size() > codegen::TileProgram::kMostSteps || inputs_of(both).size() > codegen::TileProgram::kMostInputs) {
+      return Refusal::operands;
+    }
+    if (!sets_.join(a, b)) {
+      return Refusal::cycle;
+    }
+    rows_[a] = rows;
+    return std::nullopt;
+  }
+
+  std::optional<Refusal> why_not_elements(std::uint32_t producer, std::uint32_t consumer) const {
+    if (forms_[producer].is_view || forms_[consumer].is_view ||
+        graph_.types[graph_.nodes[producer].output()].shape != graph_.types[graph_.nodes[consumer].output()].shape) {
+      return Refusal::shape;
+    }
+    return forms_[producer].is_small || forms_[consumer].is_small ? std::optional(Refusal::unprofitable) : std::nullopt;
+  }
+
+  std::optional<Refusal> why_not_rows(std::span<const std::uint32_t> both, std::int64_t rows) const {
+    const std::set<std::uint32_t> nodes(both.begin(), both.end());
+    for (const std::uint32_t at : both) {
+      if (graph::why_not_in_region(graph_, graph_.nodes[at], rows, [&](ValueId value) {
+            return producer_[value] != kNone && nodes.contains(producer_[value]);
+          }) != nullptr) {
+        return Refusal::shape;
+      }
+    }
+    return std::nullopt;
   }
 
   /// What the nodes read from outside, in the order of reading.
@@ -231,7 +337,49 @@ class Fusion {
     return inputs;
   }
 
-  Node fused(std::span<const std::uint32_t> nodes) {
+  /// Appends the nodes of a set: as one, with copies of its views that others read, or as they are.
+  void append(std::span<const std::uint32_t> nodes, std::vector<Node>& to) const {
+    const auto computing = std::count_if(nodes.begin(), nodes.end(), [&](auto node) { return !forms_[node].is_view; });
+    if (computing < 2) {
+      for (const std::uint32_t node : nodes) {
+        to.push_back(graph_.nodes[node]);
+      }
+      return;
+    }
+    // Who reads what, from the end: views stand where they are read.
+    std::set<ValueId> inside;
+    std::set<ValueId> outside;
+    for (std::size_t i = nodes.size(); i-- > 0;) {
+      const Node& node = graph_.nodes[nodes[i]];
+      const ValueId output = node.output();
+      const std::span<const std::uint32_t> users = users_.of(output);
+      const bool leaves = users_.is_result(output) || std::any_of(users.begin(), users.end(), [&](std::uint32_t user) {
+                            return sets_.of(user) != sets_.of(nodes[i]);
+                          });
+      const bool is_view = forms_[nodes[i]].is_view;
+      if (leaves) {
+        outside.insert(output);
+      }
+      if (is_view && outside.contains(output)) {
+        outside.insert(node.inputs[0]);
+      }
+      if (!is_view || inside.contains(output)) {
+        inside.insert(node.inputs.begin(), node.inputs.end());
+      }
+    }
+    std::vector<std::uint32_t> members;
+    std::copy_if(nodes.begin(), nodes.end(), std::back_inserter(members), [&](std::uint32_t node) {
+      return !forms_[node].is_view || inside.contains(graph_.nodes[node].output());
+    });
+    to.push_back(fused(members, outside));
+    for (const std::uint32_t node : nodes) {
+      if (forms_[node].is_view && outside.contains(graph_.nodes[node].output())) {
+        to.push_back(graph_.nodes[node]);
+      }
+    }
+  }
+
+  Node fused(std::span<const std::uint32_t> nodes, const std::set<ValueId>& outside) const {
     auto region = std::make_shared<Graph>();
     region->name = "fused";
     std::map<ValueId, ValueId> inside;
@@ -250,9 +398,7 @@ class Fusion {
       node.outputs = {inside[output]};
       graph::merge_provenance(result.provenance, node.provenance);
       region->nodes.push_back(std::move(node));
-      const std::span<const std::uint32_t> users = users_.of(output);
-      if (users_.is_result(output) ||
-          std::any_of(users.begin(), users.end(), [&](std::uint32_t user) { return sets_.of(user) != sets_.of(at); })) {
+      if (!forms_[at].is_view && outside.contains(output)) {
         region->outputs.push_back(inside[output]);
         result.outputs.push_back(output);
       }
@@ -289,7 +435,7 @@ class Fusion {
       const std::uint32_t set = ready.top().second;
       ready.pop();
       const std::span<const std::uint32_t> members = sets_.nodes(set);
-      nodes.push_back(members.size() > 1 ? fused(members) : graph_.nodes[members.front()]);
+      append(members, nodes);
       for (const std::uint32_t next : after[set]) {
         if (--waits_for[next] == 0) {
           ready.emplace(sets_.nodes(next).back(), next);
@@ -301,14 +447,18 @@ class Fusion {
   }
 
   Graph& graph_;
+  const PassContext& context_;
   const graph::Users users_;
   Sets sets_;
   const std::vector<Strides> strides_;
-  const std::size_t least_bytes_;
+  std::vector<std::uint32_t> producer_;  ///< by value
+  std::vector<Form> forms_;
+  std::vector<std::int64_t> rows_;  ///< of sets
+  std::vector<Refused> refused_;
 };
 
 }  // namespace
 
-bool fuse(Graph& graph, const PassContext& context) { return Fusion(graph, context.least_fused_bytes).run(); }
+bool fuse(Graph& graph, const PassContext& context) { return Fusion(graph, context).run(); }
 
 }  // namespace diptych::passes

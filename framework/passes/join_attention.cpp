@@ -4,6 +4,7 @@
 // matrices.
 
 #include <cmath>
+#include <limits>
 #include <optional>
 
 #include "framework/graph/rewriter.h"
@@ -28,6 +29,7 @@ struct Weights {
   ValueId scores;
   std::optional<ValueId> mask;
   ops::SoftmaxAttributes attributes;
+  std::vector<const Node*> between = {};  ///< scores and softmax
 };
 
 /// Of weights, each kept with probability `keep`, times `factor`.
@@ -88,17 +90,70 @@ class AttentionJoiner {
     if (node.op != &op::softmax) {
       return std::nullopt;
     }
+    const std::optional<ValueId> causal = causally_masked(node.inputs[0]);
+    const ValueId scores = causal.value_or(node.inputs[0]);
+    Weights weights{scores, std::nullopt, {1, causal.has_value()}};
+    if (causal) {
+      weights.between.push_back(rewriter_.producer(node.inputs[0]));
+    }
     // The largest of scaled scores is the largest score, scaled, for a positive scale.
-    const Node* scaled = only_producer(node.inputs[0]);
+    const Node* scaled = only_producer(scores);
     if (scaled != nullptr && scaled->op == &op::mul) {
       for (const std::size_t factor : {0U, 1U}) {
         const std::optional<double> scale = number(scaled->inputs[factor]);
         if (scale && *scale > 0 && std::isfinite(*scale)) {
-          return Weights{scaled->inputs[1 - factor], std::nullopt, {*scale, false}};
+          weights.scores = scaled->inputs[1 - factor];
+          weights.attributes.scale = *scale;
+          weights.between.push_back(scaled);
+          break;
         }
       }
     }
-    return Weights{node.inputs[0], std::nullopt, {1, false}};
+    return weights;
+  }
+
+  /// The scores in where(later, -inf, scores) or where(not later, scores, -inf). Of all masks only this one: another
+  /// may leave out a whole row, whose softmax is NaN here and 0 in masked_softmax.
+  std::optional<ValueId> causally_masked(ValueId value) const {
+    const Node* chosen = only_producer(value);
+    if (chosen == nullptr || chosen->op != &op::where) {
+      return std::nullopt;
+    }
+    const Shape& mask = rewriter_.type(chosen->inputs[0]).shape;
+    ValueId folded = chosen->inputs[0];
+    for (const Node* view = rewriter_.producer(folded); view != nullptr && view->op == &op::reshape;
+         view = rewriter_.producer(folded)) {
+      folded = view->inputs[0];
+    }
+    const Tensor* condition = rewriter_.constant(folded);
+    for (const std::size_t hidden : {1U, 2U}) {
+      if (condition != nullptr && number(chosen->inputs[hidden]) == -std::numeric_limits<double>::infinity() &&
+          holds_later(*condition, mask, rewriter_.type(value).shape, hidden == 1) &&
+          rewriter_.type(chosen->inputs[3 - hidden]) == rewriter_.type(value)) {
+        return chosen->inputs[3 - hidden];
+      }
+    }
+    return std::nullopt;
+  }
+
+  /// Whether a mask of this shape, for square matrices of scores, is `later` above the diagonal and the opposite
+  /// elsewhere.
+  static bool holds_later(const Tensor& mask, const Shape& shape, const Shape& scores, bool later) {
+    const int rank = shape.rank();
+    const std::int64_t length = scores.back();
+    if (rank < 2 || scores[scores.rank() - 2] != length || shape[rank - 1] != length || shape[rank - 2] != length ||
+        mask.numel() != length * length) {
+      return false;
+    }
+    const std::vector<bool> elements = mask.to_vector<bool>();
+    for (std::int64_t row = 0; row < length; ++row) {
+      for (std::int64_t column = 0; column < length; ++column) {
+        if (elements[static_cast<std::size_t>(row * length + column)] != ((column > row) == later)) {
+          return false;
+        }
+      }
+    }
+    return true;
   }
 
   void visit(Node& node) {
@@ -134,6 +189,9 @@ class AttentionJoiner {
     const AttributeValue swap(&attribute_type<ops::AxesAttributes>, &axes);
     merge_provenance(node.provenance, softmax->provenance);
     merge_provenance(node.provenance, scores->provenance);
+    for (const Node* each : weights->between) {
+      merge_provenance(node.provenance, each->provenance);
+    }
     if (drop) {
       merge_provenance(node.provenance, drop->drawn->provenance);
       merge_provenance(node.provenance, drop->scaled->provenance);

@@ -22,6 +22,26 @@ enum class Numerics : unsigned char {
 /// Results below this size aren't worth fusing: unfused ops find them in the L1 cache, too (docs/fusion.md).
 inline constexpr std::size_t kLeastFusedBytes = std::size_t{32} << 10;
 
+/// Why a node isn't in one kernel with the node whose result it reads.
+enum class Refusal : std::uint8_t {
+  effect,             ///< one of them has an effect or can fail
+  kind,               ///< one of them can't be computed in tiles
+  layout,             ///< an operand would be gathered element by element
+  shape,              ///< the results differ in shape, and don't fall into the same rows
+  operands,           ///< the kernel would have too many ops or inputs
+  larger_than_cache,  ///< a row is too long
+  unprofitable,       ///< the results are found in the cache anyway
+  cycle               ///< the consumer waits for a third, which waits for the producer
+};
+std::string_view name_of(Refusal refusal);
+/// A sentence for people.
+std::string_view explanation_of(Refusal refusal);
+
+struct FusionRefusal {
+  graph::ValueId producer, consumer;  ///< the values that the two nodes make
+  Refusal why;
+};
+
 /// What a pass may know besides the graph: what it must keep, and where the graph will run.
 class PassContext {
  public:
@@ -31,6 +51,7 @@ class PassContext {
   Numerics numerics;
   Isa isa = active_isa();
   std::size_t least_fused_bytes = kLeastFusedBytes;
+  std::vector<FusionRefusal>* refusals = nullptr;  ///< where `fuse` notes what it didn't
 
   /// Of the graph at hand, as it is now: computed for the pass that asks, before it changes anything.
   graph::FixedLayouts fixed_layouts() const { return graph::FixedLayouts(graph_); }

@@ -19,6 +19,24 @@ std::span<const Pass> pipeline() {
   return passes;
 }
 
+std::string_view name_of(Refusal refusal) {
+  static constexpr std::string_view names[] = {
+      "effect", "kind", "layout", "shape", "operands", "larger than cache", "unprofitable", "cycle"};
+  return names[static_cast<std::size_t>(refusal)];
+}
+
+std::string_view explanation_of(Refusal refusal) {
+  static constexpr std::string_view texts[] = {"one of them has an effect or can fail",
+                                               "one of them can't be computed in tiles",
+                                               "an operand would be gathered element by element",
+                                               "the results differ in shape, and don't fall into the same rows",
+                                               "the kernel would have too many ops or inputs",
+                                               "a row is too long to keep several in the cache",
+                                               "the results are so small that they are found in the cache anyway",
+                                               "the consumer waits for a third op, which waits for the producer"};
+  return texts[static_cast<std::size_t>(refusal)];
+}
+
 namespace {
 
 /// Runs the pass on the regions of control flow, innermost first, then on the graph itself.

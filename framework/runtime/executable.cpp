@@ -78,10 +78,16 @@ codegen::TileProgram tile_program(const LoweredNode& node) {
     inputs.push_back({node.inputs[i].type, node.inputs[i].strides});
   }
   std::vector<codegen::TileProgram::Step> steps;
+  const std::int64_t rows = graph::rows_of(region);
   for (const graph::Node& inner : region.nodes) {
-    codegen::TileProgram::Step step{inner.op, inner.attributes, {}, region.types[inner.output()]};
+    if (rows > 0 && graph::is_row_view(region, inner, rows)) {
+      operand_of[inner.output()] = operand_of[inner.inputs[0]];
+      continue;
+    }
+    codegen::TileProgram::Step step{inner.op, inner.attributes, {}, {}, region.types[inner.output()]};
     for (const graph::ValueId input : inner.inputs) {
       step.inputs.push_back(operand_of[input]);
+      step.input_types.push_back(region.types[input]);
     }
     operand_of[inner.output()] = static_cast<std::uint32_t>(inputs.size() + steps.size());
     steps.push_back(std::move(step));
@@ -90,7 +96,7 @@ codegen::TileProgram tile_program(const LoweredNode& node) {
   for (const graph::ValueId output : region.outputs) {
     outputs.push_back(operand_of[output] - static_cast<std::uint32_t>(inputs.size()));
   }
-  return {node.output().type.shape, std::move(inputs), std::move(steps), outputs};
+  return {rows, std::move(inputs), std::move(steps), outputs};
 }
 
 /// The instructions of a window run in any order.

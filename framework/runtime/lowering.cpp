@@ -197,7 +197,7 @@ class Lowering {
       const Place& input = node.inputs[i];
       if (input.buffer == buffer &&
           (!input.contiguous || input.offset != 0 || input.type != node.outputs[output].type ||
-           (is_fused && !graph::is_read_before(*node.regions[0], i, output)))) {
+           (is_fused && !graph::may_overwrite(*node.regions[0], i, output)))) {
         return false;
       }
     }

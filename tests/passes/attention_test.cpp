@@ -47,6 +47,44 @@ TEST(JoinAttention, FindsItInEachForm) {
   }
 }
 
+Tensor later(std::int64_t length) { return triu(full(Shape{length, length}, 1.0, DType::boolean), 1); }
+Tensor hidden() { return full(Shape{}, -std::numeric_limits<double>::infinity()); }
+
+TEST(JoinAttention, FindsACausalMaskByItsElements) {
+  const auto written = [](const Tensor& x) {
+    return matmul(softmax(where(later(40), hidden(), scores_of(parts(x)) * 0.3)), parts(x)[2]);
+  };
+  EXPECT_TRUE(has_attention(written));
+  EXPECT_TRUE(has_attention([](const Tensor& x) {
+    const Tensor earlier = unsqueeze(logical_not(later(40)), 0);
+    return matmul(softmax(where(earlier, scores_of(parts(x)), hidden())), parts(x)[2]);
+  })) << "the other way round, with another axis";
+  // Numbers that are not finite, in places that are hidden from some rows.
+  for (const double number : {HUGE_VAL, -HUGE_VAL, std::nan("")}) {
+    for (const std::int64_t token : {0, 20, 39}) {
+      for (const std::int64_t part : {0, 1, 2}) {
+        std::vector<float> elements = input().to_vector<float>();
+        elements[static_cast<std::size_t>((token * 3 + part) * 24 + 5)] = static_cast<float>(number);
+        EXPECT_TRUE(has_attention(written, Tensor::from(elements, {2, 40, 3, 3, 8})))
+            << number << " in token " << token << " of part " << part;
+      }
+    }
+  }
+}
+
+TEST(JoinAttention, LeavesOtherMasks) {
+  EXPECT_FALSE(has_attention([](const Tensor& x) {
+    return matmul(softmax(where(logical_not(later(40)), hidden(), scores_of(parts(x)))), parts(x)[2]);
+  })) << "rows see what is later, and the last row nothing";
+  EXPECT_FALSE(has_attention([](const Tensor& x) {
+    return matmul(softmax(where(later(40), full(Shape{}, -1e9), scores_of(parts(x)))), parts(x)[2]);
+  })) << "hidden scores are finite";
+  EXPECT_FALSE(has_attention([](const Tensor& x) {
+    return matmul(softmax(where(triu(full(Shape{40, 40}, 1.0, DType::boolean), 0), hidden(), scores_of(parts(x)))),
+                  parts(x)[2]);
+  })) << "a token doesn't see itself";
+}
+
 TEST(JoinAttention, LeavesWhatItMustNotJoin) {
   EXPECT_FALSE(has_attention([](const Tensor& x) {
     const Tensor weights = softmax(scores_of(parts(x)));

@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <functional>
+#include <set>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "framework/dispatch/apply.h"
 #include "framework/dispatch/op.h"
 #include "framework/graph/fused_op.h"
 #include "tests/graph/variants.h"
@@ -54,31 +56,32 @@ TEST(Fuse, AChainIsOneNodeWhoseTextReadsBack) {
 }
 
 TEST(Fuse, AResultThatOthersReadIsAnOutput) {
-  const graph::Graph graph =
-      fused(program("%2: f32[4] = exp(%0)\n%3: f32[4] = neg(%2)\n%4: f32[] = sum(%2) {axes=[0]}\n", "%3, %4"));
+  const graph::Graph graph = fused(program(
+      "%2: f32[4,4] = exp(%0)\n%3: f32[4,4] = neg(%2)\n%4: f32[4] = sum(%2) {axes=[0]}\n", "%3, %4", "f32[4,4]"));
   ASSERT_THAT(names_of(graph), ElementsAre("fused", "sum"));
   EXPECT_THAT(graph.nodes[0].outputs, ElementsAre(2, 3));
 }
 
 TEST(Fuse, WhatAnotherOpStandsBetweenStaysApart) {
   // sum reads exp's result, and mul reads sum's: as one node they would wait for each other.
-  const graph::Graph graph =
-      fused(program("%2: f32[4] = exp(%0)\n%3: f32[] = sum(%2) {axes=[0]}\n%4: f32[4] = mul(%2, %3)\n", "%4"));
+  const graph::Graph graph = fused(program(
+      "%2: f32[4,4] = exp(%0)\n%3: f32[4] = sum(%2) {axes=[0]}\n%4: f32[4,4] = mul(%2, %3)\n", "%4", "f32[4,4]"));
   EXPECT_THAT(names_of(graph), ElementsAre("exp", "sum", "mul"));
 }
 
 TEST(Fuse, TwoSetsDontWaitForEachOther) {
   // exp and mul could be one, and neg and add: not both, since each would read from the other by way of a sum.
-  const graph::Graph graph = fused(program(
-      "%2: f32[4] = exp(%0)\n%3: f32[4] = neg(%1)\n%4: f32[] = sum(%2) {axes=[0]}\n%5: f32[] = sum(%3) {axes=[0]}\n"
-      "%6: f32[4] = mul(%2, %5)\n%7: f32[4] = add(%3, %4)\n",
-      "%6, %7"));
+  const graph::Graph graph =
+      fused(program("%2: f32[4,4] = exp(%0)\n%3: f32[4,4] = neg(%1)\n%4: f32[4] = sum(%2) {axes=[0]}\n"
+                    "%5: f32[4] = sum(%3) {axes=[0]}\n%6: f32[4,4] = mul(%2, %5)\n%7: f32[4,4] = add(%3, %4)\n",
+                    "%6, %7", "f32[4,4]"));
   EXPECT_THAT(names_of(graph), ElementsAre("neg", "sum", "fused", "sum", "add"));
 }
 
 TEST(Fuse, OtherShapesTransposesEffectsAndSmallTensorsStay) {
   EXPECT_THAT(
-      names_of(fused(program("%2: f32[] = sum(%0) {axes=[0]}\n%3: f32[] = exp(%2)\n%4: f32[4] = mul(%3, %0)\n", "%4"))),
+      names_of(fused(program("%2: f32[4] = sum(%0) {axes=[0]}\n%3: f32[4] = exp(%2)\n%4: f32[4,4] = mul(%3, %0)\n",
+                             "%4", "f32[4,4]"))),
       ElementsAre("sum", "exp", "mul"));
   EXPECT_THAT(names_of(fused(program("%2: f32[4,4] = exp(%0)\n%3: f32[4,4] = permute(%1) {axes=[1,0]}\n"
                                      "%4: f32[4,4] = mul(%2, %3)\n",
@@ -105,10 +108,71 @@ TEST(Fuse, DamagedRegionsAreRefused) {
     text.replace(text.find(from), from.size(), to);
     return message_of<Error>([&] { graph::parse(text); });
   };
-  EXPECT_THAT(with("exp(%0)", "softmax(%0)"), HasSubstr("softmax can't be in it"));
+  EXPECT_THAT(with("exp(%0)", "sort(%0)"), HasSubstr("sort"));
   EXPECT_THAT(with("fused(%0, %1)", "fused(%0)"), HasSubstr("takes another number of inputs"));
   EXPECT_THAT(with("return %3", "return %1"), HasSubstr("no result of its region"));
   EXPECT_THAT(with("return %3", "return"), HasSubstr("gives nothing"));
+}
+
+// Reductions and ops of rows.
+
+const std::string kSoftmax =
+    "%2: f32[4,5] = mul(%0, %1)\n%3: f32[4,1] = max(%2) {axes=[1], keepdims=true}\n%4: f32[4,5] = sub(%2, %3)\n"
+    "%5: f32[4,5] = exp(%4)\n%6: f32[4] = sum(%5) {axes=[1]}\n%7: f32[4,1] = reshape(%6) {shape=[4,1]}\n"
+    "%8: f32[4,5] = div(%5, %7)\n";
+
+TEST(FuseRows, ASoftmaxWrittenByHandIsOneNode) {
+  const graph::Graph graph = fused(program(kSoftmax, "%8", "f32[4,5]"));
+  ASSERT_THAT(names_of(graph), ElementsAre("fused"));
+  EXPECT_THAT(names_of(*graph.nodes[0].regions[0]), ElementsAre("mul", "max", "sub", "exp", "sum", "reshape", "div"));
+  EXPECT_EQ(graph::print(graph::parse(graph::print(graph))), graph::print(graph));
+}
+
+TEST(FuseRows, AViewThatOthersReadStaysOutsideToo) {
+  const graph::Graph graph = fused(program(kSoftmax, "%8, %7", "f32[4,5]"));
+  ASSERT_THAT(names_of(graph), ElementsAre("fused", "reshape"));
+  EXPECT_THAT(graph.nodes[0].outputs, ElementsAre(6, 8));
+  // And one that nobody else reads isn't inside.
+  const graph::Graph alone = fused(
+      program("%2: f32[4,5] = exp(%0)\n%3: f32[4] = sum(%2) {axes=[1]}\n%4: f32[4,1] = reshape(%3) {shape=[4,1]}\n",
+              "%4", "f32[4,5]"));
+  ASSERT_THAT(names_of(alone), ElementsAre("fused", "reshape"));
+  EXPECT_THAT(names_of(*alone.nodes[0].regions[0]), ElementsAre("exp", "sum"));
+}
+
+TEST(FuseRows, OtherRowsStayApart) {
+  // A sum over columns; a vector that is one value a column for the next; rows of another length.
+  EXPECT_THAT(names_of(fused(program("%2: f32[4,4] = softmax(%0)\n%3: f32[4] = sum(%2) {axes=[1]}\n"
+                                     "%4: f32[4,4] = mul(%0, %3)\n",
+                                     "%4", "f32[4,4]"))),
+              ElementsAre("fused", "mul"));
+  EXPECT_THAT(names_of(fused(program("%2: f32[4,4] = softmax(%0)\n%3: f32[2,8] = reshape(%2) {shape=[2,8]}\n"
+                                     "%4: f32[2,8] = softmax(%3)\n",
+                                     "%4", "f32[4,4]"))),
+              ElementsAre("softmax", "reshape", "softmax"));
+  // A weight that is computed is needed as a whole.
+  EXPECT_THAT(names_of(fused(program("%2: f32[4,4] = softmax(%0)\n%3: f32[4] = sum(%2) {axes=[1]}\n"
+                                     "%4: f32[4,4] = layer_norm(%2, %3, %3)\n",
+                                     "%4", "f32[4,4]"))),
+              ElementsAre("fused", "layer_norm"));
+}
+
+TEST(FuseRows, LongRowsStay) {
+  const std::string type = "f32[2,30000]";
+  EXPECT_THAT(names_of(fused(program("%2: " + type + " = exp(%0)\n%3: " + type + " = softmax(%2)\n", "%3", type))),
+              ElementsAre("exp", "softmax"));
+}
+
+TEST(FuseRows, DamagedRegionsAreRefused) {
+  const std::string good = graph::print(fused(program(kSoftmax, "%8", "f32[4,5]")));
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string text = good;
+    text.replace(text.find(from), from.size(), to);
+    return message_of<Error>([&] { graph::parse(text); });
+  };
+  EXPECT_THAT(with("f32[4] = sum(%5) {axes=[1]", "f32[4] = argmax(%5) {axis=1"), HasSubstr("argmax"));
+  EXPECT_THAT(with("return %8", "return %7"), HasSubstr("is no result of its region, or a view"));
+  EXPECT_THAT(with("reshape(%6) {shape=[4,1]}", "reshape(%1) {shape=[4,1]}"), HasSubstr("reshape"));
 }
 
 using Body = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
@@ -204,6 +268,115 @@ TEST(Fuse, StatesAreUpdatedInPlace) {
     return results;
   };
   expect_same_bits(run(true), run(false), "Adam");
+}
+
+/// Rows shorter and longer than a tile, one row, one column.
+const std::vector<Shape> kRowShapes = {{1, 7}, {300, 64}, {70, 1000}, {2, 3, 4000}, {5000, 3}, {40, 1}, {9}};
+
+TEST(FuseRows, NormalisationsWrittenByHandGiveEagersBits) {
+  const auto layer_norm_by_hand = [](const std::vector<Tensor>& in) -> std::vector<Tensor> {
+    const Tensor x = add(in[0], in[1]);
+    const Tensor centred = sub(x, mean(x, {-1}, true));
+    const Tensor deviation = sqrt(mean(square(centred), {-1}, true) + 1e-5);
+    return {gelu(centred / deviation * in[2] + 1.0), x};
+  };
+  const auto softmax_by_hand = [](const std::vector<Tensor>& in) -> std::vector<Tensor> {
+    const Tensor x = in[0] * 0.3 + in[1];
+    const Tensor weights = exp(sub(x, max(x, {-1}, true)));
+    return {div(weights, unsqueeze(sum(weights, {-1}), -1)), mul(weights, in[2])};
+  };
+  for (const Shape& shape : kRowShapes) {
+    const Tensor x = wave(shape, 1);
+    Shape column = shape;
+    column[shape.rank() - 1] = 1;
+    for (const Tensor& other : {wave(shape, 2), wave({}, 3), wave({shape.back()}, 4), wave(column, 5),
+                                transpose(transpose(wave(shape, 6), 0, -1), 0, -1)}) {
+      for (const Body& body : {Body(layer_norm_by_hand), Body(softmax_by_hand)}) {
+        expect_eager_bits(body, {x, other, wave(shape, 7)}, to_string(shape) + " with " + to_string(other.shape()));
+        expect_eager_bits(body, {other.shape() == shape ? other : x, x, wave({shape.back()}, 8)}, to_string(shape));
+      }
+    }
+  }
+}
+
+TEST(FuseRows, OpsOfRowsWithWhatIsAroundThem) {
+  for (const DType dtype : {DType::float32, DType::float64, DType::bfloat16}) {
+    const auto block = [](const std::vector<Tensor>& in) -> std::vector<Tensor> {
+      const Tensor x = add(in[0], in[1]);
+      const Tensor y = layer_norm(x, {x.shape().back()}, in[2], in[3]);
+      return {mul(relu(y), in[0]), x, softmax(rms_norm(y, {y.shape().back()}, in[2]))};
+    };
+    for (const Shape& shape : kRowShapes) {
+      std::vector<Tensor> inputs = {wave(shape, 1), wave(shape, 2), wave({shape.back()}, 3), wave({shape.back()}, 4)};
+      for (Tensor& input : inputs) {
+        input = cast(input, dtype);
+      }
+      expect_eager_bits(block, inputs, to_string(inputs[0].type()));
+      inputs[2] = expand(slice(inputs[2], 0, 0, 1), {shape.back()});
+      expect_eager_bits(block, inputs, "one weight, " + to_string(inputs[0].type()));
+    }
+  }
+}
+
+// Every op that says it has rows, with a consumer.
+TEST(FuseRows, EveryOpWithRowsGivesEagersBits) {
+  std::set<std::string> tried;
+  for (const OpDef* op : registry()) {
+    if (op->rows == nullptr || op->can_fail) {
+      continue;
+    }
+    for (const Sample& sample : op->samples()) {
+      std::vector<Tensor> inputs;
+      for (const SampleInput& input : sample.inputs) {
+        inputs.push_back(cast(wave(input.type.shape, static_cast<float>(inputs.size())), input.type.dtype));
+      }
+      const auto function = [&](const std::vector<Tensor>& in) -> std::vector<Tensor> {
+        std::vector<const Tensor*> operands;
+        for (const Tensor& tensor : in) {
+          operands.push_back(&tensor);
+        }
+        const Tensor result = apply(*op, operands, sample.attributes.get(), Location::current());
+        return {result, not_equal(result, result)};
+      };
+      std::vector<TensorType> types;
+      std::vector<const TensorType*> pointers;
+      for (const Tensor& input : inputs) {
+        types.push_back(input.type());
+      }
+      for (const TensorType& type : types) {
+        pointers.push_back(&type);
+      }
+      const TensorType result = function(inputs)[0].type();
+      if (op->rows({*op, pointers, sample.attributes.get(), {}}, result).count > 0) {
+        tried.insert(op->name);
+        expect_eager_bits(function, inputs, std::string(op->name) + " of " + to_string(inputs[0].type()));
+      }
+    }
+  }
+  EXPECT_THAT(tried, ::testing::IsSupersetOf({"softmax", "log_softmax_backward", "layer_norm", "rms_norm_statistics",
+                                              "layer_norm_input_gradient", "sum", "prod", "max", "min", "any", "all",
+                                              "var", "std", "logsumexp"}));
+}
+
+// %0 is one value a row and one a column: writing the sums to its place would change columns that are still to come.
+TEST(FuseRows, AnInputThatEveryTileReadsIsNotOverwritten) {
+  const auto function = [](const std::vector<Tensor>& in) -> std::vector<Tensor> {
+    const Tensor v = in[0] + 1.0;  // a temporary, which may be overwritten
+    const Tensor by_column = sum(mul(in[1], stop_gradient(v)), {1});
+    return {by_column};
+  };
+  expect_eager_bits(function, {wave({700}, 1), wave({700, 700}, 2)}, "columns");
+}
+
+TEST(FuseRows, GradientsOfHandWrittenNormsFuseToo) {
+  const auto loss = [](const Tensor& x) {
+    const Tensor centred = sub(x, mean(x, {-1}, true));
+    return sum(tanh(centred / sqrt(mean(square(centred), {-1}, true) + 1e-5)));
+  };
+  const Tensor x = wave({40, 50}, 1);
+  auto compiled = jit(grad(loss), {.pipeline = fusing_all()});
+  expect_same_bits(compiled(x), grad(loss)(x), "gradient");
+  EXPECT_LE(compiled.compiled()->graph()->nodes.size(), 6U) << graph::print(*compiled.compiled()->graph());
 }
 
 TEST(Fuse, GradientsOfACompiledFunction) {

@@ -1,4 +1,7 @@
-// Attention: the block that transformers are made of, and the scaled dot product alone, by length.
+// Attention: the block that transformers are made of, the same op by op, and the scaled dot product alone, by length.
+
+#include <cmath>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -31,7 +34,41 @@ class SelfAttention : public nn::Module {
   std::shared_ptr<nn::Linear> qkv_, projection_;
 };
 
+/// As in "Attention Is All You Need" and most tutorials: three projections, heads, scores, scaling, a causal mask,
+/// softmax, mix.
+class WrittenOut : public nn::Module {
+ public:
+  explicit WrittenOut(Rng& rng)
+      : query_(add("query", linear(rng))),
+        key_(add("key", linear(rng))),
+        value_(add("value", linear(rng))),
+        projection_(add("projection", linear(rng))) {}
+
+  Tensor forward(const Tensor& x) override {
+    const std::int64_t batch = x.shape()[0];
+    const std::int64_t length = x.shape()[1];
+    const auto heads = [&](const Tensor& all) {
+      return transpose(reshape(all, {batch, length, kAttentionHeads, kAttentionWidth / kAttentionHeads}), 1, 2);
+    };
+    const Tensor q = heads((*query_)(x));
+    const Tensor k = heads((*key_)(x));
+    const Tensor v = heads((*value_)(x));
+    const Tensor scores = matmul(q, transpose(k, -2, -1)) * (1 / std::sqrt(double(kAttentionWidth) / kAttentionHeads));
+    const Tensor later = triu(full(Shape{length, length}, 1.0, DType::boolean), 1);
+    const Tensor masked = where(later, full(Shape{}, -std::numeric_limits<double>::infinity()), scores);
+    const Tensor mixed = matmul(softmax(masked), v);
+    return (*projection_)(reshape(transpose(mixed, 1, 2), {batch, length, kAttentionWidth}));
+  }
+
+ private:
+  static std::shared_ptr<nn::Linear> linear(Rng& rng) {
+    return std::make_shared<nn::Linear>(kAttentionWidth, kAttentionWidth, rng);
+  }
+  std::shared_ptr<nn::Linear> query_, key_, value_, projection_;
+};
+
 /// Forward and backward: the gradients of the sum of the block's output with respect to x and all weights.
+template <class Block>
 class BlockGradients final : public Program {
  public:
   explicit BlockGradients(std::uint64_t seed) : rng_(seed), block_(rng_), input_{rng_.normal(kInput)} {
@@ -49,10 +86,21 @@ class BlockGradients final : public Program {
  private:
   using Function = std::function<Tensor(const Tensor& x)>;
   Rng rng_;
-  SelfAttention block_;
+  Block block_;
   std::array<Tensor, 1> input_;
   std::optional<ValueAndGradFunction<Function>> gradients_;
 };
+
+template <class Block>
+std::unique_ptr<Program> block_inference(std::uint64_t seed) {
+  Rng rng(seed);
+  auto block = std::make_shared<Block>(rng);
+  return std::make_unique<Inference>(block, rng.normal(kInput));
+}
+template <class Block>
+std::unique_ptr<Program> block_gradients(std::uint64_t seed) {
+  return std::make_unique<BlockGradients<Block>>(seed);
+}
 
 /// The scaled dot product of 8 heads of width 64.
 class DotProduct final : public Program {
@@ -82,17 +130,23 @@ std::vector<Workload> attention_suite() {
        .title = "Self-attention on 2x196x256, 8 heads, inference",
        .unit = "call",
        .in_default_set = true,
-       .make =
-           [](std::uint64_t seed) {
-             Rng rng(seed);
-             auto block = std::make_shared<SelfAttention>(rng);
-             return std::make_unique<Inference>(block, rng.normal(kInput));
-           }},
+       .make = block_inference<SelfAttention>},
       {.name = "attention/block-train",
        .suite = "attention",
        .title = "Self-attention on 2x196x256, 8 heads, gradients of input and weights",
        .unit = "call",
-       .make = [](std::uint64_t seed) { return std::make_unique<BlockGradients>(seed); }},
+       .make = block_gradients<SelfAttention>},
+      {.name = "attention/written-out",
+       .suite = "attention",
+       .title = "Causal self-attention on 2x196x256, 8 heads, written op by op, inference",
+       .unit = "call",
+       .in_default_set = true,
+       .make = block_inference<WrittenOut>},
+      {.name = "attention/written-out-train",
+       .suite = "attention",
+       .title = "Causal self-attention on 2x196x256, 8 heads, written op by op, gradients",
+       .unit = "call",
+       .make = block_gradients<WrittenOut>},
   };
   for (const bool is_causal : {false, true}) {
     for (const std::int64_t length : {64, 128, 256, 512, 1024, 2048}) {

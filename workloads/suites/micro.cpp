@@ -1,5 +1,7 @@
-// Programs that isolate one cause: dispatch (tiny tensors) with and without a tape, and memory traffic (a chain of
-// elementwise ops on a large tensor).
+// Programs that isolate one cause: dispatch (tiny tensors) with and without a tape, and memory traffic (elementwise ops
+// on a large tensor, the tail of a transformer's layer, the update of many parameters).
+
+#include <cmath>
 
 #include "framework/diptych.h"
 #include "workloads/workload.h"
@@ -58,6 +60,62 @@ class Fusion final : public Program {
   std::array<Tensor, 1> inputs_;
 };
 
+/// What stands between two products of a transformer: residual, normalisation, activation, dropout.
+class Norms final : public Program {
+ public:
+  explicit Norms(std::uint64_t seed) : generator_(seed), norm_(Shape{kColumns}), dropout_(0.1, generator_) {
+    Rng rng(seed);
+    inputs_ = {rng.normal({kRows, kColumns}), rng.normal({kRows, kColumns})};
+  }
+  std::span<const Tensor> inputs(std::int64_t /*step*/) override { return inputs_; }
+  std::vector<Tensor> body(std::span<const Tensor> inputs) override {
+    const Tensor x = inputs[0] + inputs[1];
+    return {dropout_(gelu(norm_(x))), x};
+  }
+  Variables state() const override { return dropout_.state(); }
+
+ private:
+  static constexpr std::int64_t kRows = 4096;
+  static constexpr std::int64_t kColumns = 768;
+  Generator generator_;
+  nn::LayerNorm norm_;
+  nn::Dropout dropout_;
+  std::array<Tensor, 2> inputs_;
+};
+
+/// One step of Adam for 100 parameters, whose sizes are those of a geometric series.
+class ManyParameters final : public Program {
+ public:
+  explicit ManyParameters(std::uint64_t seed) {
+    constexpr int kParameters = 100;
+    constexpr double kSmallest = 1e3;
+    constexpr double kLargest = 1e6;
+    Rng rng(seed);
+    for (int i = 0; i < kParameters; ++i) {
+      const auto size =
+          static_cast<std::int64_t>(std::lround(kSmallest * std::pow(kLargest / kSmallest, i / (kParameters - 1.0))));
+      parameters_.emplace_back(rng.normal({size}));
+      gradients_.push_back(rng.normal({size}));
+    }
+    optimizer_ = std::make_unique<optim::Adam>(parameters_, 1e-3);
+  }
+  std::span<const Tensor> inputs(std::int64_t /*step*/) override { return gradients_; }
+  std::vector<Tensor> body(std::span<const Tensor> inputs) override {
+    optimizer_->step(inputs);
+    return {};
+  }
+  Variables state() const override {
+    Variables all = parameters_;
+    all.insert(all.end(), optimizer_->state().begin(), optimizer_->state().end());
+    return all;
+  }
+
+ private:
+  Variables parameters_;
+  std::vector<Tensor> gradients_;
+  std::unique_ptr<optim::Adam> optimizer_;
+};
+
 }  // namespace
 
 std::vector<Workload> micro_suite() {
@@ -80,6 +138,17 @@ std::vector<Workload> micro_suite() {
        .unit = "call",
        .in_default_set = true,
        .make = [](std::uint64_t seed) { return std::make_unique<Fusion>(seed); }},
+      {.name = "micro/norms",
+       .suite = "micro",
+       .title = "Residual, layer norm, GELU and dropout on 4096x768",
+       .unit = "call",
+       .in_default_set = true,
+       .make = [](std::uint64_t seed) { return std::make_unique<Norms>(seed); }},
+      {.name = "micro/optimizer",
+       .suite = "micro",
+       .title = "Adam's step for 100 parameters of 1,000 to 1,000,000 elements",
+       .unit = "update",
+       .make = [](std::uint64_t seed) { return std::make_unique<ManyParameters>(seed); }},
   };
 }
 

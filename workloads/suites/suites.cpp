@@ -25,7 +25,7 @@ std::vector<Workload>& mutable_workloads() {
   static std::vector<Workload> all = [] {
     std::vector<Workload> list;
     for (const auto& suite :
-         {mlp_suite, attention_suite, vit_suite, conv_suite, gpt_suite, reference_suite, micro_suite}) {
+         {mlp_suite, attention_suite, vit_suite, conv_suite, gpt_suite, loss_suite, reference_suite, micro_suite}) {
       std::vector<Workload> part = suite();
       std::move(part.begin(), part.end(), std::back_inserter(list));
     }
