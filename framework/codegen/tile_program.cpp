@@ -17,9 +17,14 @@ namespace {
 
 /// What a tile touches, in bytes: less than the smallest L1 cache has, so that nothing is evicted before it is read.
 constexpr std::int64_t kTileBytes = 24 << 10;
-/// What a tile of whole rows touches. More, because its kernels cost more to call; still in the L2 cache.
-constexpr std::int64_t kTileOfRowsBytes = 64 << 10;
+/// The elements of a tile, and the bytes of the widest tensor's whole rows in one. While a tile is computed, the
+/// machine fetches about so much of what comes next: with four times as much, tensors beyond the caches take up to
+/// twice as long (docs/fusion.md).
+constexpr std::int64_t kMostElements = 1024;
+constexpr std::int64_t kMostBytesOfRows = 4 << 10;
 constexpr std::int64_t kLine = 64;
+/// A loop on fewer elements costs more to call than to run.
+constexpr std::int64_t kLeastWidthOfLoop = 32;
 /// Loops take whole vectors, and slots whole lines, of the smallest type too.
 constexpr std::int64_t kWhole = 64;
 
@@ -147,7 +152,6 @@ void TileProgram::place_elementwise(std::span<const Input> inputs) {
 }
 
 void TileProgram::place_by_rows(std::span<const Input> inputs) {
-  std::map<std::pair<std::uint32_t, std::int64_t>, std::uint32_t> repeated;  // (operand, width)
   for (std::uint32_t s = 0; s < steps_.size(); ++s) {
     const Step& step = steps_[s];
     const Rows own = step.op->elementwise() ? Rows{} : rows_of(step);
@@ -172,24 +176,20 @@ void TileProgram::place_by_rows(std::span<const Input> inputs) {
       }
       const std::int64_t width =
           step.op->elementwise() ? result.width : width_in(rows_, step.input_types[i].shape).value();
-      if (input < inputs.size()) {
-        work.operands.push_back(input_in_rows(inputs, input, step, width));
-        continue;
-      }
-      std::uint32_t operand = results_[input - inputs.size()];
-      if (operands_[operand].width != width) {
-        internal_check(operands_[operand].width == 1, "a row of one element can be repeated, no other");
-        const auto [found, is_new] =
-            repeated.try_emplace({operand, width}, static_cast<std::uint32_t>(operands_.size()));
-        if (is_new) {
-          works_.push_back({Work::Kind::repeat, 0, {operand}, found->second});
-          Operand wide = operands_[operand];
-          wide.width = width;
-          operands_.push_back(std::move(wide));
+      work.operands.push_back(input < inputs.size() ? input_in_rows(inputs, input, step, width)
+                                                    : results_[input - inputs.size()]);
+      work.row_values |= static_cast<std::uint32_t>(operands_[work.operands.back()].width != width) << i;
+    }
+    if (work.row_values != 0 && (work.kind == Work::Kind::kernel || result.width < kLeastWidthOfLoop ||
+                                 !kernels::detail::has_loop(work.operands.size(), work.row_values))) {
+      for (std::size_t i = 0; i < work.operands.size(); ++i) {
+        if (((work.row_values >> i) & 1U) != 0) {
+          work.operands[i] =
+              repeat_rows(work.operands[i],
+                          step.op->elementwise() ? result.width : width_in(rows_, step.input_types[i].shape).value());
         }
-        operand = found->second;
       }
-      work.operands.push_back(operand);
+      work.row_values = 0;
     }
     results_.push_back(static_cast<std::uint32_t>(operands_.size()));
     work.result = results_.back();
@@ -198,7 +198,26 @@ void TileProgram::place_by_rows(std::span<const Input> inputs) {
   }
 }
 
-/// The operand that is input `input` as `step` reads it, in rows of this width.
+/// The operand with the one value of each row `width` times, by a step before the next.
+std::uint32_t TileProgram::repeat_rows(std::uint32_t operand, std::int64_t width) {
+  internal_check(operands_[operand].width == 1, "a row of one element can be repeated, no other");
+  for (const Work& work : works_) {
+    if (work.kind == Work::Kind::repeat && work.operands[0] == operand && operands_[work.result].width == width) {
+      return work.result;
+    }
+  }
+  const auto repeated = static_cast<std::uint32_t>(operands_.size());
+  works_.push_back({Work::Kind::repeat, 0, {operand}, repeated});
+  Operand wide;
+  wide.access = Access::slot;
+  wide.size = wide.inner_stride = operands_[operand].size;
+  wide.width = width;
+  wide.is_dense = true;
+  operands_.push_back(std::move(wide));
+  return repeated;
+}
+
+/// The operand that is input `input` as `step` reads it, in rows of this width, or of one element that repeats.
 std::uint32_t TileProgram::input_in_rows(std::span<const Input> inputs, std::uint32_t input, const Step& step,
                                          std::int64_t width) {
   const Input& from = inputs[input];
@@ -244,7 +263,7 @@ void TileProgram::choose_tile() {
     bytes += operand.size;
   }
   // Not all slots are alive at one time: half of the operands is more than most programs need.
-  const std::int64_t elements = std::clamp<std::int64_t>(2 * kTileBytes / bytes, 256, 4096) / kWhole * kWhole;
+  const std::int64_t elements = std::clamp<std::int64_t>(2 * kTileBytes / bytes, 256, kMostElements) / kWhole * kWhole;
   if (columns_ >= elements) {
     tiles_of_row_ = (columns_ + elements - 1) / elements;
     tile_columns_ = rounded_up((columns_ + tiles_of_row_ - 1) / tiles_of_row_, kWhole);
@@ -265,19 +284,23 @@ void TileProgram::choose_tile() {
 }
 
 void TileProgram::choose_tile_of_rows() {
-  std::int64_t bytes = 0;
+  std::int64_t bytes = 1;
   double nanoseconds = 0;  // of a row
   for (const Operand& operand : operands_) {
-    bytes += operand.width * operand.size;
+    bytes = std::max(bytes, operand.width * operand.size);
   }
+  std::int64_t together = 1;
   for (const Step& step : steps_) {
+    if (!step.op->elementwise()) {
+      together = std::max(together, rows_of(step).together);
+    }
     double elements = static_cast<double>(width_in(rows_, step.type.shape).value());
     for (const TensorType& type : step.input_types) {
       elements = std::max(elements, static_cast<double>(width_in(rows_, type.shape).value_or(1)));
     }
     nanoseconds += elements * kNanosecondsOfScalar * (step.op->elementwise() ? 0.25 : 2);
   }
-  tile_rows_ = std::clamp<std::int64_t>(kTileOfRowsBytes / bytes, 1, rows_);
+  tile_rows_ = std::min(std::max(kMostBytesOfRows / bytes, together), rows_);
   tiles_ = (rows_ + tile_rows_ - 1) / tile_rows_;
   nanoseconds_of_tile_ = nanoseconds * static_cast<double>(tile_rows_);
 }
@@ -302,7 +325,7 @@ void TileProgram::choose_accesses() {
   while (changed) {
     changed = false;
     for (const Work& work : works_) {
-      unsigned pattern = 0;
+      unsigned pattern = work.row_values;
       for (std::size_t i = 0; i < work.operands.size(); ++i) {
         pattern |= static_cast<unsigned>(operands_[work.operands[i]].is_single) << i;
       }
@@ -395,8 +418,11 @@ void TileProgram::bind_work(std::span<const Input> inputs) {
     for (std::size_t k = 0; k <= count; ++k) {
       const Operand& operand = k < count ? operands_[work.operands[k]] : result;
       bound.places[k] = place_of(operand);
-      bound.strides[k] = operand.is_single ? 0 : operand.size;
+      const bool is_row_value = ((work.row_values >> k) & 1U) != 0;
+      bound.strides[k] = operand.is_single || is_row_value ? 0 : operand.size;
+      bound.row_strides[k] = operand.is_single ? 0 : operand.width * operand.size;
     }
+    bound.is_by_row = work.row_values != 0;
     if (work.kind == Work::Kind::loop) {
       const Step& step = steps_[work.step];
       const TensorType* types[kMaxElementwiseInputs];
@@ -517,6 +543,15 @@ void TileProgram::run_tiles(void* const* data, std::int64_t first, std::int64_t 
       void* operands[kMaxElementwiseInputs + 1];
       for (int k = 0; k <= kMaxElementwiseInputs; ++k) {  // all of them: fewer would take a branch more
         operands[k] = places[work.places[k]];
+      }
+      if (work.is_by_row) {
+        for (std::int64_t row = 0; row < tile.rows; ++row) {
+          work.loop(work.width, operands, work.strides, work.attributes);
+          for (int k = 0; k <= kMaxElementwiseInputs; ++k) {
+            operands[k] = static_cast<std::byte*>(operands[k]) + work.row_strides[k];
+          }
+        }
+        continue;
       }
       work.loop(elements * work.width, operands, work.strides, work.attributes);
     }

@@ -75,6 +75,8 @@ class TileProgram {
     std::uint32_t step;  ///< for loops and kernels
     std::vector<std::uint32_t> operands;
     std::uint32_t result;
+    /// Of loops, bit i: operand i is one value a row, for a row of others. Such a loop runs row by row.
+    std::uint32_t row_values = 0;
   };
   /// A kernel's call on the rows of a tile.
   struct BoundKernel {
@@ -90,9 +92,11 @@ class TileProgram {
     const BoundKernel* kernel;  ///< null: the latter
     const void* attributes;
     std::int64_t width;  ///< of the result
+    bool is_by_row;
     // Of the inputs, then the result.
     std::uint32_t places[kMaxElementwiseInputs + 1];  ///< direct operands, then slots
     std::int64_t strides[kMaxElementwiseInputs + 1];
+    std::int64_t row_strides[kMaxElementwiseInputs + 1];  ///< if it is by row
   };
   struct Tile {
     std::int64_t row, rows, column, columns;
@@ -101,6 +105,7 @@ class TileProgram {
   void place_elementwise(std::span<const Input> inputs);
   void place_by_rows(std::span<const Input> inputs);
   std::uint32_t input_in_rows(std::span<const Input> inputs, std::uint32_t input, const Step& step, std::int64_t width);
+  std::uint32_t repeat_rows(std::uint32_t operand, std::int64_t width);
   std::uint32_t add_input(Operand operand);
   void choose_tile();
   void choose_tile_of_rows();

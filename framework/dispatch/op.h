@@ -106,8 +106,9 @@ struct Cost {
 /// from others as a whole. A tensor's rows are equal parts of its elements in row-major order, each of them one element
 /// or the whole last axis.
 struct Rows {
-  std::int64_t count = 0;    ///< 0: it doesn't
-  std::uint32_t inputs = 0;  ///< bit i: input i has these rows; the others are needed whole
+  std::int64_t count = 0;     ///< 0: it doesn't
+  std::uint32_t inputs = 0;   ///< bit i: input i has these rows; the others are needed whole
+  std::int64_t together = 1;  ///< how many the kernel wants at once: with fewer each takes longer
 };
 /// The kernel must give the same bits for some of the rows, in a tensor of the same rank of their own.
 using RowsFn = Rows (*)(const InferCall& call, const TensorType& output);

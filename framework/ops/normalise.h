@@ -96,7 +96,12 @@ Rows normalised_rows(const InferCall& call, const TensorType& output) {
   if constexpr (kind == NormKind::batch) {
     return {};
   } else {
-    return call.as<TrailingAttributes>().axes == 1 ? rows_of_last_axis<inputs>(call, output) : Rows{};
+    if (call.as<TrailingAttributes>().axes != 1) {
+      return {};
+    }
+    Rows rows = rows_of_last_axis<inputs>(call, output);
+    rows.together = 4;
+    return rows;
   }
 }
 

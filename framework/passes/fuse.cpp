@@ -38,6 +38,9 @@ using graph::ValueId;
 constexpr std::uint32_t kNone = UINT32_MAX;
 /// A kernel has whole rows in the cache, several tensors of them.
 constexpr std::size_t kMostRowBytes = std::size_t{64} << 10;
+/// A kernel that a reduction, or an op of rows, is part of must save so many passes over its tensor (docs/fusion.md).
+constexpr std::size_t kPassesOfReduction = 3;
+constexpr std::size_t kPassesOfRows = 5;
 
 /// The strides that each value will have at run time, where arguments are dense.
 std::vector<Strides> likely_strides(const Graph& graph) {
@@ -192,25 +195,19 @@ class Fusion {
         producer_[output] = i;
       }
       forms_.push_back(form_of(graph_.nodes[i]));
-      rows_.push_back(forms_.back().rows);
     }
   }
 
   bool run() {
-    for (std::uint32_t i = 0; i < graph_.nodes.size(); ++i) {
-      for (const ValueId input : graph_.nodes[i].inputs) {
-        if (const std::uint32_t before = producer_[input]; before != kNone && sets_.of(before) != sets_.of(i)) {
-          const std::optional<Refusal> refusal = join(before, i);
-          if (refusal && context_.refusals != nullptr) {
-            refused_.push_back({before, i, *refusal});
-          }
+    do {
+      join_all();
+    } while (context_.least_fused_bytes > 0 && refuse_rows_that_dont_pay());
+    if (context_.refusals != nullptr) {
+      for (const auto& [before, after, why] : refused_) {
+        // They may have come together by way of others.
+        if (sets_.of(before) != sets_.of(after)) {
+          context_.refusals->push_back({graph_.nodes[before].output(), graph_.nodes[after].output(), why});
         }
-      }
-    }
-    for (const auto& [before, after, why] : refused_) {
-      // They may have come together by way of others.
-      if (sets_.of(before) != sets_.of(after)) {
-        context_.refusals->push_back({graph_.nodes[before].output(), graph_.nodes[after].output(), why});
       }
     }
     return rebuild();
@@ -221,6 +218,72 @@ class Fusion {
     std::uint32_t producer, consumer;
     Refusal why;
   };
+
+  void join_all() {
+    sets_ = Sets(graph_);
+    refused_.clear();
+    rows_.clear();
+    for (const Form& form : forms_) {
+      rows_.push_back(form.rows);
+    }
+    for (std::uint32_t i = 0; i < graph_.nodes.size(); ++i) {
+      for (const ValueId input : graph_.nodes[i].inputs) {
+        if (const std::uint32_t before = producer_[input]; before != kNone && sets_.of(before) != sets_.of(i)) {
+          const std::optional<Refusal> refusal = join(before, i);
+          if (refusal && context_.refusals != nullptr) {
+            refused_.push_back({before, i, *refusal});
+          }
+        }
+      }
+    }
+  }
+
+  /// Sets with ops of rows whose results are mostly written anyway: kernels of rows cost more to call on a tile than on
+  /// a tensor. Their ops of rows are taken out; true if there were any.
+  bool refuse_rows_that_dont_pay() {
+    bool changed = false;
+    for (std::uint32_t set = 0; set < graph_.nodes.size(); ++set) {
+      if (sets_.of(set) == set && rows_[set] > 0 && sets_.nodes(set).size() > 1 && !pays(sets_.nodes(set))) {
+        for (const std::uint32_t node : sets_.nodes(set)) {
+          if (forms_[node].rows > 0) {
+            forms_[node].refusal = Refusal::unprofitable;
+            forms_[node].rows = 0;
+            changed = true;
+          }
+        }
+      }
+    }
+    return changed;
+  }
+
+  bool pays(std::span<const std::uint32_t> nodes) const {
+    std::size_t saved = 0;
+    std::size_t wanted = 0;
+    for (const std::uint32_t at : nodes) {
+      const Node& node = graph_.nodes[at];
+      if (forms_[at].is_view) {
+        continue;
+      }
+      if (forms_[at].rows > 0) {
+        wanted += (node.op->kind == OpKind::reduction ? kPassesOfReduction : kPassesOfRows) * largest_of(node);
+      }
+      const std::span<const std::uint32_t> users = users_.of(node.output());
+      const auto inside = static_cast<std::size_t>(std::count_if(
+          users.begin(), users.end(), [&](std::uint32_t user) { return sets_.of(user) == sets_.of(at); }));
+      const bool is_written = users_.is_result(node.output()) || inside < users.size();
+      saved += (inside + (is_written ? 0 : 1)) * bytes_of(graph_.types[node.output()]);
+    }
+    return saved >= wanted;
+  }
+
+  /// The bytes of a node's largest tensor.
+  std::size_t largest_of(const Node& node) const {
+    std::size_t largest = bytes_of(graph_.types[node.output()]);
+    for (const ValueId input : node.inputs) {
+      largest = std::max(largest, bytes_of(graph_.types[input]));
+    }
+    return largest;
+  }
 
   Form form_of(const Node& node) const {
     Form form;
@@ -237,7 +300,7 @@ class Fusion {
     if (form.is_view) {
       return form;
     }
-    std::size_t largest = bytes_of(graph_.types[node.output()]);
+    const std::size_t largest = node.op->elementwise() ? bytes_of(graph_.types[node.output()]) : largest_of(node);
     if (node.op->elementwise()) {
       if (graph::why_not_in_region(graph_, node, 0, 0U) != nullptr) {
         form.refusal = Refusal::kind;
@@ -250,9 +313,6 @@ class Fusion {
         form.refusal = node.op->rows == nullptr ? Refusal::kind : Refusal::shape;
         form.rows = 0;
         return form;
-      }
-      for (const ValueId input : node.inputs) {
-        largest = std::max(largest, bytes_of(graph_.types[input]));
       }
       if (!has_rows(node.inputs)) {
         form.refusal = Refusal::layout;
