@@ -31,8 +31,8 @@ struct FloatTraits<float> {
   static constexpr float kRound = 12582912.0F;  // 1.5 * 2^23: adding it rounds to an integer, ties to even
   static constexpr float kLn2High = 0.693145752F;
   static constexpr float kLn2Low = 1.42860677e-6F;
-  static constexpr float kExpMax = 88.7228394F;
-  static constexpr float kExpMin = -103.972084F;
+  static constexpr float kExpMax = 89;
+  static constexpr float kExpMin = -104.5F;
   static constexpr float kLogOfMin = -87.3365402F;  ///< log of the smallest normal number, rounded up
 };
 
@@ -44,8 +44,8 @@ struct FloatTraits<double> {
   static constexpr double kRound = 6755399441055744.0;  // 1.5 * 2^52
   static constexpr double kLn2High = 0x1.62e42fefa38p-1;
   static constexpr double kLn2Low = 0x1.ef35793c7673p-45;
-  static constexpr double kExpMax = 709.78271289338397;
-  static constexpr double kExpMin = -745.13321910194122;
+  static constexpr double kExpMax = 710;
+  static constexpr double kExpMin = -745.5;
   static constexpr double kLogOfMin = -708.39641853226408;
 };
 
@@ -61,11 +61,15 @@ DIPTYCH_INLINE T from_bits(Bits<T> b) {
   return std::bit_cast<T>(b);
 }
 
-/// 2^n for an integer n in the normal range.
+/// Whole numbers that may be anything where a select drops the result: they wrap around.
+template <class T>
+using Unsigned = std::make_unsigned_t<Bits<T>>;
+
+/// 2^n for an integer n in the normal range; anything for others.
 template <class T>
 DIPTYCH_INLINE T power_of_two(Bits<T> n) {
   using Traits = FloatTraits<T>;
-  return from_bits<T>(static_cast<Bits<T>>((n + Traits::kBias) << Traits::kMantissa));
+  return from_bits<T>(static_cast<Bits<T>>((static_cast<Unsigned<T>>(n) + Traits::kBias) << Traits::kMantissa));
 }
 
 /// e^r - 1 - r for |r| <= ln(2)/2, as r^2 * polynomial: the Taylor series up to a remainder below half an ULP.
@@ -108,7 +112,8 @@ DIPTYCH_INLINE ExpParts<T> exp_reduce(T x) {
   T r = fma(n, -Traits::kLn2High, x);
   r = fma(n, -Traits::kLn2Low, r);
   // The low bits of `shifted` hold the integer: no float-to-int conversion, which AVX2 lacks for doubles.
-  return {r, static_cast<Bits<T>>(bits(shifted) - bits(Traits::kRound))};
+  const auto n_bits = static_cast<Unsigned<T>>(bits(shifted)) - static_cast<Unsigned<T>>(bits(Traits::kRound));
+  return {r, static_cast<Bits<T>>(n_bits)};
 }
 
 }  // namespace detail
@@ -116,17 +121,23 @@ DIPTYCH_INLINE ExpParts<T> exp_reduce(T x) {
 template <class T>
 DIPTYCH_INLINE T exp(T x) {
   using Traits = detail::FloatTraits<T>;
-  // A select, not std::clamp: NaN must propagate.
-  T clamped = x > Traits::kExpMax ? Traits::kExpMax : x;
-  clamped = clamped < Traits::kExpMin ? Traits::kExpMin : clamped;
-  const auto [r, n] = detail::exp_reduce(clamped);
+  const auto [r, n] = detail::exp_reduce(x);
   const T p = T(1) + (r + detail::expm1_tail(r));
   // In two factors, because 2^n itself overflows or is subnormal at the ends.
   const detail::Bits<T> half = n >> 1;
   T result = p * detail::power_of_two<T>(half) * detail::power_of_two<T>(n - half);
+  // Beyond the bounds that is anything. Selects at the end, where nothing waits for their conditions, take half the
+  // time of a clamped x. NaN stays the NaN that it is.
   result = x > Traits::kExpMax ? std::numeric_limits<T>::infinity() : result;
   result = x < Traits::kExpMin ? T(0) : result;
   return x != x ? x : result;
+}
+
+/// exp(x) where x and the result are so far from the ends that 2^n is normal, or x is NaN. The bits are those of exp.
+template <class T>
+DIPTYCH_INLINE T exp_within(T x) {
+  const auto [r, n] = detail::exp_reduce(x);
+  return (T(1) + (r + detail::expm1_tail(r))) * detail::power_of_two<T>(n);
 }
 
 /// exp(x) for x <= 0, but 0 where the result isn't a normal number: two thirds of exp's instructions.
@@ -134,9 +145,7 @@ template <class T>
 DIPTYCH_INLINE T exp_nonpositive(T x) {
   using Traits = detail::FloatTraits<T>;
   const T clamped = x < Traits::kLogOfMin ? Traits::kLogOfMin : x;  // NaN propagates
-  const auto [r, n] = detail::exp_reduce(clamped);
-  const T p = T(1) + (r + detail::expm1_tail(r));
-  const T result = p * detail::power_of_two<T>(n);
+  const T result = exp_within(clamped);
   return x < Traits::kLogOfMin ? T(0) : result;
 }
 
@@ -258,11 +267,11 @@ template <class T>
 DIPTYCH_INLINE T expm1_negative(T x) {
   // Below this the result is -1 to the last bit.
   const T floor = std::is_same_v<T, float> ? T(-20) : T(-50);
-  const T clamped = x < floor ? floor : x;
-  const auto [r, n] = detail::exp_reduce(clamped);
+  const auto [r, n] = detail::exp_reduce(x);
   const T q = r + detail::expm1_tail(r);
   const T scale = detail::power_of_two<T>(n);
-  return fma(scale, q, scale - T(1));
+  const T result = fma(scale, q, scale - T(1));
+  return x < floor ? T(-1) : result;
 }
 
 /// tanh(x) = -e / (e + 2) with e = expm1(-2|x|).
@@ -278,13 +287,12 @@ template <class T>
 DIPTYCH_INLINE T expm1(T x) {
   using Traits = detail::FloatTraits<T>;
   const T floor = std::is_same_v<T, float> ? T(-20) : T(-50);
-  T clamped = x > Traits::kExpMax ? Traits::kExpMax : x;
-  clamped = clamped < floor ? floor : clamped;
-  const auto [r, n] = detail::exp_reduce(clamped);
+  const auto [r, n] = detail::exp_reduce(x);
   const T q = r + detail::expm1_tail(r);
   // 2^n (1 + q) - 1 with half the scale, which is normal over the whole range.
-  const T half_scale = detail::power_of_two<T>(n - 1);
+  const T half_scale = detail::power_of_two<T>(static_cast<detail::Bits<T>>(static_cast<detail::Unsigned<T>>(n) - 1));
   T result = T(2) * fma(half_scale, q, half_scale - T(0.5));
+  result = x < floor ? T(-1) : result;
   result = x > Traits::kExpMax ? std::numeric_limits<T>::infinity() : result;
   return x == T(0) || x != x ? x : result;  // -0 stays -0
 }
@@ -329,7 +337,7 @@ DIPTYCH_INLINE T erf(T x) {
   const T end = std::is_same_v<T, float> ? T(4.2) : T(6.2);  // from here on the result is 1 to the last bit
   const T clamped = a > end ? end : a;
   const T u = (clamped - T(2)) / (clamped + T(2));
-  const T far = T(1) - exp(-(clamped * clamped)) * detail::erf_far(u);
+  const T far = T(1) - exp_within(-(clamped * clamped)) * detail::erf_far(u);
   const T result = a < T(1) ? near : copy_sign(far, x);
   return x != x ? x : result;
 }
