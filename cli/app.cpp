@@ -270,12 +270,16 @@ class Program {
         ->allow_extra_args(false)
         ->check(CLI::IsMember({"txt", "svg", "dot"}))
         ->capture_default_str();
+    verb->add_flag(
+        "--check-passes", graph_.check_passes,
+        "Run the graph after each pass, value by value: the first that changes a bit is named, and the value");
     add_seed(verb, graph_.seed, "Of inputs and models");
     verb->add_option("--out", graph_.out, "Where the folder is made")->capture_default_str();
     verb->footer(
         "Examples:\n"
         "  diptych graph mlp/digits                                 every stage, as text and picture\n"
         "  diptych graph vit/tiny --stage final --format svg\n"
+        "  diptych graph model.onnx --check-passes                  does a pass change a bit?\n"
         "  diptych graph model.onnx:batch=8 --stage captured --format txt,dot\n"
         "It prints what each pass did, and writes NN-<stage>.txt, .svg and .dot; the text parses back to the same "
         "graph.");

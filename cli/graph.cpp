@@ -1,17 +1,78 @@
+#include <algorithm>
+#include <map>
+
 #include <fmt/format.h>
 
 #include "cli/artifacts.h"
 #include "cli/names.h"
 #include "cli/suggest.h"
 #include "cli/verbs.h"
+#include "framework/graph/fused_op.h"
+#include "framework/runtime/check_stages.h"
 #include "reports/diagrams/graph_diagram.h"
 #include "reports/run/run_file.h"
 #include "reports/text/format.h"
 #include "reports/text/text.h"
+#include "reports/text/text_table.h"
 #include "reports/views/graph_inputs.h"
 
 namespace diptych::cli {
 namespace {
+
+/// Of the pass that fuses; null if it didn't run.
+const passes::PassRecord* fusion_of(const CompiledStages& compiled) {
+  const auto& records = compiled.compilation.passes;
+  const auto found = std::find_if(records.begin(), records.end(),
+                                  [](const passes::PassRecord& record) { return record.name == "fuse"; });
+  return found != records.end() ? &*found : nullptr;
+}
+
+void print_fusion(const CompiledStages& compiled) {
+  const passes::PassRecord* const fusion = fusion_of(compiled);
+  if (fusion == nullptr) {
+    return;
+  }
+  std::size_t kernels = 0;
+  std::size_t ops = 0;
+  for (const graph::Node& node : compiled.stages.back().graph.nodes) {
+    if (node.op == &graph::fused_op()) {
+      ++kernels;
+      ops += node.regions[0]->nodes.size();
+    }
+  }
+  fmt::print("fused: {} ops in {} kernels; {} results are read by ops in other kernels\n", ops, kernels,
+             fusion->refusals.size());
+  constexpr std::size_t kMostGroups = 10;
+  const std::vector<passes::RefusalGroup> groups = passes::grouped(fusion->refusals);
+  if (groups.empty()) {
+    return;
+  }
+  reports::TextTable table({"not fused", "edges", "why"});
+  for (std::size_t i = 0; i < std::min(groups.size(), kMostGroups); ++i) {
+    const passes::RefusalGroup& group = groups[i];
+    table.add({fmt::format("{} -> {}", group.producer, group.consumer), fmt::format("{}", group.edges),
+               fmt::format("{}: {}", passes::name_of(group.why), passes::explanation_of(group.why))});
+  }
+  const reports::TableOptions layout;
+  fmt::print("\n{}", table.render(layout.colour, layout.width));
+  if (groups.size() > kMostGroups) {
+    fmt::print("and {} more kinds; each edge stands at the end of the text of stage fuse\n",
+               groups.size() - kMostGroups);
+  }
+}
+
+/// What `fuse` didn't, as comments behind the graph.
+std::string refusals_of(const CompiledStages& compiled) {
+  const passes::PassRecord* const fusion = fusion_of(compiled);
+  std::string text;
+  if (fusion != nullptr && !fusion->refusals.empty()) {
+    text = "\n# Not in one kernel:\n";
+    for (const passes::FusionRefusal& refusal : fusion->refusals) {
+      text += fmt::format("#   {}\n", passes::to_string(refusal));
+    }
+  }
+  return text;
+}
 
 void print_passes(const CompiledStages& compiled) {
   const graph::Compilation& line = compiled.compilation;
@@ -31,13 +92,89 @@ void print_passes(const CompiledStages& compiled) {
              reports::format_bytes(static_cast<double>(stats.temporary_bytes)),
              reports::format_bytes(static_cast<double>(stats.planned_peak_bytes)), stats.heuristic,
              reports::format_bytes(static_cast<double>(stats.lower_bound_bytes)));
+  print_fusion(compiled);
   fmt::print("\n{}\n", reports::render_inputs(reports::graph_inputs(compiled.stages.back().graph)));
+}
+
+}  // namespace
+
+namespace {
+
+/// Two steps of the workload, each stage against the one before, and the whole against eager. The exit code.
+int check_passes(const workloads::Workload& workload, std::uint64_t seed) {
+  std::vector<GraphStage> stages;
+  passes::PipelineOptions pipeline;
+  pipeline.observe = [&](const std::string& stage, const graph::Graph& graph, bool changed) {
+    stages.push_back({stage, graph, changed});
+  };
+  const workloads::Arm arm{"graph", "", "", std::move(pipeline)};
+  workloads::ArmInstance compiled(workload, arm, seed);
+  workloads::ArmInstance eager(workload, *workloads::find_arm("eager"), seed);
+  std::map<std::string, std::string> differences;  // by stage
+  const auto note = [&](const std::string& stage, int step, const std::string& difference) {
+    differences.try_emplace(stage, fmt::format("step {}: {}", step, difference));
+  };
+  constexpr int kSteps = 2;
+  for (int step = 0; step < kSteps; ++step) {
+    const std::vector<Tensor> expected = eager.call(step);
+    if (step > 0) {  // from here on there are stages; the states are those of the step before
+      const auto inputs = compiled.program().inputs(step);
+      const std::vector<Tensor> arguments(inputs.begin(), inputs.end());
+      for (std::size_t i = 1; i < stages.size(); ++i) {
+        if (const auto found = runtime::first_difference(stages[i - 1].graph, stages[i].graph, arguments)) {
+          note(stages[i].name, step, to_string(*found));
+        }
+      }
+    }
+    const std::vector<Tensor> actual = compiled.call(step);
+    const auto compare = [&](const Tensor& of_eager, const Tensor& of_graph, const std::string& what) {
+      if (const auto found = runtime::first_difference(of_eager, of_graph)) {
+        note("lowered", step,
+             fmt::format("{}, {}: element {} is {}, not {}", what, to_string(found->type), found->element,
+                         found->actual, found->expected));
+      }
+    };
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      compare(expected[i], actual[i], fmt::format("output {}", i));
+    }
+    const Variables of_eager = eager.program().state();
+    const Variables of_graph = compiled.program().state();
+    for (std::size_t i = 0; i < of_eager.size(); ++i) {
+      compare(of_eager[i].value(), of_graph[i].value(), fmt::format("state {} after it", i));
+    }
+  }
+  reports::TextTable table({"stage", "nodes", "bits"});
+  std::string first;
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    const auto found = differences.find(stages[i].name);
+    const bool is_same = found == differences.end();
+    table.add({stages[i].name, fmt::format("{}", graph::count_nodes(stages[i].graph)),
+               i == 0              ? "as captured"
+               : !is_same          ? reports::printable(found->second)
+               : stages[i].changed ? "the same, value by value"
+                                   : "unchanged"});
+    first = first.empty() && !is_same ? stages[i].name : first;
+  }
+  const auto lowered = differences.find("lowered");
+  table.add({"lowered", "",
+             lowered == differences.end() ? "those of eager: outputs and states of 2 steps"
+                                          : reports::printable(lowered->second)});
+  const reports::TableOptions layout;
+  fmt::print("{}\n", table.render(layout.colour, layout.width));
+  if (!differences.empty()) {
+    fmt::print("{} is the first that changes a bit\n", first.empty() ? "the capture, or the lowering," : first);
+    return kFailure;
+  }
+  return kSuccess;
 }
 
 }  // namespace
 
 int graph(const GraphOptions& options) {
   const workloads::Workload& workload = resolve_workload(options.workload);
+  if (options.check_passes) {
+    return check_passes(workload, options.seed);
+  }
   const CompiledStages compiled = compile_stages(workload, options.seed);
   std::vector<std::string> names;
   for (const GraphStage& stage : compiled.stages) {
@@ -63,7 +200,7 @@ int graph(const GraphOptions& options) {
                                           stage.changed ? "" : " (unchanged)");
     for (const std::string& format : options.formats) {
       const std::string text =
-          format == "txt" ? graph::print(stage.graph)
+          format == "txt" ? graph::print(stage.graph) + (stage.name == "fuse" ? refusals_of(compiled) : "")
           : format == "dot"
               ? reports::to_dot(reports::graph_diagram(stage.graph, i > 0 ? &compiled.stages[i - 1].graph : nullptr))
               : render_stage(compiled, i, title, fmt::format("s{}", i));

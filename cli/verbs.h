@@ -118,6 +118,7 @@ struct GraphOptions {
   std::string workload;
   std::string stage = "all";
   std::vector<std::string> formats = {"txt", "svg"};
+  bool check_passes = false;
   std::uint64_t seed = 1;
   std::string out = "diptych-out";
 };

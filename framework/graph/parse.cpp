@@ -70,8 +70,14 @@ class Parser {
     throw Error(fmt::format("graph text, line {}: {}, near {}", line_, what, quote(rest_.substr(0, 24))));
   }
 
+  /// And comments, from # to the end of the line.
   void skip_space() {
-    while (!rest_.empty() && (rest_[0] == ' ' || rest_[0] == '\n' || rest_[0] == '\t' || rest_[0] == '\r')) {
+    while (!rest_.empty() &&
+           (rest_[0] == ' ' || rest_[0] == '\n' || rest_[0] == '\t' || rest_[0] == '\r' || rest_[0] == '#')) {
+      if (rest_[0] == '#') {
+        rest_.remove_prefix(std::min(rest_.find('\n'), rest_.size()));
+        continue;
+      }
       line_ += rest_[0] == '\n' ? 1 : 0;
       rest_.remove_prefix(1);
     }

@@ -40,6 +40,10 @@ constexpr std::uint32_t kNone = UINT32_MAX;
 constexpr std::size_t kMostRowBytes = std::size_t{64} << 10;
 /// A kernel that a reduction, or an op of rows, is part of must save so many passes over its tensor (docs/fusion.md).
 constexpr std::size_t kPassesOfReduction = 3;
+/// Of a byte that is read or written in a cache behind the first.
+constexpr double kNanosecondsOfByte = 0.0075;
+/// How much more a step on a tile takes than an instruction of its own.
+constexpr double kNanosecondsOfStep = 2;
 constexpr std::size_t kPassesOfRows = 5;
 
 /// The strides that each value will have at run time, where arguments are dense.
@@ -179,6 +183,7 @@ struct Form {
   bool is_view = false;
   bool is_small = false;  ///< nothing to gain, except among rows
   std::int64_t rows = 0;
+  double lost = 0;  ///< if it doesn't pay: nanoseconds
 };
 
 class Fusion {
@@ -203,22 +208,12 @@ class Fusion {
       join_all();
     } while (context_.least_fused_bytes > 0 && refuse_rows_that_dont_pay());
     if (context_.refusals != nullptr) {
-      for (const auto& [before, after, why] : refused_) {
-        // They may have come together by way of others.
-        if (sets_.of(before) != sets_.of(after)) {
-          context_.refusals->push_back({graph_.nodes[before].output(), graph_.nodes[after].output(), why});
-        }
-      }
+      note_refusals();
     }
     return rebuild();
   }
 
  private:
-  struct Refused {
-    std::uint32_t producer, consumer;
-    Refusal why;
-  };
-
   void join_all() {
     sets_ = Sets(graph_);
     refused_.clear();
@@ -231,11 +226,47 @@ class Fusion {
         if (const std::uint32_t before = producer_[input]; before != kNone && sets_.of(before) != sets_.of(i)) {
           const std::optional<Refusal> refusal = join(before, i);
           if (refusal && context_.refusals != nullptr) {
-            refused_.push_back({before, i, *refusal});
+            refused_.insert_or_assign({before, i}, *refusal);
           }
         }
       }
     }
+  }
+
+  /// For every node that computes, whose results it reads from another kernel.
+  void note_refusals() const {
+    for (std::uint32_t i = 0; i < graph_.nodes.size(); ++i) {
+      const Node& node = graph_.nodes[i];
+      std::set<std::uint32_t> known;
+      for (const ValueId input : node.inputs) {
+        std::uint32_t producer = producer_[input];
+        while (producer != kNone && graph_.nodes[producer].op->view != nullptr) {
+          producer = producer_[graph_.nodes[producer].inputs[0]];
+        }
+        if (node.op->view == nullptr && producer != kNone && sets_.of(producer) != sets_.of(i) &&
+            known.insert(producer).second) {
+          const Refusal why = why_apart(producer, i, producer == producer_[input]);
+          const double by = why == Refusal::unprofitable ? std::max(lost(producer), lost(i)) : 0;
+          context_.refusals->push_back({graph_.nodes[producer].output(), node.outputs.empty() ? 0 : node.output(),
+                                        graph_.nodes[producer].op, node.op, why, by});
+        }
+      }
+    }
+  }
+
+  Refusal why_apart(std::uint32_t producer, std::uint32_t consumer, bool directly) const {
+    for (const std::uint32_t node : {consumer, producer}) {
+      if (forms_[node].refusal) {
+        return *forms_[node].refusal;
+      }
+    }
+    const auto found = refused_.find({producer, consumer});
+    return found != refused_.end() ? found->second : directly ? Refusal::shape : Refusal::layout;
+  }
+
+  /// How much longer a node would take in a kernel with others, in nanoseconds, roughly.
+  double lost(std::uint32_t node) const {
+    return std::max(forms_[node].lost, forms_[node].is_small ? kNanosecondsOfStep : 0);
   }
 
   /// Sets with ops of rows whose results are mostly written anyway: kernels of rows cost more to call on a tile than on
@@ -243,10 +274,14 @@ class Fusion {
   bool refuse_rows_that_dont_pay() {
     bool changed = false;
     for (std::uint32_t set = 0; set < graph_.nodes.size(); ++set) {
-      if (sets_.of(set) == set && rows_[set] > 0 && sets_.nodes(set).size() > 1 && !pays(sets_.nodes(set))) {
+      if (sets_.of(set) != set || rows_[set] == 0 || sets_.nodes(set).size() == 1) {
+        continue;
+      }
+      if (const double lost = lost_bytes(sets_.nodes(set)); lost > 0) {
         for (const std::uint32_t node : sets_.nodes(set)) {
           if (forms_[node].rows > 0) {
             forms_[node].refusal = Refusal::unprofitable;
+            forms_[node].lost = lost * kNanosecondsOfByte;
             forms_[node].rows = 0;
             changed = true;
           }
@@ -256,7 +291,8 @@ class Fusion {
     return changed;
   }
 
-  bool pays(std::span<const std::uint32_t> nodes) const {
+  /// What a kernel of the nodes would have to save, less what it saves; bytes that are read or written.
+  double lost_bytes(std::span<const std::uint32_t> nodes) const {
     std::size_t saved = 0;
     std::size_t wanted = 0;
     for (const std::uint32_t at : nodes) {
@@ -273,7 +309,7 @@ class Fusion {
       const bool is_written = users_.is_result(node.output()) || inside < users.size();
       saved += (inside + (is_written ? 0 : 1)) * bytes_of(graph_.types[node.output()]);
     }
-    return saved >= wanted;
+    return static_cast<double>(wanted) - static_cast<double>(saved);
   }
 
   /// The bytes of a node's largest tensor.
@@ -513,8 +549,8 @@ class Fusion {
   const std::vector<Strides> strides_;
   std::vector<std::uint32_t> producer_;  ///< by value
   std::vector<Form> forms_;
-  std::vector<std::int64_t> rows_;  ///< of sets
-  std::vector<Refused> refused_;
+  std::vector<std::int64_t> rows_;                                      ///< of sets
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Refusal> refused_;  ///< by (producer, consumer)
 };
 
 }  // namespace

@@ -30,17 +30,32 @@ enum class Refusal : std::uint8_t {
   shape,              ///< the results differ in shape, and don't fall into the same rows
   operands,           ///< the kernel would have too many ops or inputs
   larger_than_cache,  ///< a row is too long
-  unprofitable,       ///< the results are found in the cache anyway
+  unprofitable,       ///< a kernel of both would take longer: small results are found in the cache anyway
   cycle               ///< the consumer waits for a third, which waits for the producer
 };
 std::string_view name_of(Refusal refusal);
 /// A sentence for people.
 std::string_view explanation_of(Refusal refusal);
 
+/// A node that reads another's result, directly or through views, and isn't in one kernel with it.
 struct FusionRefusal {
   graph::ValueId producer, consumer;  ///< the values that the two nodes make
+  const OpDef* producer_op;
+  const OpDef* consumer_op;
   Refusal why;
+  double nanoseconds = 0;  ///< of `unprofitable`: about how much longer the kernel would take
+  bool in_region = false;  ///< of control flow, whose values have numbers of their own
 };
+/// "%3 linear -> %4 gelu: kind (one of them can't be computed in tiles)"
+std::string to_string(const FusionRefusal& refusal);
+
+/// The refusals of equal ops for equal reasons, most frequent first.
+struct RefusalGroup {
+  std::string producer, consumer;  ///< names of ops
+  Refusal why;
+  std::size_t edges = 0;
+};
+std::vector<RefusalGroup> grouped(std::span<const FusionRefusal> refusals);
 
 /// What a pass may know besides the graph: what it must keep, and where the graph will run.
 class PassContext {
@@ -95,6 +110,7 @@ struct PassRecord {
   std::size_t nodes_before = 0;
   std::size_t nodes_after = 0;
   bool changed = false;
+  std::vector<FusionRefusal> refusals = {};  ///< of `fuse`
 };
 
 /// Runs the pipeline. Verifies the graph after each pass in debug builds, and always at the end. Throws Error if

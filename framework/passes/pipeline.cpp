@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "framework/dispatch/op.h"
 #include "framework/passes/pass.h"
 
 namespace diptych::passes {
@@ -32,20 +33,49 @@ std::string_view explanation_of(Refusal refusal) {
                                                "the results differ in shape, and don't fall into the same rows",
                                                "the kernel would have too many ops or inputs",
                                                "a row is too long to keep several in the cache",
-                                               "the results are so small that they are found in the cache anyway",
+                                               "a kernel of both would take longer: it saves too little memory traffic",
                                                "the consumer waits for a third op, which waits for the producer"};
   return texts[static_cast<std::size_t>(refusal)];
+}
+
+std::string to_string(const FusionRefusal& refusal) {
+  const std::string by = refusal.nanoseconds > 0 ? fmt::format(" by {:.0f} ns", refusal.nanoseconds) : "";
+  return fmt::format("{}%{} {} -> %{} {}: {}{} ({})", refusal.in_region ? "in a region, " : "", refusal.producer,
+                     refusal.producer_op->name, refusal.consumer, refusal.consumer_op->name, name_of(refusal.why), by,
+                     explanation_of(refusal.why));
+}
+
+std::vector<RefusalGroup> grouped(std::span<const FusionRefusal> refusals) {
+  std::vector<RefusalGroup> groups;
+  for (const FusionRefusal& refusal : refusals) {
+    const auto known = std::find_if(groups.begin(), groups.end(), [&](const RefusalGroup& group) {
+      return group.producer == refusal.producer_op->name && group.consumer == refusal.consumer_op->name &&
+             group.why == refusal.why;
+    });
+    if (known != groups.end()) {
+      ++known->edges;
+    } else {
+      groups.push_back({refusal.producer_op->name, refusal.consumer_op->name, refusal.why, 1});
+    }
+  }
+  std::stable_sort(groups.begin(), groups.end(),
+                   [](const RefusalGroup& a, const RefusalGroup& b) { return a.edges > b.edges; });
+  return groups;
 }
 
 namespace {
 
 /// Runs the pass on the regions of control flow, innermost first, then on the graph itself.
-bool run_pass(const Pass& pass, graph::Graph& graph, const PipelineOptions& options) {
+bool run_pass(const Pass& pass, graph::Graph& graph, const PipelineOptions& options,
+              std::vector<FusionRefusal>& refusals, bool in_region = false) {
   bool changed = false;
   for (graph::Node& node : graph.nodes) {
+    if (!node.is_control()) {
+      continue;
+    }
     for (auto& region : node.regions) {
       auto copy = std::make_shared<graph::Graph>(*region);
-      if (run_pass(pass, *copy, options)) {
+      if (run_pass(pass, *copy, options, refusals, true)) {
         region = std::move(copy);
         changed = true;
       }
@@ -53,7 +83,12 @@ bool run_pass(const Pass& pass, graph::Graph& graph, const PipelineOptions& opti
   }
   PassContext context(graph, options.numerics);
   context.least_fused_bytes = options.least_fused_bytes;
-  return pass.run(graph, context) || changed;
+  context.refusals = &refusals;
+  const std::size_t known = refusals.size();
+  changed = pass.run(graph, context) || changed;
+  std::for_each(refusals.begin() + static_cast<std::ptrdiff_t>(known), refusals.end(),
+                [&](FusionRefusal& refusal) { refusal.in_region = in_region; });
+  return changed;
 }
 
 }  // namespace
@@ -85,7 +120,7 @@ std::vector<PassRecord> run_pipeline(graph::Graph& graph, const PipelineOptions&
     }
     PassRecord record{pass.name, 0, graph::count_nodes(graph), 0, false};
     const auto start = std::chrono::steady_clock::now();
-    record.changed = run_pass(pass, graph, options);
+    record.changed = run_pass(pass, graph, options, record.refusals);
     record.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     record.nodes_after = graph::count_nodes(graph);
     records.push_back(record);

@@ -26,9 +26,20 @@ inline passes::PipelineOptions fusing_all() {
   return options;
 }
 
-/// The captured graph as it is, the whole pipeline, and the pipeline without each of its steps, small tensors fused.
+/// The captured graph as it is, the whole pipeline, each pass alone, the first passes of the pipeline, and the pipeline
+/// without each of its steps; small tensors fused.
 inline std::vector<Variant> pipeline_variants() {
   std::vector<Variant> variants{{"replay", passes::PipelineOptions::none()}, {"full", {}}, {"fused", fusing_all()}};
+  passes::PipelineOptions first = passes::PipelineOptions::none();
+  first.least_fused_bytes = 0;
+  for (const passes::Pass& pass : passes::pipeline()) {
+    passes::PipelineOptions alone = passes::PipelineOptions::none();
+    alone.least_fused_bytes = 0;
+    alone.disabled.erase(pass.name);
+    variants.push_back({std::string("only ") + pass.name, alone});
+    first.disabled.erase(pass.name);
+    variants.push_back({std::string("up to ") + pass.name, first});
+  }
   for (const std::string& step : passes::PipelineOptions::none().disabled) {
     passes::PipelineOptions without = fusing_all();
     without.disabled.insert(step);

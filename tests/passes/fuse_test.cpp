@@ -175,6 +175,74 @@ TEST(FuseRows, DamagedRegionsAreRefused) {
   EXPECT_THAT(with("reshape(%6) {shape=[4,1]}", "reshape(%1) {shape=[4,1]}"), HasSubstr("reshape"));
 }
 
+// What isn't fused, and why.
+
+std::vector<std::string> refused(graph::Graph graph, std::size_t least_bytes = 0) {
+  std::vector<FusionRefusal> refusals;
+  PassContext context(graph);
+  context.least_fused_bytes = least_bytes;
+  context.refusals = &refusals;
+  fuse(graph, context);
+  std::vector<std::string> texts;
+  for (const FusionRefusal& refusal : refusals) {
+    const std::string text = to_string(refusal);
+    texts.push_back(text.substr(0, text.find(" (")));
+  }
+  return texts;
+}
+
+TEST(FuseRefusals, EachHasItsReason) {
+  EXPECT_THAT(refused(program("%2: f32[4] = exp(%0)\n%3: f32[4] = neg(%2)\n", "%3")), ElementsAre());
+  EXPECT_THAT(refused(program("%2: f32[4] = exp(%0)\n%3: f32[4] = neg(%2)\n", "%3"), 17),
+              ElementsAre("%2 exp -> %3 neg: unprofitable by 2 ns"));
+  EXPECT_THAT(refused(program("%2: f32[4,4] = exp(%0)\n%3: f32[4,4] = matmul(%2, %1)\n%4: f32[4,4] = neg(%3)\n", "%4",
+                              "f32[4,4]")),
+              ElementsAre("%2 exp -> %3 matmul: kind", "%3 matmul -> %4 neg: kind"));
+  // A way out of the set and back in; a sum over columns.
+  EXPECT_THAT(refused(program("%2: f32[4,4] = exp(%0)\n%3: f32[4] = sum(%2) {axes=[0]}\n%4: f32[4,4] = mul(%2, %3)\n",
+                              "%4", "f32[4,4]")),
+              ElementsAre("%2 exp -> %3 sum: shape", "%2 exp -> %4 mul: cycle", "%3 sum -> %4 mul: shape"));
+  EXPECT_THAT(refused(program("%2: f32[4,4] = exp(%0)\n%3: f32[4,4] = permute(%2) {axes=[1,0]}\n"
+                              "%4: f32[4,4] = mul(%0, %3)\n",
+                              "%4", "f32[4,4]")),
+              ElementsAre("%2 exp -> %4 mul: layout"));
+  const std::string wide = "f32[2,30000]";
+  EXPECT_THAT(refused(program("%2: " + wide + " = exp(%0)\n%3: " + wide + " = softmax(%2)\n", "%3", wide)),
+              ElementsAre("%2 exp -> %3 softmax: larger than cache"));
+  const std::string rows = "f32[400,500]";
+  EXPECT_THAT(refused(program("%2: " + rows + " = exp(%0)\n%3: " + rows + " = softmax(%2)\n", "%3", rows), 1),
+              ElementsAre("%2 exp -> %3 softmax: unprofitable by 18000 ns"));
+  std::string lines;
+  for (int i = 2; i < 82; ++i) {
+    lines += "%" + std::to_string(i) + ": f32[4] = neg(%" + (i == 2 ? "0" : std::to_string(i - 1)) + ")\n";
+  }
+  EXPECT_THAT(refused(program(lines, "%81")), ElementsAre("%65 neg -> %66 neg: operands"));
+  EXPECT_THAT(refused(graph::parse("graph \"g\"(%0: f32[4,4] argument \"x\", %1: i64[4] argument \"y\") {\n"
+                                   "%2: f32[4,4] = exp(%0)\n%3: f32[4] = cross_entropy(%2, %1)\n return %3\n}")),
+              ElementsAre("%2 exp -> %3 cross_entropy: effect"));
+}
+
+TEST(FuseRefusals, StandInTheRecordOfThePass) {
+  const Tensor x = wave({40, 50}, 1);
+  auto compiled = jit([](const Tensor& t) { return matmul(exp(t), transpose(t)); });
+  compiled(x);
+  const auto& records = compiled.compiled()->ledger().front().passes;
+  ASSERT_EQ(records.back().name, "fuse");
+  ASSERT_EQ(records.back().refusals.size(), 1U);
+  const std::vector<RefusalGroup> groups = grouped(records.back().refusals);
+  EXPECT_EQ(groups[0].producer + " " + groups[0].consumer + " " + std::string(name_of(groups[0].why)),
+            "exp matmul kind");
+}
+
+TEST(FuseRefusals, CommentsInIrTextAreSkipped) {
+  const graph::Graph graph = graph::parse(
+      "# before\ngraph \"g\"(%0: f32[4] argument \"x # y\") {  # here\n  # and here\n%1: f32[4] = neg(%0)\n return "
+      "%1\n}"
+      "\n# after");
+  EXPECT_EQ(graph.inputs[0].name, "x # y");
+  EXPECT_THAT(names_of(graph), ElementsAre("neg"));
+}
+
 using Body = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
 
 void expect_eager_bits(const Body& function, const std::vector<Tensor>& inputs, const std::string& what) {

@@ -33,6 +33,17 @@ json to_json(const ExactMetrics& metrics) {
   return exact;
 }
 
+json to_json(std::span<const passes::FusionRefusal> refusals) {
+  json refused = json::array();
+  for (const passes::RefusalGroup& group : passes::grouped(refusals)) {
+    refused.push_back({{"producer", group.producer},
+                       {"consumer", group.consumer},
+                       {"why", passes::name_of(group.why)},
+                       {"edges", group.edges}});
+  }
+  return refused;
+}
+
 class Cell {
  public:
   Cell(const CellPlan& plan, const Progress& progress)
@@ -299,6 +310,9 @@ class Cell {
                                      {"nodes_after", pass.nodes_after},
                                      {"seconds", pass.seconds},
                                      {"changed", pass.changed}});
+            if (!pass.refusals.empty()) {
+              arm["passes"].back()["refused"] = to_json(pass.refusals);
+            }
           }
         }
       }

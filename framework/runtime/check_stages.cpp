@@ -1,0 +1,138 @@
+#include "framework/runtime/check_stages.h"
+
+#include <cstring>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "framework/core/context.h"
+#include "framework/core/tensor_body.h"
+#include "framework/dispatch/op.h"
+#include "framework/ops/elementwise.h"
+#include "framework/ops/shape.h"
+#include "framework/ops/view.h"
+#include "framework/runtime/executable.h"
+
+namespace diptych::runtime {
+namespace {
+
+using graph::Graph;
+using graph::InputKind;
+using graph::ValueId;
+
+/// The graph as a function of its arguments alone: states are read, as captured tensors are, and never written.
+Graph without_effects(const Graph& graph) {
+  Graph copy = graph;
+  for (graph::Input& input : copy.inputs) {
+    if (input.kind == InputKind::state) {
+      input.tensor = input.variable.value();
+      input.kind = InputKind::captured;
+      input.variable = {};
+    }
+  }
+  for (const graph::Update& update : copy.updates) {
+    copy.outputs.push_back(update.value);
+  }
+  copy.updates.clear();
+  return copy;
+}
+
+std::vector<Tensor> run(const Graph& graph, std::span<const Tensor> arguments) {
+  const EagerScope eager;
+  const NoGrad no_tape;
+  std::vector<Strides> strides;
+  for (const Tensor& argument : arguments) {
+    strides.push_back(argument.strides());
+  }
+  std::vector<Tensor> outputs;
+  Executable(graph, strides, {}).run(arguments, outputs);
+  return outputs;
+}
+
+/// "1.5 (0x1.8p+0)": what can be read, and every bit.
+std::string element_text(const Tensor& tensor, std::int64_t element) {
+  const double value = slice(flatten(tensor), 0, element, element + 1).item();
+  return is_floating(tensor.dtype()) ? fmt::format("{} ({:a})", value, value) : fmt::format("{}", value);
+}
+
+}  // namespace
+
+std::vector<ValueResult> evaluate(const Graph& graph, std::span<const Tensor> arguments) {
+  Graph copy = without_effects(graph);
+  copy.outputs.clear();
+  std::vector<ValueResult> results;
+  for (const graph::Node& node : copy.nodes) {
+    for (const ValueId output : node.outputs) {
+      copy.outputs.push_back(output);
+      results.push_back({output, node.op, {}});
+    }
+  }
+  const std::vector<Tensor> values = run(copy, arguments);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    results[i].tensor = values[i];
+  }
+  return results;
+}
+
+std::string to_string(const Difference& difference) {
+  return fmt::format("%{} {}, {}: element {} is {}, not {}", difference.value, difference.op,
+                     to_string(difference.type), difference.element, difference.actual, difference.expected);
+}
+
+std::optional<Difference> first_difference(const Tensor& expected, const Tensor& actual) {
+  Difference difference;
+  difference.type = actual.type();
+  if (expected.type() != actual.type()) {
+    difference.expected = to_string(expected.type());
+    difference.actual = to_string(actual.type());
+    return difference;
+  }
+  if (bitwise_equal(expected, actual)) {
+    return std::nullopt;
+  }
+  const Tensor a = contiguous(expected);
+  const Tensor b = contiguous(actual);
+  const std::size_t size = size_of(a.dtype());
+  const auto* at_a = static_cast<const std::byte*>(a.body()->data);
+  const auto* at_b = static_cast<const std::byte*>(b.body()->data);
+  for (; std::memcmp(at_a, at_b, size) == 0; at_a += size, at_b += size) {
+    ++difference.element;
+  }
+  difference.expected = element_text(a, difference.element);
+  difference.actual = element_text(b, difference.element);
+  return difference;
+}
+
+std::optional<Difference> first_difference(const Graph& earlier, const Graph& later,
+                                           std::span<const Tensor> arguments) {
+  std::map<ValueId, Tensor> known;
+  for (const ValueResult& result : evaluate(earlier, arguments)) {
+    known[result.value] = result.tensor;
+  }
+  for (const ValueResult& result : evaluate(later, arguments)) {
+    const auto found = known.find(result.value);
+    if (found == known.end()) {
+      continue;
+    }
+    if (std::optional<Difference> difference = first_difference(found->second, result.tensor)) {
+      difference->value = result.value;
+      difference->op = result.op->name;
+      return difference;
+    }
+  }
+  // What took another's place has another number: the results stay in theirs.
+  const Graph before = without_effects(earlier);
+  const Graph after = without_effects(later);
+  const std::vector<Tensor> expected = run(before, arguments);
+  const std::vector<Tensor> actual = run(after, arguments);
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    if (std::optional<Difference> difference = first_difference(expected[i], actual[i])) {
+      difference->value = after.outputs[i];
+      difference->op = i < later.outputs.size() ? fmt::format("(output {})", i) : "(a new state)";
+      return difference;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace diptych::runtime

@@ -1,0 +1,69 @@
+// Which value a stage of the pipeline changes, and in which element.
+
+#include "framework/runtime/check_stages.h"
+
+#include <cmath>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/graph/variants.h"
+
+namespace diptych::runtime {
+namespace {
+
+using diptych::testing::f32;
+using ::testing::HasSubstr;
+
+graph::Graph stage(const std::string& lines, const std::string& result) {
+  return graph::parse("graph \"g\"(%0: f32[3] argument \"x\") {\n" + lines + "  return " + result + "\n}");
+}
+const std::vector<Tensor>& arguments() {
+  static const std::vector<Tensor> all = {f32({1, 2, 3}, {3})};
+  return all;
+}
+
+TEST(CheckStages, TheFirstValueThatDiffersIsNamed) {
+  const graph::Graph before = stage("%1: f32[3] = exp(%0)\n%2: f32[3] = mul(%0, %0)\n%3: f32[3] = add(%1, %2)\n", "%3");
+  const graph::Graph after = stage("%1: f32[3] = exp(%0)\n%2: f32[3] = add(%0, %0)\n%3: f32[3] = add(%1, %2)\n", "%3");
+  EXPECT_EQ(first_difference(before, before, arguments()), std::nullopt);
+  const auto found = first_difference(before, after, arguments());
+  ASSERT_TRUE(found.has_value());
+  // 1 + 1 isn't 1 * 1, and 2 + 2 is 2 * 2.
+  EXPECT_EQ(to_string(*found), "%2 add, f32[3]: element 0 is 2 (0x1p+1), not 1 (0x1p+0)");
+}
+
+TEST(CheckStages, WhatHasAnotherNumberIsFoundAtTheResults) {
+  const graph::Graph before = stage("%1: f32[3] = mul(%0, %0)\n", "%1");
+  const auto found = first_difference(before, stage("%7: f32[3] = add(%0, %0)\n", "%7"), arguments());
+  ASSERT_TRUE(found.has_value());
+  EXPECT_THAT(to_string(*found), HasSubstr("(output 0), f32[3]: element 0 is 2"));
+  EXPECT_EQ(first_difference(before, stage("%7: f32[3] = square(%0)\n", "%7"), arguments()), std::nullopt);
+}
+
+TEST(CheckStages, EveryBitCounts) {
+  EXPECT_EQ(first_difference(f32({1, NAN}, {2}), f32({1, NAN}, {2})), std::nullopt);
+  EXPECT_EQ(first_difference(f32({1, 0}, {2}), f32({1, -0.0F}, {2}))->element, 1);
+  EXPECT_EQ(first_difference(f32({1, 2, 3, 4}, {2, 2}), transpose(f32({1, 2, 3, 4}, {2, 2})))->element, 1);
+  EXPECT_EQ(first_difference(f32({1, 2}, {2}), f32({1, 2}, {2, 1}))->actual, "f32[2,1]");
+}
+
+TEST(CheckStages, VariablesKeepTheirValues) {
+  Variable state(f32({1, 2, 3}, {3}));
+  const auto step = [&](const Tensor& x) {
+    state.assign(state.value() + x);
+    return state.value();
+  };
+  std::vector<graph::Graph> stages;
+  passes::PipelineOptions pipeline = diptych::testing::fusing_all();
+  pipeline.observe = [&](const std::string&, const graph::Graph& graph, bool) { stages.push_back(graph); };
+  jit(step, {.pipeline = pipeline})(arguments()[0]);
+  const Tensor now = copy(state.value());
+  for (const graph::Graph& each : stages) {
+    EXPECT_EQ(first_difference(stages.front(), each, arguments()), std::nullopt);
+  }
+  EXPECT_TRUE(bitwise_equal(state.value(), now));
+}
+
+}  // namespace
+}  // namespace diptych::runtime
