@@ -27,8 +27,12 @@ void print_passes() {
 }
 
 void print_ops() {
+  std::size_t width = 0;
   for (const OpDef* op : registry()) {
-    fmt::print("  {:<14} {:<14} {}\n", op->name, op->family_name(), op->doc);
+    width = std::max(width, std::string_view(op->name).size());
+  }
+  for (const OpDef* op : registry()) {
+    fmt::print("  {:<{}}  {:<14} {}\n", op->name, width, op->family_name(), op->doc);
   }
 }
 
@@ -72,19 +76,19 @@ int list(const ListOptions& options) {
   fmt::print("Workloads (`diptych run NAME`, a suite, or `all`; * in the default set: `diptych run`):\n");
   for (const workloads::Workload& workload : workloads::all_workloads()) {
     if (options.suite.empty() || workload.suite == options.suite) {
-      fmt::print("{} {:<26} {}\n", workload.in_default_set ? '*' : ' ', workload.name, workload.title);
+      fmt::print("{} {:<28} {}\n", workload.in_default_set ? '*' : ' ', workload.name, workload.title);
     }
   }
   fmt::print(
       "\nArms: ways to run a workload (`--arms A,B`). A rung is one of the ladder, and adds one cause to the one "
       "before:\n");
   for (const workloads::Arm& arm : workloads::all_arms()) {
-    fmt::print("  {:<26} {}{}\n", arm.name, arm.description, arm.rung.empty() ? "" : " (rung " + arm.rung + ")");
+    fmt::print("  {:<28} {}{}\n", arm.name, arm.description, arm.rung.empty() ? "" : " (rung " + arm.rung + ")");
   }
-  fmt::print("  {:<26} every rung from eager to the last; `run` without --arms: eager, replay, graph\n", "ladder");
+  fmt::print("  {:<28} every rung from eager to the last; `run` without --arms: eager, replay, graph\n", "ladder");
   fmt::print("\nOther frameworks, where they are installed (docs/arms.md; --arm NAME=COMMAND adds one):\n");
   for (const workloads::Arm* arm : workloads::external_arms()) {
-    fmt::print("  {:<26} {}\n", arm->name, arm->description);
+    fmt::print("  {:<28} {}\n", arm->name, arm->description);
   }
   return kSuccess;
 }

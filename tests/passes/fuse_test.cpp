@@ -426,14 +426,17 @@ TEST(FuseRows, EveryOpWithRowsGivesEagersBits) {
                                               "var", "std", "logsumexp"}));
 }
 
-// %0 is one value a row and one a column: writing the sums to its place would change columns that are still to come.
+// Temporaries that every tile reads, as a column for all rows and as a weight: the sums of rows, of the same size, must
+// not be written to their places.
 TEST(FuseRows, AnInputThatEveryTileReadsIsNotOverwritten) {
-  const auto function = [](const std::vector<Tensor>& in) -> std::vector<Tensor> {
-    const Tensor v = in[0] + 1.0;  // a temporary, which may be overwritten
-    const Tensor by_column = sum(mul(in[1], stop_gradient(v)), {1});
-    return {by_column};
+  const auto column = [](const std::vector<Tensor>& in) -> std::vector<Tensor> {
+    return {cumsum(sum(mul(in[1], cumsum(in[0], 0)), {1}), 0)};
   };
-  expect_eager_bits(function, {wave({700}, 1), wave({700, 700}, 2)}, "columns");
+  expect_eager_bits(column, {wave({700}, 1), wave({700, 700}, 2)}, "column");
+  const auto weight = [](const std::vector<Tensor>& in) -> std::vector<Tensor> {
+    return {cumsum(sum(rms_norm(in[1], {700}, cumsum(in[0], 0)), {1}), 0)};
+  };
+  expect_eager_bits(weight, {wave({700}, 1), wave({700, 700}, 2)}, "weight");
 }
 
 TEST(FuseRows, GradientsOfHandWrittenNormsFuseToo) {

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "framework/dispatch/apply.h"
+#include "framework/graph/fused_op.h"
 #include "tests/graph/variants.h"
 #include "tests/support/with_threads.h"
 
@@ -313,6 +314,7 @@ TEST(RandomPrograms, GiveEagersBitsAsEveryKindOfGraph) {
   const auto variants = diptych::testing::pipeline_variants();
   std::size_t compared = 0;
   std::size_t steps = 0;
+  std::size_t kernels_of_rows = 0;
   for (std::uint64_t seed = 0; seed < kPrograms; ++seed) {
     Random random(seed * 2654435761U + 17);
     const Program program = random_program(random);
@@ -361,6 +363,9 @@ TEST(RandomPrograms, GiveEagersBitsAsEveryKindOfGraph) {
             << "\n"
             << graph::print(*function.compiled()->graph());
       }
+      for (const graph::Node& node : function.compiled()->graph()->nodes) {
+        kernels_of_rows += node.op == &graph::fused_op() && graph::rows_of(*node.regions[0]) > 0 ? 1 : 0;
+      }
       ++compared;
     }
     if (seed % 16 == 0) {  // the text form of whatever came out
@@ -372,6 +377,7 @@ TEST(RandomPrograms, GiveEagersBitsAsEveryKindOfGraph) {
   }
   EXPECT_GT(compared, 2 * kPrograms);
   EXPECT_GT(steps, 5 * kPrograms) << "programs of some size";
+  EXPECT_GT(kernels_of_rows, kPrograms / 50) << "fused reductions and normalisations";
 }
 
 }  // namespace
