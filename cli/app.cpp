@@ -270,6 +270,8 @@ class Program {
         ->allow_extra_args(false)
         ->check(CLI::IsMember({"txt", "svg", "dot"}))
         ->capture_default_str();
+    verb->add_flag("--readiness", graph_.readiness,
+                   "What would stop or hurt a capture, found in eager: host reads, branches, untracked state");
     verb->add_flag(
         "--check-passes", graph_.check_passes,
         "Run the graph after each pass, value by value: the first that changes a bit is named, and the value");
@@ -280,6 +282,7 @@ class Program {
         "  diptych graph mlp/digits                                 every stage, as text and picture\n"
         "  diptych graph vit/tiny --stage final --format svg\n"
         "  diptych graph model.onnx --check-passes                  does a pass change a bit?\n"
+        "  diptych graph model.onnx --readiness                     can it be captured?\n"
         "  diptych graph model.onnx:batch=8 --stage captured --format txt,dot\n"
         "It prints what each pass did, and writes NN-<stage>.txt, .svg and .dot; the text parses back to the same "
         "graph.");

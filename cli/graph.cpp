@@ -9,6 +9,7 @@
 #include "cli/verbs.h"
 #include "framework/graph/fused_op.h"
 #include "framework/runtime/check_stages.h"
+#include "framework/transforms/readiness.h"
 #include "reports/diagrams/graph_diagram.h"
 #include "reports/run/run_file.h"
 #include "reports/text/format.h"
@@ -168,10 +169,36 @@ int check_passes(const workloads::Workload& workload, std::uint64_t seed) {
   return kSuccess;
 }
 
+int readiness(const workloads::Workload& workload, std::uint64_t seed) {
+  const auto program = workload.make(seed);
+  const auto arguments = [&](std::int64_t step) {
+    const auto inputs = program->inputs(step);
+    return std::vector<Tensor>(inputs.begin(), inputs.end());
+  };
+  const std::vector<Tensor> first = arguments(0);
+  const std::vector<Tensor> second = arguments(1);
+  const std::vector<graph::Finding> findings =
+      graph::find_obstacles([&](std::span<const Tensor> inputs) { return program->body(inputs); }, first, second);
+  if (findings.empty()) {
+    fmt::print("{}: nothing stops or hurts a capture (two calls in eager, and a capture)\n", workload.name);
+    return kSuccess;
+  }
+  for (const graph::Finding& finding : findings) {
+    fmt::print(
+        "{}{}: {}\n    {}\n", graph::name_of(finding.obstacle),
+        finding.where.line > 0 && *finding.where.file != '\0' ? fmt::format(" at {}", to_string(finding.where)) : "",
+        reports::printable(finding.what), finding.way_out);
+  }
+  return kFailure;
+}
+
 }  // namespace
 
 int graph(const GraphOptions& options) {
   const workloads::Workload& workload = resolve_workload(options.workload);
+  if (options.readiness) {
+    return readiness(workload, options.seed);
+  }
   if (options.check_passes) {
     return check_passes(workload, options.seed);
   }

@@ -119,6 +119,7 @@ struct GraphOptions {
   std::string stage = "all";
   std::vector<std::string> formats = {"txt", "svg"};
   bool check_passes = false;
+  bool readiness = false;
   std::uint64_t seed = 1;
   std::string out = "diptych-out";
 };

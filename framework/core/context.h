@@ -26,6 +26,7 @@ struct ThreadContext {
 
   /// The capture that records the ops, or null: eager.
   Tracer* tracer() const { return interpreter != nullptr ? interpreter->tracer() : nullptr; }
+  bool inlines_graphs() const { return interpreter != nullptr && interpreter->inlines_graphs(); }
 };
 
 inline constinit thread_local ThreadContext thread_context{};
@@ -34,7 +35,7 @@ inline constinit thread_local ThreadContext thread_context{};
 inline void set_mode(Mode mode) { thread_context.mode = mode; }
 inline Mode mode() { return thread_context.mode; }
 /// Whether a module or a transform should capture a graph of its own now.
-inline bool wants_graph() { return thread_context.mode == Mode::graph && thread_context.tracer() == nullptr; }
+inline bool wants_graph() { return thread_context.mode == Mode::graph && !thread_context.inlines_graphs(); }
 
 /// While this lives, ops on this thread record nothing on the tape.
 class NoGrad {

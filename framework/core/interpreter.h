@@ -24,14 +24,20 @@ class Interpreter {
   virtual Tensor apply(const OpDef& op, std::span<const Tensor* const> inputs, const void* attributes,
                        Location where) = 0;
 
+  /// The host is about to read elements: `what` is "item()", "to_vector()" or "data()".
+  virtual void note_read(const TensorBody& /*body*/, const char* /*what*/, Location /*where*/) {}
+
   /// Null if ops compute.
   Tracer* tracer() const { return tracer_; }
+  /// Whether it wants to see the ops of functions that would run as graphs.
+  bool inlines_graphs() const { return inlines_graphs_; }
 
  protected:
-  explicit Interpreter(Tracer* tracer) : tracer_(tracer) {}
+  Interpreter(Tracer* tracer, bool inlines_graphs) : tracer_(tracer), inlines_graphs_(inlines_graphs) {}
 
  private:
   Tracer* tracer_ = nullptr;
+  bool inlines_graphs_ = false;
 };
 
 /// The updates in place to a tensor's storage.
@@ -47,7 +53,7 @@ inline constexpr const char* kEndedCapture = "a graph whose capture has ended";
 /// first.
 class Tracer : public Interpreter {
  public:
-  Tracer() : Interpreter(this) {}
+  Tracer() : Interpreter(this, true) {}
 
   /// The current value of a variable.
   virtual Tensor read(const Variable& variable) = 0;

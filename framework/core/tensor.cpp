@@ -61,6 +61,14 @@ Tensor dense_copy(const Tensor& tensor) {
   return dense;
 }
 
+namespace {
+void note_read(const TensorBody& body, const char* what, Location where) {
+  if (thread_context.interpreter != nullptr) {
+    thread_context.interpreter->note_read(body, what, where);
+  }
+}
+}  // namespace
+
 void fail_traced_read(const TensorBody& body, const char* what, Location where) {
   const Tracer* const tracer = thread_context.tracer();
   const std::string origin = tracer != nullptr ? tracer->describe(body) : std::string(kEndedCapture);
@@ -155,6 +163,7 @@ const T* Tensor::data(Location where) const {
     throw ShapeError(fmt::format("data: the tensor {} is a strided view", to_string(body.type)), where,
                      "call contiguous() first, or to_vector()");
   }
+  note_read(body, "data()", where);
   make_ready(body);
   return static_cast<const T*>(body.data);
 }
@@ -179,6 +188,7 @@ double Tensor::item(Location where) const {
     throw ShapeError(fmt::format("item: {} has {} elements, not one", to_string(body.type), body.numel), where,
                      "reduce it first, or use to_vector()");
   }
+  note_read(body, "item()", where);
   make_ready(body);
   return visit(body.type.dtype, [&]<class T>() { return static_cast<double>(*static_cast<const T*>(body.data)); });
 }
@@ -189,6 +199,7 @@ std::vector<T> Tensor::to_vector(Location where) const {
   if (body.is_traced) {
     fail_traced_read(body, "to_vector()", where);
   }
+  note_read(body, "to_vector()", where);
   make_ready(body);
   std::vector<T> values;
   values.reserve(static_cast<std::size_t>(body.numel));

@@ -314,7 +314,7 @@ JitFunction::Result JitFunction::call(std::span<const Tensor> arguments, Locatio
                   "assign a value to it first");
     }
   }
-  if (thread_context.tracer() != nullptr) {
+  if (thread_context.inlines_graphs()) {
     Result result{{}, nullptr};
     std::shared_ptr<void> structure;
     result.outputs = state_->function(arguments, structure);

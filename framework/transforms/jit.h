@@ -99,7 +99,7 @@ class Jit {
     using Result = std::invoke_result_t<Fn&, const Arguments&...>;
     static_assert(!std::is_void_v<Result>,
                   "a captured function returns its results: tensors, pairs, tuples or vectors");
-    if (thread_context.tracer() != nullptr) {
+    if (thread_context.inlines_graphs()) {
       return Result((*function_)(arguments...));  // part of the enclosing graph
     }
     std::vector<std::size_t> lengths;

@@ -71,6 +71,12 @@ TEST(Doctor, JsonSaysWhyCountersAreMissing) {
   }
 }
 
+/// IR text without the comments behind it: what `fuse` didn't.
+std::string without_refusals(const std::string& text) {
+  const std::size_t end = text.find("\n# Not in one kernel:\n");
+  return text.substr(0, end);
+}
+
 TEST(Graph, EveryStageAsTextAndPicture) {
   TemporaryFolder folder;
   const Outcome outcome = diptych({"graph", "mlp/digits", "--stage", "all"}, folder.path());
@@ -91,7 +97,8 @@ TEST(Graph, EveryStageAsTextAndPicture) {
     if (name.ends_with(".txt")) {
       const graph::Graph parsed = graph::parse(content);
       EXPECT_NO_THROW(graph::verify(parsed));
-      EXPECT_EQ(graph::print(parsed), content);
+      EXPECT_EQ(graph::print(parsed), without_refusals(content));
+      EXPECT_EQ(content != without_refusals(content), name.ends_with("-fuse.txt"));
       EXPECT_THAT(content, HasSubstr("matmul"));
       ++texts;
     } else {
@@ -124,10 +131,30 @@ TEST(Graph, OneStageAndFormat) {
   EXPECT_THAT(dce.begin()->first, HasSubstr("dce.txt"));
   const auto last = written({"--stage", "final", "--format", "txt,dot"});
   ASSERT_THAT(last, SizeIs(2));
-  EXPECT_EQ(last.rbegin()->second, dce.begin()->second);  // dce is the last pass
+  EXPECT_EQ(without_refusals(last.rbegin()->second), dce.begin()->second);  // there is nothing to fuse
+  EXPECT_THAT(last.rbegin()->second, HasSubstr("#   %2 add -> %3 tanh: unprofitable by 2 ns"));
   EXPECT_THAT(last.begin()->first, HasSubstr(".dot"));
   EXPECT_THAT(last.begin()->second, AllOf(HasSubstr("digraph"), HasSubstr("->"), HasSubstr("tanh")));
   EXPECT_THAT(written({"--stage", "captured"}), SizeIs(2));
+}
+
+TEST(Graph, SaysWhatIsNotFusedAndWhy) {
+  const std::string output = output_of({"graph", "mlp/simplenet", "--stage", "fuse", "--format", "txt"});
+  EXPECT_THAT(output, ::testing::ContainsRegex(
+                          "fused: [0-9]+ ops in [0-9]+ kernels; [0-9]+ results are read by ops in other kernels"));
+  EXPECT_THAT(output, HasSubstr("kind: one of them can't be computed in tiles"));
+}
+
+TEST(Graph, ChecksItsPassesAndItsReadiness) {
+  TemporaryFolder folder;
+  for (const char* workload : {"mlp/digits", "attention/written-out"}) {
+    const Outcome checked = diptych({"graph", workload, "--check-passes"}, folder.path());
+    EXPECT_EQ(checked.exit_code, 0) << checked.output << checked.error;
+    EXPECT_THAT(checked.output, AllOf(HasSubstr("the same, value by value"), HasSubstr("those of eager")));
+    const Outcome ready = diptych({"graph", workload, "--readiness"}, folder.path());
+    EXPECT_EQ(ready.exit_code, 0) << ready.output << ready.error;
+    EXPECT_THAT(ready.output, HasSubstr("nothing stops or hurts a capture"));
+  }
 }
 
 struct Zone {
