@@ -11,7 +11,7 @@
 
 /// The single source of scalar math: eager kernels, graph kernels and every instruction set use these functions, so
 /// they agree bit for bit. They are branch-free (selects only), with explicit fma, so that compilers vectorise them,
-/// and within 3 ULP for the elementary functions (tests/kernels/scalar_math_test.cpp has the measured bounds). NaN and
+/// and within 3 ULP for the elementary functions (tests/core/scalar_math_test.cpp has the measured bounds). NaN and
 /// infinities follow IEEE.
 namespace diptych::math {
 

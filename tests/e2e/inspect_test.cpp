@@ -19,7 +19,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
-using ::testing::AnyOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -139,7 +138,9 @@ TEST(Graph, OneStageAndFormat) {
 }
 
 TEST(Graph, SaysWhatIsNotFusedAndWhy) {
-  const std::string output = output_of({"graph", "mlp/simplenet", "--stage", "fuse", "--format", "txt"});
+  TemporaryFolder folder;
+  const std::string output =
+      diptych({"graph", "mlp/simplenet", "--stage", "fuse", "--format", "txt"}, folder.path()).output;
   EXPECT_THAT(output, ::testing::ContainsRegex(
                           "fused: [0-9]+ ops in [0-9]+ kernels; [0-9]+ results are read by ops in other kernels"));
   EXPECT_THAT(output, HasSubstr("kind: one of them can't be computed in tiles"));

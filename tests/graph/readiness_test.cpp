@@ -10,7 +10,6 @@
 namespace diptych::graph {
 namespace {
 
-using diptych::testing::f32;
 using diptych::testing::ramp;
 using ::testing::AllOf;
 using ::testing::Contains;

@@ -17,7 +17,6 @@ namespace {
 using diptych::testing::expect_same_bits;
 using diptych::testing::fusing_all;
 using diptych::testing::message_of;
-using diptych::testing::ramp;
 using diptych::testing::wave;
 using diptych::testing::WithThreads;
 using ::testing::ElementsAre;
