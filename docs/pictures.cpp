@@ -1,4 +1,4 @@
-// Draws the pictures of docs/architecture.md with reports/diagrams/diagram.h.
+// Draws the pictures of docs/architecture.md and docs/fusion.md with reports/diagrams/diagram.h.
 
 #include <filesystem>
 #include <sstream>
@@ -6,7 +6,9 @@
 
 #include <fmt/format.h>
 
+#include "framework/diptych.h"
 #include "reports/diagrams/diagram.h"
+#include "reports/diagrams/graph_diagram.h"
 #include "reports/run/run_file.h"
 
 namespace {
@@ -97,6 +99,27 @@ Diagram data_flow() {
   return d;
 }
 
+/// A layer norm written by hand, as the pass `fuse` leaves it.
+Diagram fusion() {
+  using diptych::Tensor;
+  diptych::passes::PipelineOptions pipeline;
+  Diagram picture;
+  pipeline.observe = [&](const std::string& stage, const diptych::graph::Graph& graph, bool /*changed*/) {
+    if (stage == "fuse") {
+      picture = diptych::reports::graph_diagram(graph);
+    }
+  };
+  auto norm = diptych::jit(
+      [](const Tensor& x) {
+        const Tensor centred = x - diptych::mean(x, {-1}, true);
+        return centred / diptych::sqrt(diptych::mean(diptych::square(centred), {-1}, true) + 1e-5);
+      },
+      {.name = "a layer norm written by hand", .pipeline = pipeline});
+  norm(diptych::Rng(1).normal({4096, 768}));
+  picture.title = "A layer norm written by hand: one kernel";
+  return picture;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -109,5 +132,6 @@ int main(int argc, char** argv) {
   diptych::reports::write_atomically(
       folder / "floors.svg",
       diptych::reports::render_svg(floors(std::filesystem::path(argv[1]) / "framework/floors.txt")));
+  diptych::reports::write_atomically(folder / "fusion.svg", diptych::reports::render_svg(fusion()));
   diptych::reports::write_atomically(folder / "data-flow.svg", diptych::reports::render_svg(data_flow()));
 }

@@ -40,11 +40,13 @@ constexpr std::uint32_t kNone = UINT32_MAX;
 constexpr std::size_t kMostRowBytes = std::size_t{64} << 10;
 /// A kernel that a reduction, or an op of rows, is part of must save so many passes over its tensor (docs/fusion.md).
 constexpr std::size_t kPassesOfReduction = 3;
+constexpr std::size_t kPassesOfRows = 5;
+/// And one more if the tensor is smaller, because the next op finds it in the second cache.
+constexpr std::size_t kSecondCacheBytes = std::size_t{512} << 10;
 /// Of a byte that is read or written in a cache behind the first.
 constexpr double kNanosecondsOfByte = 0.0075;
 /// How much more a step on a tile takes than an instruction of its own.
 constexpr double kNanosecondsOfStep = 2;
-constexpr std::size_t kPassesOfRows = 5;
 
 /// The strides that each value will have at run time, where arguments are dense.
 std::vector<Strides> likely_strides(const Graph& graph) {
@@ -295,13 +297,21 @@ class Fusion {
   double lost_bytes(std::span<const std::uint32_t> nodes) const {
     std::size_t saved = 0;
     std::size_t wanted = 0;
+    std::map<ValueId, std::size_t> reads;  // of what comes from outside: from the second on they find it in the tile
     for (const std::uint32_t at : nodes) {
       const Node& node = graph_.nodes[at];
       if (forms_[at].is_view) {
         continue;
       }
       if (forms_[at].rows > 0) {
-        wanted += (node.op->kind == OpKind::reduction ? kPassesOfReduction : kPassesOfRows) * largest_of(node);
+        const std::size_t largest = largest_of(node);
+        const std::size_t passes = node.op->kind == OpKind::reduction ? kPassesOfReduction : kPassesOfRows;
+        wanted += (passes + (largest < kSecondCacheBytes ? 1 : 0)) * largest;
+      }
+      for (const ValueId input : node.inputs) {
+        if ((producer_[input] == kNone || sets_.of(producer_[input]) != sets_.of(at)) && reads[input]++ > 0) {
+          saved += bytes_of(graph_.types[input]);
+        }
       }
       const std::span<const std::uint32_t> users = users_.of(node.output());
       const auto inside = static_cast<std::size_t>(std::count_if(
