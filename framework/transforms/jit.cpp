@@ -224,6 +224,7 @@ JitFunction::Entry& JitFunction::State::find_or_compile(std::span<const Tensor> 
     const Guards::Recorder recorder(entry.guards);
     entry.graph = capture.finish(function(traced, entry.structure), where);
   }
+  line.arguments = entry.types;
   line.capture_seconds = watch.lap();
   line.captured_nodes = count_nodes(entry.graph);
   {

@@ -26,6 +26,7 @@ struct JitOptions {
 struct Compilation {
   std::string cause;  ///< what was new in the signature: "first call", "argument 0: f32[8,4] -> f32[16,4]"
   Location where;     ///< the call that caused it
+  std::vector<TensorType> arguments = {};
   double capture_seconds = 0;
   double passes_seconds = 0;
   double lower_seconds = 0;

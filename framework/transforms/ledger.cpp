@@ -1,0 +1,113 @@
+#include "framework/transforms/ledger.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <map>
+#include <set>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace diptych::graph {
+namespace {
+
+/// So many lengths of an axis are no coincidence.
+constexpr std::size_t kManyLengths = 4;
+
+std::string duration(double seconds) {
+  return seconds < 1e-3 ? fmt::format("{:.0f} us", seconds * 1e6) : fmt::format("{:.1f} ms", seconds * 1e3);
+}
+
+std::string paid_back(const Compilation& line, double saved_seconds) {
+  if (saved_seconds <= 0) {
+    return "never";
+  }
+  const double needed = std::ceil(line.seconds() / saved_seconds);
+  const auto calls = static_cast<double>(line.calls);
+  return calls >= needed ? "yes" : fmt::format("in {:.0f} calls", needed - calls);
+}
+
+/// An axis of an argument by which compilations differ, and by nothing else.
+struct Axis {
+  std::size_t argument;
+  int axis;
+  std::set<std::int64_t> lengths;
+  double seconds = 0;
+};
+
+/// That with the most lengths.
+std::optional<Axis> most_varied(std::span<const Compilation> ledger) {
+  std::optional<Axis> most;
+  std::map<std::string, Axis> groups;  // by the argument, the axis, and all other types
+  for (const Compilation& line : ledger) {
+    for (std::size_t i = 0; i < line.arguments.size(); ++i) {
+      for (int axis = 0; axis < line.arguments[i].shape.rank(); ++axis) {
+        std::string key = fmt::format("{} {}:", i, axis);
+        for (std::size_t k = 0; k < line.arguments.size(); ++k) {
+          TensorType type = line.arguments[k];
+          if (k == i) {
+            type.shape[axis] = 0;
+          }
+          key += ' ' + to_string(type);
+        }
+        Axis& group = groups.try_emplace(key, Axis{i, axis, {}}).first->second;
+        group.lengths.insert(line.arguments[i].shape[axis]);
+        group.seconds += line.seconds();
+        if (!most || group.lengths.size() > most->lengths.size()) {
+          most = group;
+        }
+      }
+    }
+  }
+  return most;
+}
+
+}  // namespace
+
+std::string advice(std::span<const Compilation> ledger) {
+  const std::optional<Axis> found = most_varied(ledger);
+  if (!found || found->lengths.size() < kManyLengths) {
+    return "";
+  }
+  std::set<std::uint64_t> padded;
+  for (const std::int64_t length : found->lengths) {
+    padded.insert(std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(length, 1))));
+  }
+  std::string text = fmt::format(
+      "argument {} came with {} lengths of axis {} ({} to {}), each compiled anew: {} in all; ", found->argument,
+      found->lengths.size(), found->axis, *found->lengths.begin(), *found->lengths.rbegin(), duration(found->seconds));
+  text += padded.size() < found->lengths.size()
+              ? fmt::format("pad it to {} ({} graphs)", fmt::join(padded, ", "), padded.size())
+              : std::string("pad it to fewer lengths, or call eager for those that are rare");
+  return text;
+}
+
+std::string to_text(std::span<const Compilation> ledger, std::optional<double> saved_seconds) {
+  std::vector<std::vector<std::string>> rows{{"", "cause", "at", "cost", "calls"}};
+  if (saved_seconds) {
+    rows[0].emplace_back("paid back");
+  }
+  for (const Compilation& line : ledger) {
+    rows.push_back({std::to_string(rows.size()), line.cause, to_string(line.where), duration(line.seconds()),
+                    std::to_string(line.calls)});
+    if (saved_seconds) {
+      rows.back().push_back(paid_back(line, *saved_seconds));
+    }
+  }
+  std::string text;
+  for (const std::vector<std::string>& row : rows) {
+    for (std::size_t column = 0; column < row.size(); ++column) {
+      std::size_t width = 0;
+      for (const std::vector<std::string>& other : rows) {
+        width = std::max(width, other[column].size());
+      }
+      text += column + 1 == row.size() ? row[column] + "\n" : fmt::format("{:<{}}  ", row[column], width);
+    }
+  }
+  const std::string what_to_do = advice(ledger);
+  return what_to_do.empty() ? text : text + "\n" + what_to_do + "\n";
+}
+
+}  // namespace diptych::graph
