@@ -10,8 +10,13 @@ PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/nightly.md"
 
 def main():
     name, result, minutes = sys.argv[1:]
-    revision = subprocess.run(["git", "describe", "--always", "--dirty", "--abbrev=10"], cwd=PAGE.parent, check=True,
-                              capture_output=True, text=True).stdout.strip()
+    def git(*arguments):
+        return subprocess.run(["git", *arguments], cwd=PAGE.parents[1], check=True, capture_output=True,
+                              text=True).stdout.strip()
+
+    revision = git("describe", "--always", "--abbrev=10")
+    # The steps before have changed the page itself.
+    revision += "-dirty" if git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs/nightly.md") else ""
     model = next((line.split(":", 1)[1].strip() for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines()
                   if line.startswith("model name")), platform.machine())
     date = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
