@@ -43,7 +43,8 @@ void make_names_unique(std::vector<Input>& inputs) {
 // Every tracer is a Capture.
 Capture* active_capture() { return static_cast<Capture*>(thread_context.tracer()); }
 
-CaptureScope::CaptureScope(Capture& capture) : previous_(thread_context.tracer()) {
+CaptureScope::CaptureScope(Capture& capture)
+    : previous_(thread_context.inlines_graphs() ? thread_context.interpreter : nullptr) {
   thread_context.interpreter = &capture;
 }
 CaptureScope::~CaptureScope() {

@@ -116,7 +116,7 @@ class CaptureScope {
   CaptureScope& operator=(const CaptureScope&) = delete;
 
  private:
-  Tracer* previous_;
+  Interpreter* previous_;  ///< null: whatever dispatches then
 };
 
 /// Names the ops inside the scope for provenance: "net.0". Costs nothing in eager.

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "framework/capture/capture.h"
 #include "tests/graph/variants.h"
 
 namespace diptych::graph {
@@ -49,6 +50,20 @@ TEST(Readiness, FunctionsThatRunAsGraphsAreLookedInto) {
   auto branching = jit([](const Tensor& x) { return sum(x).item() > 0 ? exp(x) : neg(x); });
   EXPECT_THAT(obstacles([&](Arguments in) -> std::vector<Tensor> { return {branching(in[0])}; }),
               Contains(HasSubstr("host read: item() reads f32[], the result of sum")));
+}
+
+TEST(Readiness, ACaptureWithinACallDoesntHideTheRest) {
+  const auto found = obstacles([](Arguments in) -> std::vector<Tensor> {
+    {
+      Capture capture("other");
+      const CaptureScope scope(capture);
+      const Tensor x = capture.argument({DType::float32, {4}}, "x");
+      capture.finish(std::vector{exp(x)}, Location::current());
+    }
+    return {in[0] * sum(in[0]).item()};
+  });
+  ASSERT_GE(found.size(), 1U);
+  EXPECT_THAT(found[0], HasSubstr("host read: item() reads f32[], the result of sum"));
 }
 
 TEST(Readiness, AllObstaclesOfAProgramAreListed) {
