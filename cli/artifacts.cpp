@@ -15,13 +15,17 @@
 
 namespace diptych::cli {
 
+passes::PipelineOptions observed_pipeline(std::vector<GraphStage>& stages) {
+  passes::PipelineOptions pipeline;  // that of the arm "graph": every pass
+  pipeline.observe = [&stages](const std::string& stage, const graph::Graph& graph, bool changed) {
+    stages.push_back({stage, graph, changed});
+  };
+  return pipeline;
+}
+
 CompiledStages compile_stages(const workloads::Workload& workload, std::uint64_t seed) {
   CompiledStages result;
-  passes::PipelineOptions pipeline;  // that of the arm "graph": every pass
-  pipeline.observe = [&](const std::string& stage, const graph::Graph& graph, bool changed) {
-    result.stages.push_back({stage, graph, changed});
-  };
-  const workloads::Arm arm{"graph", "", "", std::move(pipeline)};
+  const workloads::Arm arm{"graph", "", "", observed_pipeline(result.stages)};
   workloads::ArmInstance instance(workload, arm, seed);
   instance.call(0);
   result.compilation = instance.compiled()->ledger().front();

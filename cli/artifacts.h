@@ -25,6 +25,8 @@ struct CompiledStages {
   graph::Compilation compilation;
   runtime::ExecutableStats executable;
 };
+/// Every pass, each stage appended to `stages`, which must live as long as the options.
+passes::PipelineOptions observed_pipeline(std::vector<GraphStage>& stages);
 CompiledStages compile_stages(const workloads::Workload& workload, std::uint64_t seed);
 
 /// The SVG of stage `index`, with what is new in it marked.

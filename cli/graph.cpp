@@ -104,11 +104,7 @@ namespace {
 /// Two steps of the workload, each stage against the one before, and the whole against eager. The exit code.
 int check_passes(const workloads::Workload& workload, std::uint64_t seed) {
   std::vector<GraphStage> stages;
-  passes::PipelineOptions pipeline;
-  pipeline.observe = [&](const std::string& stage, const graph::Graph& graph, bool changed) {
-    stages.push_back({stage, graph, changed});
-  };
-  const workloads::Arm arm{"graph", "", "", std::move(pipeline)};
+  const workloads::Arm arm{"graph", "", "", observed_pipeline(stages)};
   workloads::ArmInstance compiled(workload, arm, seed);
   workloads::ArmInstance eager(workload, *workloads::find_arm("eager"), seed);
   std::map<std::string, std::string> differences;  // by stage
@@ -121,10 +117,13 @@ int check_passes(const workloads::Workload& workload, std::uint64_t seed) {
     if (step > 0) {  // from here on there are stages; the states are those of the step before
       const auto inputs = compiled.program().inputs(step);
       const std::vector<Tensor> arguments(inputs.begin(), inputs.end());
+      runtime::Evaluation before = runtime::evaluate_stage(stages.front().graph, arguments);
       for (std::size_t i = 1; i < stages.size(); ++i) {
-        if (const auto found = runtime::first_difference(stages[i - 1].graph, stages[i].graph, arguments)) {
+        runtime::Evaluation after = runtime::evaluate_stage(stages[i].graph, arguments);
+        if (const auto found = runtime::first_difference(before, after)) {
           note(stages[i].name, step, to_string(*found));
         }
+        before = std::move(after);
       }
     }
     const std::vector<Tensor> actual = compiled.call(step);
@@ -184,10 +183,9 @@ int readiness(const workloads::Workload& workload, std::uint64_t seed) {
     return kSuccess;
   }
   for (const graph::Finding& finding : findings) {
-    fmt::print(
-        "{}{}: {}\n    {}\n", graph::name_of(finding.obstacle),
-        finding.where.line > 0 && *finding.where.file != '\0' ? fmt::format(" at {}", to_string(finding.where)) : "",
-        reports::printable(finding.what), finding.way_out);
+    fmt::print("{}{}: {}\n    {}\n", graph::name_of(finding.obstacle),
+               finding.where.line > 0 ? fmt::format(" at {}", to_string(finding.where)) : "",
+               reports::printable(finding.what), finding.way_out);
   }
   return kFailure;
 }

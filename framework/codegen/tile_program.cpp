@@ -48,30 +48,12 @@ void fill(std::int64_t size, void* to, std::int64_t count, const void* value) {
   }
 }
 
-/// Merges axes that lie within one another; drops those of length 1.
-void merge(std::vector<std::int64_t>& lengths, std::vector<std::int64_t>& strides) {
-  std::size_t count = 0;
-  for (std::size_t axis = 0; axis < lengths.size(); ++axis) {
-    if (lengths[axis] == 1) {
-      continue;
-    }
-    if (count > 0 && strides[count - 1] == strides[axis] * lengths[axis]) {
-      lengths[count - 1] *= lengths[axis];
-    } else {
-      lengths[count++] = lengths[axis];
-    }
-    strides[count - 1] = strides[axis];
-  }
-  lengths.resize(count);
-  strides.resize(count);
-}
-
 Rows rows_of(const TileProgram::Step& step) {
   std::vector<const TensorType*> types;
   for (const TensorType& type : step.input_types) {
     types.push_back(&type);
   }
-  return step.op->rows({*step.op, types, step.attributes.get(), {}}, step.type);
+  return step.op->rows_of(types, step.attributes.get(), step.type);
 }
 
 }  // namespace
@@ -226,21 +208,27 @@ std::uint32_t TileProgram::input_in_rows(std::span<const Input> inputs, std::uin
   operand.width = width;
   operand.size = static_cast<std::int64_t>(size_of(from.type.dtype));
   const Shape& shape = step.op->elementwise() ? step.type.shape : from.type.shape;
-  std::vector<std::int64_t> strides(static_cast<std::size_t>(shape.rank()));
-  kernels::broadcast_strides(from.type, from.strides, shape, strides.data(), 1);
-  operand.strides.assign(strides.begin(), strides.end() - (width > 1 ? 1 : 0));
-  for (std::size_t axis = 0; axis < operand.strides.size(); ++axis) {
-    operand.lengths.push_back(shape[static_cast<int>(axis)]);
+  std::int64_t strides[kMaxRank];
+  kernels::broadcast_strides(from.type, from.strides, shape, strides, 1);
+  Shape leading;
+  for (int axis = 0; axis < shape.rank() - (width > 1 ? 1 : 0); ++axis) {
+    leading.push_back(shape[axis]);
   }
-  merge(operand.lengths, operand.strides);
-  if (width > 1) {
-    operand.inner_stride = strides.back();
+  const std::int64_t inner = width > 1 ? strides[shape.rank() - 1] : 0;
+  std::int64_t lengths[kMaxRank];
+  const int axes = kernels::merge_axes(leading, 1, lengths, strides);
+  operand.lengths.assign(lengths, lengths + axes);
+  operand.strides.assign(strides, strides + axes);
+  if (width > 1 && inner == 0 && !operand.same_rows()) {
+    operand.width = 1;  // repeated where it is read, not in memory
+  }
+  if (operand.width > 1) {
+    operand.inner_stride = inner;
   } else {
     operand.inner_stride = operand.same_rows() && rows_ > 1 ? 0 : operand.size;
   }
-  operand.is_dense =
-      operand.inner_stride == operand.size &&
-      (operand.lengths.empty() || (operand.lengths.size() == 1 && operand.strides.front() == width * operand.size));
+  operand.is_dense = operand.inner_stride == operand.size &&
+                     (axes == 0 || (axes == 1 && operand.strides.front() == operand.width * operand.size));
   return add_input(std::move(operand));
 }
 

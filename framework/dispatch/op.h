@@ -170,7 +170,7 @@ struct OpDef {
   int loop_input = 0;
   /// For the rare elementwise op whose loop depends on more than one dtype.
   LoopSet (*select_loop)(std::span<const TensorType* const> inputs, const TensorType& output) = nullptr;
-  RowsFn rows = nullptr;  ///< ops that reduce or process rows: what fusion needs; null: never
+  RowsFn rows = nullptr;  ///< ops that reduce or process rows: rows_of(), for fusion; null: never
   Vjp vjp = nullptr;
   Saves saves{};
   /// Forward mode. Null: the tangent follows from `linear` or, for elementwise ops, from `vjp` (their Jacobians are
@@ -199,6 +199,10 @@ struct OpDef {
   /// "2", "2 to 8"
   std::string arity() const;
   bool elementwise() const { return kind == OpKind::elementwise; }
+  Rows rows_of(std::span<const TensorType* const> input_types, const void* of_attributes,
+               const TensorType& output) const {
+    return rows != nullptr ? rows({*this, input_types, of_attributes, {}}, output) : Rows{};
+  }
   LoopFn loop(std::span<const TensorType* const> input_types, const TensorType& output) const {
     const auto isa = static_cast<std::size_t>(active_isa());
     if (select_loop != nullptr) {

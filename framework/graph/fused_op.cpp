@@ -28,18 +28,14 @@ const OpDef kFused{.name = "fused",
 
 const OpDef& fused_op() { return kFused; }
 
-std::int64_t rows_of(const Graph& graph, const Node& node) {
-  if (node.op->rows == nullptr) {
-    return 0;
-  }
-  const std::vector<const TensorType*> types = graph.input_types(node);
-  return node.op->rows({*node.op, types, node.attributes.get(), {}}, graph.types[node.output()]).count;
+Rows rows_of(const Graph& graph, const Node& node) {
+  return node.op->rows_of(graph.input_types(node), node.attributes.get(), graph.types[node.output()]);
 }
 
 std::int64_t rows_of(const Graph& region) {
   for (const Node& node : region.nodes) {
-    if (const std::int64_t rows = rows_of(region, node); rows > 0) {
-      return rows;
+    if (const Rows rows = rows_of(region, node); rows.count > 0) {
+      return rows.count;
     }
   }
   return 0;
@@ -79,20 +75,19 @@ const char* why_not_in_region(const Graph& graph, const Node& node, std::int64_t
     }
     return nullptr;
   }
-  if (rows > 0 && is_row_view(graph, node, rows)) {
+  if (is_row_view(graph, node, rows)) {
     return (inside & 1U) != 0 ? nullptr : "is a view of an input";
   }
   if (node.op->rows == nullptr || rows == 0) {
     return "is no op of elements or rows";
   }
-  const std::vector<const TensorType*> types = graph.input_types(node);
-  const Rows own = node.op->rows({*node.op, types, node.attributes.get(), {}}, type);
+  const Rows own = rows_of(graph, node);
   if (own.count != rows || !codegen::width_in(rows, type.shape)) {
     return "has other rows";
   }
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     const bool by_rows = ((own.inputs >> i) & 1U) != 0;
-    if (by_rows && !codegen::width_in(rows, types[i]->shape)) {
+    if (by_rows && !codegen::width_in(rows, graph.types[node.inputs[i]].shape)) {
       return "has other rows";
     }
     if (!by_rows && ((inside >> i) & 1U) != 0) {
@@ -129,7 +124,7 @@ std::vector<TensorType> fused_output_types(const Node& node, std::span<const Ten
     is_result[inner.output()] = true;
   }
   for (const Node& inner : region.nodes) {
-    if (rows > 0 && is_row_view(region, inner, rows)) {
+    if (is_row_view(region, inner, rows)) {
       is_result[inner.output()] = false;
     }
   }
@@ -158,9 +153,7 @@ bool may_overwrite(const Graph& region, std::size_t input, std::size_t output) {
           return false;
         }
       } else {
-        const std::vector<const TensorType*> types = region.input_types(node);
-        const Rows rows = node.op->rows({*node.op, types, node.attributes.get(), {}}, region.types[node.output()]);
-        if (is_written || ((rows.inputs >> i) & 1U) == 0) {
+        if (is_written || ((rows_of(region, node).inputs >> i) & 1U) == 0) {
           return false;
         }
       }

@@ -2,6 +2,7 @@
 
 #include <concepts>
 
+#include "framework/dispatch/op.h"
 #include "framework/graph/ir.h"
 
 /// A node that stands for several ops, which run as one kernel, tile by tile (codegen/tile_program.h):
@@ -15,11 +16,11 @@ namespace diptych::graph {
 
 const OpDef& fused_op();
 
-/// The rows of an op that processes or reduces them, or 0.
-std::int64_t rows_of(const Graph& graph, const Node& node);
+/// The rows of an op that processes or reduces them (OpDef::rows_of).
+Rows rows_of(const Graph& graph, const Node& node);
 /// The rows of a region: those of the first op that has some; 0: it's elementwise.
 std::int64_t rows_of(const Graph& region);
-/// Whether the node is a view that a region of rows may have.
+/// Whether the node is a view that a region of so many rows may have; none of 0.
 bool is_row_view(const Graph& graph, const Node& node, std::int64_t rows);
 /// Why a region with so many rows (0: an elementwise one) may not have this node; null if it may. Bit i of `inside`:
 /// its input i is a result of the region.

@@ -1,6 +1,6 @@
-// Fusion of elementwise ops: nodes that hand results of one shape to one another become one node with a region, which
-// runs as one kernel (codegen/tile_program.h). Exact, because the same loops run on the same elements. A result that
-// others read, too, is an output of the fused node; nothing is computed twice.
+// Fusion: nodes that hand results of one shape, or of the same rows, to one another become one node with a region,
+// which runs as one kernel (codegen/tile_program.h). Exact, because the same loops and kernels run on the same
+// elements. A result that others read, too, is an output of the fused node; nothing is computed twice.
 //
 //   %2 = exp(%0)               %3 = fused(%0, %1) [
 //   %3 = mul(%2, %1)     =>        %2 = exp(%0)
@@ -14,7 +14,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <queue>
 #include <set>
@@ -26,6 +25,7 @@
 #include "framework/graph/fused_op.h"
 #include "framework/graph/rewriter.h"
 #include "framework/ops/shape_ops.h"
+#include "framework/passes/node_sets.h"
 #include "framework/passes/pass.h"
 
 namespace diptych::passes {
@@ -77,108 +77,6 @@ bool has_rows(const Shape& shape, const Strides& strides) {
   return true;
 }
 
-/// Sets of nodes, each of which can run as one.
-class Sets {
- public:
-  explicit Sets(const Graph& graph) : parent_(graph.nodes.size()), sets_(graph.nodes.size()) {
-    std::iota(parent_.begin(), parent_.end(), 0U);
-    std::vector<std::uint32_t> producer(graph.types.size(), kNone);
-    std::uint32_t ordered = kNone;  // the last node that must stay behind those before it
-    for (std::uint32_t i = 0; i < graph.nodes.size(); ++i) {
-      const Node& node = graph.nodes[i];
-      Set& set = sets_[i];
-      set.first = i;
-      set.nodes = {i};
-      for (const ValueId input : node.inputs) {
-        if (producer[input] != kNone) {
-          set.before.insert(producer[input]);
-        }
-      }
-      if (graph::has_effect(node) || graph::can_fail(node)) {
-        if (ordered != kNone) {
-          set.before.insert(ordered);
-        }
-        ordered = i;
-      }
-      for (const ValueId output : node.outputs) {
-        producer[output] = i;
-      }
-    }
-  }
-
-  std::uint32_t of(std::uint32_t node) const {
-    while (parent_[node] != node) {
-      node = parent_[node];
-    }
-    return node;
-  }
-  std::span<const std::uint32_t> nodes(std::uint32_t set) const { return sets_[set].nodes; }
-  /// The sets that it directly depends on.
-  std::set<std::uint32_t> before(std::uint32_t set) const {
-    std::set<std::uint32_t> result;
-    for (const std::uint32_t node : sets_[set].before) {
-      if (of(node) != set) {
-        result.insert(of(node));
-      }
-    }
-    return result;
-  }
-
-  /// False, and nothing changes, if a way leads from one to the other through a third.
-  bool join(std::uint32_t a, std::uint32_t b) {
-    if (leads(a, b) || leads(b, a)) {
-      return false;
-    }
-    Set& to = sets_[a];
-    Set& from = sets_[b];
-    to.first = std::min(to.first, from.first);
-    to.before.merge(from.before);
-    std::vector<std::uint32_t> merged;
-    std::merge(to.nodes.begin(), to.nodes.end(), from.nodes.begin(), from.nodes.end(), std::back_inserter(merged));
-    to.nodes = std::move(merged);
-    parent_[b] = a;
-    return true;
-  }
-
- private:
-  struct Set {
-    std::uint32_t first = 0;
-    std::vector<std::uint32_t> nodes;  ///< in order
-    std::set<std::uint32_t> before;    ///< nodes on which it depends
-  };
-
-  /// Whether `to` depends on `from` by way of others.
-  bool leads(std::uint32_t from, std::uint32_t to) const {
-    std::vector<std::uint32_t> open;
-    std::set<std::uint32_t> seen;
-    const auto visit = [&](std::uint32_t set) {
-      // All that depends on `from` comes after its first node.
-      if (sets_[set].nodes.back() > sets_[from].first && seen.insert(set).second) {
-        open.push_back(set);
-      }
-    };
-    for (const std::uint32_t set : before(to)) {
-      if (set != from) {
-        visit(set);
-      }
-    }
-    while (!open.empty()) {
-      const std::uint32_t set = open.back();
-      open.pop_back();
-      for (const std::uint32_t next : before(set)) {
-        if (next == from) {
-          return true;
-        }
-        visit(next);
-      }
-    }
-    return false;
-  }
-
-  std::vector<std::uint32_t> parent_;
-  std::vector<Set> sets_;
-};
-
 /// What the pass knows of a node.
 struct Form {
   std::optional<Refusal> refusal;  ///< it can't be a part of anything
@@ -194,7 +92,6 @@ class Fusion {
       : graph_(graph),
         context_(context),
         users_(graph),
-        sets_(graph),
         strides_(likely_strides(graph)),
         producer_(graph.types.size(), kNone) {
     for (std::uint32_t i = 0; i < graph_.nodes.size(); ++i) {
@@ -217,7 +114,7 @@ class Fusion {
 
  private:
   void join_all() {
-    sets_ = Sets(graph_);
+    sets_ = NodeSets(graph_);
     refused_.clear();
     rows_.clear();
     for (const Form& form : forms_) {
@@ -354,7 +251,7 @@ class Fusion {
         form.refusal = Refusal::layout;
       }
     } else {
-      form.rows = graph::rows_of(graph_, node);
+      form.rows = graph::rows_of(graph_, node).count;
       if (form.rows == 0 || graph::why_not_in_region(graph_, node, form.rows, 0U) != nullptr) {
         form.refusal = node.op->rows == nullptr ? Refusal::kind : Refusal::shape;
         form.rows = 0;
@@ -555,7 +452,7 @@ class Fusion {
   Graph& graph_;
   const PassContext& context_;
   const graph::Users users_;
-  Sets sets_;
+  NodeSets sets_;
   const std::vector<Strides> strides_;
   std::vector<std::uint32_t> producer_;  ///< by value
   std::vector<Form> forms_;

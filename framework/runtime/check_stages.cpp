@@ -57,21 +57,28 @@ std::string element_text(const Tensor& tensor, std::int64_t element) {
 
 }  // namespace
 
-std::vector<ValueResult> evaluate(const Graph& graph, std::span<const Tensor> arguments) {
-  Graph copy = without_effects(graph);
-  copy.outputs.clear();
-  std::vector<ValueResult> results;
-  for (const graph::Node& node : copy.nodes) {
+Evaluation evaluate_stage(const Graph& graph, std::span<const Tensor> arguments) {
+  const Graph as_it_stands = without_effects(graph);
+  Graph all_values = as_it_stands;
+  all_values.outputs.clear();
+  Evaluation evaluation;
+  for (const graph::Node& node : graph.nodes) {
     for (const ValueId output : node.outputs) {
-      copy.outputs.push_back(output);
-      results.push_back({output, node.op, {}});
+      all_values.outputs.push_back(output);
+      evaluation.values.push_back({output, node.op->name, {}});
     }
   }
-  const std::vector<Tensor> values = run(copy, arguments);
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    results[i].tensor = values[i];
+  std::vector<Tensor> values = run(all_values, arguments);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    evaluation.values[i].tensor = std::move(values[i]);
   }
-  return results;
+  const std::vector<Tensor> results = run(as_it_stands, arguments);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    evaluation.results.push_back({as_it_stands.outputs[i],
+                                  i < graph.outputs.size() ? fmt::format("(output {})", i) : "(a new state)",
+                                  results[i]});
+  }
+  return evaluation;
 }
 
 std::string to_string(const Difference& difference) {
@@ -103,32 +110,31 @@ std::optional<Difference> first_difference(const Tensor& expected, const Tensor&
   return difference;
 }
 
-std::optional<Difference> first_difference(const Graph& earlier, const Graph& later,
-                                           std::span<const Tensor> arguments) {
+std::optional<Difference> first_difference(const Evaluation& earlier, const Evaluation& later) {
+  const auto compare = [](const Tensor& expected, const Evaluation::Value& actual) {
+    std::optional<Difference> difference = first_difference(expected, actual.tensor);
+    if (difference) {
+      difference->value = actual.value;
+      difference->op = actual.op;
+    }
+    return difference;
+  };
   std::map<ValueId, Tensor> known;
-  for (const ValueResult& result : evaluate(earlier, arguments)) {
-    known[result.value] = result.tensor;
+  for (const Evaluation::Value& value : earlier.values) {
+    known[value.value] = value.tensor;
   }
-  for (const ValueResult& result : evaluate(later, arguments)) {
-    const auto found = known.find(result.value);
+  for (const Evaluation::Value& value : later.values) {
+    const auto found = known.find(value.value);
     if (found == known.end()) {
       continue;
     }
-    if (std::optional<Difference> difference = first_difference(found->second, result.tensor)) {
-      difference->value = result.value;
-      difference->op = result.op->name;
+    if (std::optional<Difference> difference = compare(found->second, value)) {
       return difference;
     }
   }
   // What took another's place has another number: the results stay in theirs.
-  const Graph before = without_effects(earlier);
-  const Graph after = without_effects(later);
-  const std::vector<Tensor> expected = run(before, arguments);
-  const std::vector<Tensor> actual = run(after, arguments);
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    if (std::optional<Difference> difference = first_difference(expected[i], actual[i])) {
-      difference->value = after.outputs[i];
-      difference->op = i < later.outputs.size() ? fmt::format("(output {})", i) : "(a new state)";
+  for (std::size_t i = 0; i < earlier.results.size(); ++i) {
+    if (std::optional<Difference> difference = compare(earlier.results[i].tensor, later.results[i])) {
       return difference;
     }
   }

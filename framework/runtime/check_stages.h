@@ -8,15 +8,19 @@
 /// Finds the pass that changes a bit: every stage of the pipeline is run as it stands, value by value.
 namespace diptych::runtime {
 
-/// What a graph computes in a call: each value that isn't an input or a constant, in the order of its nodes.
-struct ValueResult {
-  graph::ValueId value;
-  const OpDef* op;
-  Tensor tensor;
+/// What a graph computes in a call.
+struct Evaluation {
+  struct Value {
+    graph::ValueId value;
+    std::string op;
+    Tensor tensor;
+  };
+  std::vector<Value> values;   ///< each that isn't an input or a constant, in the order of the nodes
+  std::vector<Value> results;  ///< outputs, then the new states
 };
-/// Runs a copy in which every value is an output; the variables keep their values. `arguments`: of the inputs of that
-/// kind.
-std::vector<ValueResult> evaluate(const graph::Graph& graph, std::span<const Tensor> arguments);
+/// Runs a copy in which every value is an output, and one as it stands; the variables keep their values. `arguments`:
+/// of the inputs of that kind.
+Evaluation evaluate_stage(const graph::Graph& graph, std::span<const Tensor> arguments);
 
 struct Difference {
   graph::ValueId value = 0;
@@ -33,7 +37,6 @@ std::string to_string(const Difference& difference);
 std::optional<Difference> first_difference(const Tensor& expected, const Tensor& actual);
 /// Of the values that both stages have, in the order of the later one; then of the results, by their place. Values that
 /// are inside of a fused node in the later stage are compared where they leave it.
-std::optional<Difference> first_difference(const graph::Graph& earlier, const graph::Graph& later,
-                                           std::span<const Tensor> arguments);
+std::optional<Difference> first_difference(const Evaluation& earlier, const Evaluation& later);
 
 }  // namespace diptych::runtime

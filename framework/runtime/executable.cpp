@@ -80,7 +80,7 @@ codegen::TileProgram tile_program(const LoweredNode& node) {
   std::vector<codegen::TileProgram::Step> steps;
   const std::int64_t rows = graph::rows_of(region);
   for (const graph::Node& inner : region.nodes) {
-    if (rows > 0 && graph::is_row_view(region, inner, rows)) {
+    if (graph::is_row_view(region, inner, rows)) {
       operand_of[inner.output()] = operand_of[inner.inputs[0]];
       continue;
     }

@@ -33,6 +33,26 @@ const void* identity_of(const TensorBody& body) {
   return body.storage ? static_cast<const void*>(body.storage.get()) : body.data;
 }
 
+/// Each obstacle once for each line.
+class Findings {
+ public:
+  void add(Finding finding) {
+    const bool known = std::any_of(all_.begin(), all_.end(), [&](const Finding& other) {
+      return other.obstacle == finding.obstacle && other.where.line == finding.where.line &&
+             std::string_view(other.where.file) == finding.where.file;
+    });
+    if (!known) {
+      all_.push_back(std::move(finding));
+    }
+  }
+  /// One without a line.
+  void append(Finding finding) { all_.push_back(std::move(finding)); }
+  const std::vector<Finding>& all() const { return all_; }
+
+ private:
+  std::vector<Finding> all_;
+};
+
 /// Runs ops as eager does, and notes what a capture couldn't.
 class Marking final : public Interpreter {
  public:
@@ -62,25 +82,16 @@ class Marking final : public Interpreter {
       return;  // from outside: a capture may read it, too
     }
     const bool is_branch = body.type.dtype == DType::boolean && body.numel == 1;
-    add({Obstacle::host_read, fmt::format("{} reads {}, {}", what, to_string(body.type), found->second), where,
+    findings_.add(
+        {Obstacle::host_read, fmt::format("{} reads {}, {}", what, to_string(body.type), found->second), where,
          is_branch
              ? "a branch on elements: choose values with where(), or branch with cond(), or loop with while_loop()"
              : "return it and read it outside of the function, or compute with it as a tensor"});
   }
 
-  void add(Finding finding) {
-    const bool known = std::any_of(findings_.begin(), findings_.end(), [&](const Finding& other) {
-      return other.obstacle == finding.obstacle && other.where.line == finding.where.line &&
-             std::string_view(other.where.file) == finding.where.file;
-    });
-    if (!known) {
-      findings_.push_back(std::move(finding));
-    }
-  }
-
   const std::vector<Applied>& applied() const { return applied_; }
   const std::vector<Outside>& outside() const { return outside_; }
-  const std::vector<Finding>& findings() const { return findings_; }
+  const std::vector<Finding>& findings() const { return findings_.all(); }
 
  private:
   void mark(const Tensor& tensor, std::string origin) {
@@ -93,7 +104,7 @@ class Marking final : public Interpreter {
   std::set<const void*> seen_;
   std::vector<Applied> applied_;
   std::vector<Outside> outside_;
-  std::vector<Finding> findings_;
+  Findings findings_;
 };
 
 /// What a call read and computed.
@@ -103,13 +114,9 @@ struct Call {
 
   Call(const CapturedFunction& function, std::span<const Tensor> arguments) : marking(arguments) {
     const VariableReads reads;
-    struct Restore {
-      Interpreter* previous = std::exchange(thread_context.interpreter, nullptr);
-      ~Restore() { thread_context.interpreter = previous; }
-    } const restore;
+    const EagerScope scope;  // until its end, with an interpreter of its own
     thread_context.interpreter = &marking;
     function(arguments);
-    thread_context.interpreter = nullptr;
     variables = reads.reads();
   }
 
@@ -126,7 +133,7 @@ std::string line_of(const Applied& applied) {
   return fmt::format("{} at {}", applied.op->name, to_string(applied.where));
 }
 
-void compare_paths(const Call& first, const Call& second, Marking& into) {
+void compare_paths(const Call& first, const Call& second, Findings& into) {
   const std::vector<Applied>& a = first.marking.applied();
   const std::vector<Applied>& b = second.marking.applied();
   for (std::size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
@@ -138,7 +145,7 @@ void compare_paths(const Call& first, const Call& second, Marking& into) {
                 "what chooses the path must be an argument's type, or cond(), while_loop() or scan()"});
       return;  // behind it, ops don't correspond
     }
-    if (a[i].attributes != b[i].attributes && a[i].attributes.find("shape") == std::string::npos) {
+    if (a[i].attributes != b[i].attributes) {
       into.add({Obstacle::number,
                 fmt::format("{} has {{{}}} in the first call and {{{}}} in the second", a[i].op->name, a[i].attributes,
                             b[i].attributes),
@@ -147,7 +154,7 @@ void compare_paths(const Call& first, const Call& second, Marking& into) {
   }
 }
 
-void compare_outside(const Call& first, const Call& second, Marking& into) {
+void compare_outside(const Call& first, const Call& second, Findings& into) {
   const std::vector<Outside>& a = first.marking.outside();
   const std::vector<Outside>& b = second.marking.outside();
   for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
@@ -175,9 +182,9 @@ std::string_view name_of(Obstacle obstacle) {
 
 std::vector<Finding> find_obstacles(const CapturedFunction& function, std::span<const Tensor> first,
                                     std::span<const Tensor> second) {
-  Call before(function, first);
-  Call after(function, second);
-  Marking all({});
+  const Call before(function, first);
+  const Call after(function, second);
+  Findings all;
   for (const Call* call : {&before, &after}) {
     for (const Finding& finding : call->marking.findings()) {
       all.add(finding);
@@ -187,10 +194,10 @@ std::vector<Finding> find_obstacles(const CapturedFunction& function, std::span<
   for (std::size_t i = 0; i < std::min(first.size(), second.size()); ++i) {
     if (first[i].type() != second[i].type()) {
       same_types = false;
-      all.add({Obstacle::recompile,
-               fmt::format("argument {} is {}, then {}", i, to_string(first[i].type()), to_string(second[i].type())),
-               {"", static_cast<std::uint32_t>(i)},
-               "each type is compiled once: pad to a few sizes if there are many"});
+      all.append({Obstacle::recompile,
+                  fmt::format("argument {} is {}, then {}", i, to_string(first[i].type()), to_string(second[i].type())),
+                  {},
+                  "each type is compiled once: pad to a few sizes if there are many"});
     }
   }
   if (same_types) {
@@ -202,13 +209,13 @@ std::vector<Finding> find_obstacles(const CapturedFunction& function, std::span<
                          {});
     compiled.call(second, {});
   } catch (const CaptureError& error) {
-    const bool is_known = std::any_of(all.findings().begin(), all.findings().end(),
+    const bool is_known = std::any_of(all.all().begin(), all.all().end(),
                                       [](const Finding& finding) { return finding.obstacle == Obstacle::host_read; });
     if (!is_known) {
-      all.add({Obstacle::capture, error.what(), {}, "see the message"});
+      all.append({Obstacle::capture, error.what(), {}, "see the message"});
     }
   }
-  return all.findings();
+  return all.all();
 }
 
 }  // namespace diptych::graph

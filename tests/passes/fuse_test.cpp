@@ -414,7 +414,7 @@ TEST(FuseRows, EveryOpWithRowsGivesEagersBits) {
         pointers.push_back(&type);
       }
       const TensorType result = function(inputs)[0].type();
-      if (op->rows({*op, pointers, sample.attributes.get(), {}}, result).count > 0) {
+      if (op->rows_of(pointers, sample.attributes.get(), result).count > 0) {
         tried.insert(op->name);
         expect_eager_bits(function, inputs, std::string(op->name) + " of " + to_string(inputs[0].type()));
       }

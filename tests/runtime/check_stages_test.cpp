@@ -18,6 +18,10 @@ using ::testing::HasSubstr;
 graph::Graph stage(const std::string& lines, const std::string& result) {
   return graph::parse("graph \"g\"(%0: f32[3] argument \"x\") {\n" + lines + "  return " + result + "\n}");
 }
+std::optional<Difference> difference_of(const graph::Graph& earlier, const graph::Graph& later,
+                                        const std::vector<Tensor>& arguments) {
+  return first_difference(evaluate_stage(earlier, arguments), evaluate_stage(later, arguments));
+}
 const std::vector<Tensor>& arguments() {
   static const std::vector<Tensor> all = {f32({1, 2, 3}, {3})};
   return all;
@@ -26,8 +30,8 @@ const std::vector<Tensor>& arguments() {
 TEST(CheckStages, TheFirstValueThatDiffersIsNamed) {
   const graph::Graph before = stage("%1: f32[3] = exp(%0)\n%2: f32[3] = mul(%0, %0)\n%3: f32[3] = add(%1, %2)\n", "%3");
   const graph::Graph after = stage("%1: f32[3] = exp(%0)\n%2: f32[3] = add(%0, %0)\n%3: f32[3] = add(%1, %2)\n", "%3");
-  EXPECT_EQ(first_difference(before, before, arguments()), std::nullopt);
-  const auto found = first_difference(before, after, arguments());
+  EXPECT_EQ(difference_of(before, before, arguments()), std::nullopt);
+  const auto found = difference_of(before, after, arguments());
   ASSERT_TRUE(found.has_value());
   // 1 + 1 isn't 1 * 1, and 2 + 2 is 2 * 2.
   EXPECT_EQ(to_string(*found), "%2 add, f32[3]: element 0 is 2 (0x1p+1), not 1 (0x1p+0)");
@@ -35,10 +39,10 @@ TEST(CheckStages, TheFirstValueThatDiffersIsNamed) {
 
 TEST(CheckStages, WhatHasAnotherNumberIsFoundAtTheResults) {
   const graph::Graph before = stage("%1: f32[3] = mul(%0, %0)\n", "%1");
-  const auto found = first_difference(before, stage("%7: f32[3] = add(%0, %0)\n", "%7"), arguments());
+  const auto found = difference_of(before, stage("%7: f32[3] = add(%0, %0)\n", "%7"), arguments());
   ASSERT_TRUE(found.has_value());
   EXPECT_THAT(to_string(*found), HasSubstr("(output 0), f32[3]: element 0 is 2"));
-  EXPECT_EQ(first_difference(before, stage("%7: f32[3] = square(%0)\n", "%7"), arguments()), std::nullopt);
+  EXPECT_EQ(difference_of(before, stage("%7: f32[3] = square(%0)\n", "%7"), arguments()), std::nullopt);
 }
 
 TEST(CheckStages, EveryBitCounts) {
@@ -60,7 +64,7 @@ TEST(CheckStages, VariablesKeepTheirValues) {
   jit(step, {.pipeline = pipeline})(arguments()[0]);
   const Tensor now = copy(state.value());
   for (const graph::Graph& each : stages) {
-    EXPECT_EQ(first_difference(stages.front(), each, arguments()), std::nullopt);
+    EXPECT_EQ(difference_of(stages.front(), each, arguments()), std::nullopt);
   }
   EXPECT_TRUE(bitwise_equal(state.value(), now));
 }
