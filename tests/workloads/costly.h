@@ -21,7 +21,9 @@ inline bool is_costly(const Workload& workload) {
                                   "vit/b16",
                                   "conv/resnet18",
                                   "conv/block",
-                                  "conv/block-train"};
+                                  "conv/block-train",
+                                  "micro/norms",
+                                  "micro/optimizer"};
   return std::find(kCostly.begin(), kCostly.end(), workload.name) != kCostly.end();
 }
 
