@@ -3,16 +3,17 @@
 #include <algorithm>
 #include <chrono>
 #include <iterator>
+#include <map>
 #include <unordered_map>
 
 #include <fmt/format.h>
 
-#include "framework/autograd/backward.h"
 #include "framework/core/attributes.h"
 #include "framework/core/guarded.h"
 #include "framework/core/tensor_body.h"
 #include "framework/dispatch/tape.h"
-#include "framework/ops/creation.h"
+#include "framework/transforms/call_gradient.h"
+#include "framework/transforms/split_gradient.h"
 
 namespace diptych::graph {
 namespace {
@@ -54,7 +55,11 @@ struct JitFunction::Entry {
   std::unique_ptr<runtime::Executable> executable;
   std::shared_ptr<void> structure;
   Variables states;
+  Graph with_updates;  ///< as captured, if it updates states
+  /// For gradients of gradients, and where nothing can be saved: computes the forward pass again.
   std::shared_ptr<JitFunction> backward;
+  /// By the inputs whose gradients are wanted; null: it can't be cut.
+  std::map<std::vector<bool>, std::shared_ptr<SplitCall>> cuts;
 
   bool matches(std::span<const Tensor> arguments) const {
     if (arguments.size() != types.size() || !guards.hold()) {
@@ -100,44 +105,12 @@ struct JitFunction::State {
   Entry* find(std::span<const Tensor> arguments);
   Entry& find_or_compile(std::span<const Tensor> arguments, Location where);
   std::string cause_of(std::span<const Tensor> arguments) const;
-  void record_tape(Entry& entry, std::span<const Tensor> arguments, std::vector<Tensor>& outputs,
-                   const std::vector<Tensor>& states, Location where);
+  std::unique_ptr<runtime::Executable> make_executable(const Graph& graph, std::span<const Strides> strides) const;
+  std::shared_ptr<SplitCall> cut(const Entry& entry, std::span<const TensorType> outputs,
+                                 const std::vector<bool>& wanted, Location where) const;
+  /// A call that is recorded on the tape.
+  std::vector<Tensor> call_with_gradient(Entry& entry, std::span<const Tensor> arguments, Location where);
 };
-
-namespace {
-
-/// The gradient of a graph call is a separate graph, which recomputes the forward pass.
-class GraphCallRule final : public autograd::CustomRule {
- public:
-  GraphCallRule(std::shared_ptr<JitFunction> backward, std::vector<Tensor> inputs, std::vector<TensorType> outputs,
-                Location where)
-      : backward_(std::move(backward)), inputs_(std::move(inputs)), outputs_(std::move(outputs)), where_(where) {}
-
-  std::vector<Tensor> vjp(std::span<const Tensor> cotangents) override {
-    std::vector<Tensor> arguments = inputs_;
-    for (std::size_t i = 0; i < outputs_.size(); ++i) {
-      if (is_floating(outputs_[i].dtype)) {
-        arguments.push_back(cotangents[i].defined() ? cotangents[i]
-                                                    : full(outputs_[i].shape, 0.0, outputs_[i].dtype, where_));
-      }
-    }
-    std::vector<Tensor> flat = backward_->call(arguments, where_).outputs;
-    std::vector<Tensor> gradients;
-    std::size_t next = 0;
-    for (const Tensor& input : inputs_) {
-      gradients.push_back(is_floating(input.dtype()) ? flat[next++] : Tensor());
-    }
-    return gradients;
-  }
-
- private:
-  std::shared_ptr<JitFunction> backward_;
-  std::vector<Tensor> inputs_;
-  std::vector<TensorType> outputs_;
-  Location where_;
-};
-
-}  // namespace
 
 JitFunction::JitFunction(Function function, JitOptions options)
     : state_(std::make_unique<State>(State{std::move(function), std::move(options), {}, {}})) {}
@@ -227,6 +200,9 @@ JitFunction::Entry& JitFunction::State::find_or_compile(std::span<const Tensor> 
   line.arguments = entry.types;
   line.capture_seconds = watch.lap();
   line.captured_nodes = count_nodes(entry.graph);
+  if (!entry.graph.updates.empty()) {
+    entry.with_updates = entry.graph;
+  }
   {
     const trace::Zone zone(&kPasses);
     line.passes = passes::run_pipeline(entry.graph, options.pipeline);
@@ -235,11 +211,7 @@ JitFunction::Entry& JitFunction::State::find_or_compile(std::span<const Tensor> 
   line.nodes = count_nodes(entry.graph);
   {
     const trace::Zone zone(&kLower);
-    const auto enabled = [&](const char* step) { return !options.pipeline.disabled.contains(step); };
-    entry.executable = std::make_unique<runtime::Executable>(
-        entry.graph, entry.strides,
-        runtime::ExecutableOptions{enabled(passes::kMemoryPlan), enabled(passes::kInPlace), enabled(passes::kPacking),
-                                   enabled(passes::kSideBySide)});
+    entry.executable = make_executable(entry.graph, entry.strides);
   }
   line.lower_seconds = watch.lap();
   for (const Input& input : entry.graph.inputs) {
@@ -260,52 +232,117 @@ JitFunction::Entry& JitFunction::State::find_or_compile(std::span<const Tensor> 
   return entries.front();
 }
 
-void JitFunction::State::record_tape(Entry& entry, std::span<const Tensor> arguments, std::vector<Tensor>& outputs,
-                                     const std::vector<Tensor>& states, Location where) {
+std::unique_ptr<runtime::Executable> JitFunction::State::make_executable(const Graph& graph,
+                                                                         std::span<const Strides> strides) const {
+  const auto enabled = [&](const char* step) { return !options.pipeline.disabled.contains(step); };
+  return std::make_unique<runtime::Executable>(
+      graph, strides,
+      runtime::ExecutableOptions{enabled(passes::kMemoryPlan), enabled(passes::kInPlace), enabled(passes::kPacking),
+                                 enabled(passes::kSideBySide)});
+}
+
+/// Captures the function and its gradient as one graph, and cuts it. Null if that can't be done.
+std::shared_ptr<SplitCall> JitFunction::State::cut(const Entry& entry, std::span<const TensorType> outputs,
+                                                   const std::vector<bool>& wanted, Location where) const {
+  const std::size_t argument_count = entry.types.size();
+  Graph joint;
+  {
+    Capture capture(options.name);
+    std::vector<Tensor> traced;
+    for (std::size_t i = 0; i < argument_count; ++i) {
+      traced.push_back(capture.argument(entry.types[i], fmt::format("argument{}", i), &entry.strides[i]));
+    }
+    for (const Variable& state : entry.states) {
+      traced.push_back(capture.argument(state.type(), state.name()));
+    }
+    for (const TensorType& output : outputs) {
+      if (is_floating(output.dtype)) {
+        traced.push_back(capture.argument(output, fmt::format("cotangent{}", traced.size())));
+      }
+    }
+    const CaptureScope scope(capture);
+    std::vector<Tensor> results;
+    const std::vector<Tensor> gradients =
+        gradients_of(function, argument_count, entry.states, traced, wanted, &results);
+    results.insert(results.end(), gradients.begin(), gradients.end());
+    joint = capture.finish(results, where);
+  }
+  const std::size_t input_count = argument_count + entry.states.size();
+  passes::PipelineOptions before = options.pipeline;
+  before.observe = nullptr;
+  before.disabled.insert({"epilogue", "fuse"});
+  passes::run_pipeline(joint, before);
+  if (!joint.updates.empty()) {
+    return nullptr;
+  }
+  SplitGradient split = split_gradient(joint, input_count, outputs.size());
+  std::vector<Strides> strides = entry.strides;
+  for (std::size_t i = 0; i < entry.states.size(); ++i) {
+    Input& input = split.forward.inputs[argument_count + i];
+    input.kind = InputKind::state;
+    input.variable = entry.states[i];
+  }
+  if (!entry.with_updates.updates.empty() && !add_updates(entry.with_updates, split.forward)) {
+    return nullptr;
+  }
+  passes::PipelineOptions after = options.pipeline;
+  after.observe = nullptr;
+  after.vetoed.clear();
+  passes::run_pipeline(split.forward, after);
+  passes::run_pipeline(split.backward, after);
+  auto call = std::make_shared<SplitCall>();
+  call->results = outputs.size();
+  call->wanted = wanted;
+  call->forward = make_executable(split.forward, strides);
+  for (std::size_t i = argument_count; i < split.backward.inputs.size(); ++i) {
+    if (const Input& input = split.backward.inputs[i]; input.kind == InputKind::argument) {
+      strides.push_back(contiguous_strides(split.backward.types[input.value].shape));
+    }
+  }
+  call->backward = make_executable(split.backward, strides);
+  return call;
+}
+
+std::vector<Tensor> JitFunction::State::call_with_gradient(Entry& entry, std::span<const Tensor> arguments,
+                                                           Location where) {
   std::vector<Tensor> inputs(arguments.begin(), arguments.end());
-  inputs.insert(inputs.end(), states.begin(), states.end());
+  for (const Variable& variable : entry.states) {  // held so that the run can't overwrite them
+    inputs.push_back(variable.state()->value);
+  }
+  std::vector<TensorType> types;
+  for (const ValueId output : entry.graph.outputs) {
+    types.push_back(entry.graph.types[output]);
+  }
   if (entry.backward == nullptr) {
-    const std::size_t argument_count = arguments.size();
     JitOptions backward_options = options;
     backward_options.name += ".backward";
     entry.backward = std::make_shared<JitFunction>(
-        [forward = function, argument_count, variables = entry.states](std::span<const Tensor> tensors,
-                                                                       std::shared_ptr<void>& /*structure*/) {
-          const EnableGrad enable;  // captured from within a backward pass, which doesn't record
-          const std::uint64_t entry_serial = autograd::next_serial();
-          const std::size_t input_count = argument_count + variables.size();
-          std::vector<Tensor> watched;
-          std::vector<Tensor> targets;
-          for (std::size_t i = 0; i < input_count; ++i) {
-            watched.push_back(is_floating(tensors[i].dtype()) ? autograd::watch(tensors[i]) : tensors[i]);
-            if (watched.back().requires_grad()) {
-              targets.push_back(watched.back());
-            }
-          }
-          std::vector<VariableRead> reads;
-          for (std::size_t i = 0; i < variables.size(); ++i) {
-            reads.push_back({variables[i], watched[argument_count + i]});
-          }
-          const Rebind rebind(reads);
-          std::shared_ptr<void> ignored;
-          std::vector<Tensor> results;
-          for (const Tensor& result : forward(std::span(watched).first(argument_count), ignored)) {
-            if (is_floating(result.dtype())) {
-              results.push_back(result);
-            }
-          }
-          return autograd::gradients(results, targets, tensors.subspan(input_count), {true, entry_serial},
-                                     Location::current())
-              .gradients;
+        [forward = function, argument_count = arguments.size(), variables = entry.states](
+            std::span<const Tensor> tensors, std::shared_ptr<void>& /*structure*/) {
+          return gradients_of(forward, argument_count, variables, tensors, {}, nullptr);
         },
         std::move(backward_options));
   }
-  std::vector<TensorType> types;
-  for (const Tensor& output : outputs) {
-    types.push_back(output.type());
+  std::vector<bool> wanted;
+  for (const Tensor& input : inputs) {
+    wanted.push_back(input.requires_grad());
   }
-  autograd::record_custom(std::make_unique<GraphCallRule>(entry.backward, inputs, std::move(types), where), inputs,
-                          outputs, where);
+  auto known = entry.cuts.find(wanted);
+  if (known == entry.cuts.end()) {
+    known = entry.cuts.emplace(wanted, cut(entry, types, wanted, where)).first;
+  }
+  const std::shared_ptr<SplitCall>& split = known->second;
+  std::vector<Tensor> outputs;
+  std::vector<Tensor> saved;
+  (split != nullptr ? *split->forward : *entry.executable).run(arguments, outputs);
+  if (split != nullptr) {
+    const auto first = outputs.begin() + static_cast<std::ptrdiff_t>(split->results);
+    saved.assign(std::make_move_iterator(first), std::make_move_iterator(outputs.end()));
+    outputs.erase(first, outputs.end());
+  }
+  autograd::record_custom(rule_of_call({entry.backward, split, inputs, std::move(saved), std::move(types), where}),
+                          inputs, outputs, where);
+  return outputs;
 }
 
 JitFunction::Result JitFunction::call(std::span<const Tensor> arguments, Location where) {
@@ -349,12 +386,7 @@ JitFunction::Result JitFunction::call(std::span<const Tensor> arguments, Locatio
     entry.executable->run(arguments, result.outputs);
     return result;
   }
-  std::vector<Tensor> states;  // held so that the run can't overwrite them
-  for (const Variable& variable : entry.states) {
-    states.push_back(variable.state()->value);
-  }
-  entry.executable->run(arguments, result.outputs);
-  state_->record_tape(entry, arguments, result.outputs, states, where);
+  result.outputs = state_->call_with_gradient(entry, arguments, where);
   return result;
 }
 

@@ -1,0 +1,208 @@
+// The gradient of a graph that is called from eager: forward and backward are cut from one graph, nothing expensive is
+// computed twice, and bits are those of eager.
+
+#include "framework/transforms/split_gradient.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "framework/core/trace_points.h"
+#include "framework/dispatch/op.h"
+#include "tests/graph/variants.h"
+
+namespace diptych::graph {
+namespace {
+
+using diptych::testing::expect_same_bits;
+using diptych::testing::wave;
+using ::testing::ElementsAre;
+
+std::vector<std::string> names_of(const Graph& graph) {
+  std::vector<std::string> names;
+  for (const Node& node : graph.nodes) {
+    names.emplace_back(node.op->name);
+  }
+  return names;
+}
+
+std::vector<std::string> inputs_of(const Graph& graph) {
+  std::vector<std::string> names;
+  for (const Input& input : graph.inputs) {
+    names.push_back(input.name);
+  }
+  return names;
+}
+
+/// y = tanh(x w), dx = (c * (1 - y^2)) w^T.
+const char* const kDense =
+    R"(graph "g"(%0: f32[8,4] argument "x", %1: f32[4,16] argument "w", %2: f32[8,16] argument "c") {
+  %3: f32[8,16] = matmul(%0, %1)
+  %4: f32[8,16] = tanh(%3)
+  %5: f32[8,16] = square(%4)
+  %6: f32[8,16] = mul(%2, %5)
+  %7: f32[8,16] = sub(%2, %6)
+  %8: f32[16,4] = permute(%1) {axes=[1,0]}
+  %9: f32[8,4] = matmul(%7, %8)
+  return %4, %9
+})";
+
+TEST(SplitGradient, SavesWhatIsExpensiveAndComputesTheRestAgain) {
+  const auto split = split_gradient(parse(kDense), 2, 1);
+  verify(split.forward);
+  verify(split.backward);
+  EXPECT_THAT(names_of(split.forward), ElementsAre("matmul", "tanh"));
+  // tanh is saved, although square's result would do: that is cheap, and the result is at hand.
+  EXPECT_THAT(names_of(split.backward), ElementsAre("square", "mul", "sub", "permute", "matmul"));
+  EXPECT_THAT(inputs_of(split.backward), ElementsAre("x", "w", "saved4", "c"));
+  EXPECT_EQ(split.saved_bytes, 8U * 16 * 4);
+}
+
+TEST(SplitGradient, CutsWhereTheFewestBytesAre) {
+  // A row is expanded before it is read by the backward pass: the row is saved.
+  const auto split = split_gradient(parse(R"(graph "g"(%0: f32[64] argument "x", %1: f32[100,64] argument "c") {
+  %2: f32[64] = exp(%0)
+  %3: f32[100,64] = expand(%2) {shape=[100,64]}
+  %4: f32[100,64] = neg(%3)
+  %5: f32[100,64] = mul(%1, %4)
+  %6: f32[64] = sum(%5) {axes=[0]}
+  return %4, %6
+})"),
+                                    1, 1);
+  EXPECT_EQ(split.saved_bytes, 64U * 4);
+  EXPECT_THAT(names_of(split.backward), ElementsAre("expand", "neg", "mul", "sum"));
+}
+
+TEST(SplitGradient, InputsAreAtHand) {
+  const auto split = split_gradient(parse(R"(graph "g"(%0: f32[64] argument "x", %1: f32[64] argument "c") {
+  %2: f32[64] = neg(%0)
+  %3: f32[64] = mul(%1, %2)
+  return %2, %3
+})"),
+                                    1, 1);
+  EXPECT_EQ(split.saved_bytes, 0U);
+}
+
+/// The names of the ops that run while it lives.
+class RunOps {
+ public:
+  RunOps() {
+    names().clear();
+    trace::install(&kHooks);
+  }
+  ~RunOps() { trace::install(nullptr); }
+  RunOps(const RunOps&) = delete;
+  RunOps& operator=(const RunOps&) = delete;
+  std::ptrdiff_t count(const char* name) const { return std::count(names().begin(), names().end(), name); }
+
+ private:
+  static std::vector<std::string>& names() {
+    static std::vector<std::string> all;
+    return all;
+  }
+  static constexpr trace::Hooks kHooks{
+      [](const trace::Label* label, std::uint64_t /*source_op*/) noexcept { names().emplace_back(label->name); },
+      [](const trace::Label* /*label*/) noexcept {}, [](const trace::Label* /*label*/, std::int64_t) noexcept {}};
+};
+
+TEST(SplitGradient, AnEagerStepRunsEachProductOnce) {
+  const Variable w(wave({6, 5}, 1), "w");
+  auto layer = jit([&](const Tensor& x) { return tanh(matmul(x, w.value())); });
+  const auto loss = [&](const Tensor& x) { return sum(square(layer(x))); };
+  auto of_both = value_and_grad(loss, {.arguments = {0}, .weights = {w}});
+  auto of_weights = value_and_grad(loss, {.arguments = {}, .weights = {w}});
+  const Tensor x = wave({3, 6}, 2);
+  of_both(x);  // compiles
+  of_weights(x);
+  {
+    const RunOps ops;
+    of_both(x);
+    EXPECT_EQ(ops.count("matmul"), 3) << "one forward, two for the gradients";
+    EXPECT_EQ(ops.count("tanh"), 1);
+  }
+  const RunOps ops;
+  of_weights(x);
+  EXPECT_EQ(ops.count("matmul"), 2) << "nobody wants the gradient of x";
+}
+
+template <class Make>
+void expect_eager_bits(const Make& make) {
+  const std::vector<Tensor> eager = make([](auto fn) { return fn; });
+  for (const auto& variant : diptych::testing::pipeline_variants()) {
+    const std::vector<Tensor> graph = make([&](auto fn) { return jit(fn, {.pipeline = variant.pipeline}); });
+    expect_same_bits(graph, eager, variant.name);
+  }
+}
+
+TEST(SplitGradient, RandomAndRunningStatesMoveOnceACall) {
+  expect_eager_bits([](auto wrap) {
+    Generator generator(7);
+    nn::Dropout dropout(0.3, generator);
+    nn::BatchNorm1d norm(5);
+    const Variable w(wave({6, 5}, 1), "w");
+    auto layer = wrap([&](const Tensor& x) { return dropout(norm(matmul(x, w.value()))); });
+    auto step =
+        value_and_grad([&](const Tensor& x) { return sum(square(layer(x))); }, {.arguments = {0}, .weights = {w}});
+    std::vector<Tensor> all;
+    for (int i = 0; i < 3; ++i) {
+      for (const Tensor& tensor : flatten_tree(step(wave({8, 6}, static_cast<float>(i))))) {
+        all.push_back(tensor);
+      }
+      for (const Variable& state : norm.state()) {
+        all.push_back(copy(state.value()));
+      }
+    }
+    return all;
+  });
+}
+
+TEST(SplitGradient, CotangentsOfEveryLayoutAndUnusedResults) {
+  expect_eager_bits([](auto wrap) {
+    auto inner = wrap([](const Tensor& x) {
+      return std::vector<Tensor>{exp(x), matmul(x, transpose(x)), argmax(x, 0)};
+    });
+    auto gradient = grad([&](const Tensor& x) {
+      const std::vector<Tensor> parts = inner(x);
+      return sum(transpose(parts[1]) * wave({4, 4}, 3)) + mean(parts[0]);
+    });
+    return std::vector<Tensor>{gradient(wave({4, 6}, 1)), gradient(wave({4, 6}, 2))};
+  });
+}
+
+TEST(SplitGradient, CustomRulesAndCheckpointsInside) {
+  expect_eager_bits([](auto wrap) {
+    auto twice = custom_vjp([](const Tensor& x) { return std::pair(exp(x), x); },
+                            [](const Tensor& x, const Tensor& cotangent) { return cotangent * cos(x) * 3; });
+    auto inner = wrap([twice](const Tensor& x) mutable {
+      return twice(checkpoint([](const Tensor& y) { return tanh(matmul(y, y)); })(x)) * x;
+    });
+    auto gradient = grad([&](const Tensor& x) { return sum(inner(x)); });
+    return std::vector<Tensor>{gradient(wave({4, 4}, 1))};
+  });
+}
+
+TEST(SplitGradient, EffectsHappenOnce) {
+  const Variable w(wave({4, 4}, 1), "w");
+  auto inner = jit([&](const Tensor& x) {
+    const Tensor y = tanh(matmul(x, w.value()));
+    debug::print("y", y);
+    return y;
+  });
+  auto step = value_and_grad([&](const Tensor& x) { return sum(inner(x)); });
+  std::ostringstream printed;
+  debug::set_stream(&printed);
+  step(wave({2, 4}, 1));
+  step(wave({2, 4}, 1));
+  debug::set_stream(nullptr);
+  const std::string text = printed.str();
+  std::size_t times = 0;
+  for (std::size_t at = text.find("y: f32"); at != std::string::npos; at = text.find("y: f32", at + 1)) {
+    ++times;
+  }
+  EXPECT_EQ(times, 2U) << text;
+}
+
+}  // namespace
+}  // namespace diptych::graph
