@@ -23,6 +23,8 @@ constexpr std::int64_t kTileBytes = 24 << 10;
 constexpr std::int64_t kMostElements = 1024;
 constexpr std::int64_t kMostBytesOfRows = 4 << 10;
 constexpr std::int64_t kLine = 64;
+/// Of parts of a matrix, whose rows are apart: the machine doesn't see what comes next.
+constexpr std::int64_t kRowsAhead = 8;
 /// A loop on fewer elements costs more to call than to run.
 constexpr std::int64_t kLeastWidthOfLoop = 32;
 /// Loops take whole vectors, and slots whole lines, of the smallest type too.
@@ -58,17 +60,58 @@ Rows rows_of(const TileProgram::Step& step) {
 
 }  // namespace
 
+namespace {
+
+/// The axes of a shape as far as all operands and a dense result walk along several as along one. Of the last
+/// `column_axes`, none merges with one before them.
+struct MergedAxes {
+  MergedAxes(std::span<const TileProgram::Input> inputs, const Shape& shape, int column_axes) {
+    const auto operands = static_cast<int>(inputs.size()) + 1;
+    strides.resize(kMaxRank * inputs.size() + kMaxRank);
+    for (std::size_t k = 0; k < inputs.size(); ++k) {
+      kernels::broadcast_strides(inputs[k].type, inputs[k].strides, shape, strides.data() + k, operands);
+    }
+    kernels::broadcast_strides({DType::boolean, shape}, contiguous_strides(shape), shape,
+                               strides.data() + inputs.size(), operands);
+    Shape parts[2];
+    for (int axis = 0; axis < shape.rank(); ++axis) {
+      parts[axis < shape.rank() - column_axes ? 0 : 1].push_back(shape[axis]);
+    }
+    leading = static_cast<std::size_t>(kernels::merge_axes(parts[0], operands, lengths, strides.data()));
+    const auto from = strides.begin() + static_cast<std::ptrdiff_t>(parts[0].rank()) * operands;
+    std::vector<std::int64_t> last(from, strides.end());
+    count = leading + static_cast<std::size_t>(kernels::merge_axes(parts[1], operands, lengths + leading, last.data()));
+    std::copy_n(last.begin(), (count - leading) * static_cast<std::size_t>(operands),
+                strides.begin() + static_cast<std::ptrdiff_t>(leading) * operands);
+  }
+
+  std::int64_t lengths[kMaxRank];
+  std::vector<std::int64_t> strides;  ///< in bytes; of all inputs, then of elements of the result, axis by axis
+  std::size_t count, leading;         ///< of merged axes, and how many of them aren't columns
+};
+
+}  // namespace
+
 bool TileProgram::Operand::same_rows() const {
   return std::all_of(strides.begin(), strides.end(), [](std::int64_t stride) { return stride == 0; });
 }
 
 TileProgram::TileProgram(std::int64_t rows, std::vector<Input> inputs, std::vector<Step> steps,
                          std::span<const std::uint32_t> outputs)
+    : TileProgram(rows, 0, std::move(inputs), std::move(steps), outputs) {}
+
+TileProgram TileProgram::by_parts(int column_axes, std::vector<Input> inputs, std::vector<Step> steps,
+                                  std::span<const std::uint32_t> outputs) {
+  return {0, column_axes, std::move(inputs), std::move(steps), outputs};
+}
+
+TileProgram::TileProgram(std::int64_t rows, int column_axes, std::vector<Input> inputs, std::vector<Step> steps,
+                         std::span<const std::uint32_t> outputs)
     : steps_(std::move(steps)), rows_(rows) {
   internal_check(inputs.size() <= kMostInputs && steps_.size() <= kMostSteps, "a tile program is too long");
   if (rows == 0) {
-    place_elementwise(inputs);
-    choose_tile();
+    place_elementwise(inputs, column_axes);
+    column_axes > 0 ? choose_tile_of_part() : choose_tile();
   } else {
     place_by_rows(inputs);
     choose_tile_of_rows();
@@ -81,23 +124,35 @@ TileProgram::TileProgram(std::int64_t rows, std::vector<Input> inputs, std::vect
   choose_accesses();
   place_slots();
   bind_work(inputs);
+  for (std::uint32_t i = 1; i < inputs.size(); ++i) {  // the first one has just been computed
+    if (operands_[i].access == Access::direct && operands_[i].inner_stride == operands_[i].size &&
+        !operands_[i].same_rows()) {
+      fetched_.push_back(i);
+    }
+  }
 }
 
-void TileProgram::place_elementwise(std::span<const Input> inputs) {
+bool TileProgram::fits_parts(int column_axes, std::span<const Input> inputs, const Shape& shape) {
+  const MergedAxes axes(inputs, shape, column_axes);
+  return axes.count - axes.leading <= 1;
+}
+
+void TileProgram::place_elementwise(std::span<const Input> inputs, int column_axes) {
   const Shape& shape = steps_[0].type.shape;
-  // A result is dense, like the last operand here: axes merge only as far as all operands allow.
   const std::size_t count = inputs.size() + 1;
-  std::vector<std::int64_t> strides(kMaxRank * count);
-  const int apart = static_cast<int>(count);
-  for (std::size_t k = 0; k < inputs.size(); ++k) {
-    kernels::broadcast_strides(inputs[k].type, inputs[k].strides, shape, strides.data() + k, apart);
-  }
-  kernels::broadcast_strides({DType::boolean, shape}, contiguous_strides(shape), shape, strides.data() + inputs.size(),
-                             apart);
-  std::int64_t lengths[kMaxRank];
-  const auto axes = static_cast<std::size_t>(kernels::merge_axes(shape, apart, lengths, strides.data()));
+  const MergedAxes merged(inputs, shape, column_axes);
+  const std::vector<std::int64_t>& strides = merged.strides;
+  const std::int64_t* const lengths = merged.lengths;
+  std::size_t axes = merged.count;
+  std::size_t outer = axes > 0 ? axes - 1 : 0;
   columns_ = axes > 0 ? lengths[axes - 1] : shape.product();
-  const std::size_t outer = axes > 0 ? axes - 1 : 0;
+  if (column_axes > 0) {
+    internal_check(axes - merged.leading <= 1, "an operand walks along columns in several steps");
+    if (axes == merged.leading) {  // one column
+      columns_ = shape.contains(0) ? 0 : 1;
+      outer = axes;
+    }
+  }
   rows_ = 1;
   for (std::size_t axis = 0; axis < outer; ++axis) {
     rows_ *= lengths[axis];
@@ -106,7 +161,7 @@ void TileProgram::place_elementwise(std::span<const Input> inputs) {
   const auto add = [&](std::size_t k, std::int64_t size, std::int64_t scale) {
     Operand operand;
     operand.size = size;
-    operand.inner_stride = axes > 0 ? strides[(axes - 1) * count + k] * scale : size;
+    operand.inner_stride = axes > outer ? strides[(axes - 1) * count + k] * scale : size;
     operand.lengths.assign(lengths, lengths + outer);
     std::int64_t dense = columns_ * size;
     operand.is_dense = operand.inner_stride == size;
@@ -245,13 +300,25 @@ std::uint32_t TileProgram::add_input(Operand operand) {
   return static_cast<std::uint32_t>(operands_.size() - 1);
 }
 
-void TileProgram::choose_tile() {
+std::int64_t TileProgram::elements_of_tile() const {
   std::int64_t bytes = 0;
   for (const Operand& operand : operands_) {
     bytes += operand.size;
   }
   // Not all slots are alive at one time: half of the operands is more than most programs need.
-  const std::int64_t elements = std::clamp<std::int64_t>(2 * kTileBytes / bytes, 256, kMostElements) / kWhole * kWhole;
+  return std::clamp<std::int64_t>(2 * kTileBytes / bytes, 256, kMostElements) / kWhole * kWhole;
+}
+
+void TileProgram::choose_tile_of_part() {
+  tile_rows_ = 1;
+  all_dense_ = std::all_of(operands_.begin(), operands_.end(), [](const Operand& operand) {
+    return operand.is_dense || (operand.inner_stride == 0 && operand.same_rows());
+  });
+  tile_columns_ = std::min(elements_of_tile(), all_dense_ ? kMostElements : rounded_up(columns_, kWhole));
+}
+
+void TileProgram::choose_tile() {
+  const std::int64_t elements = elements_of_tile();
   if (columns_ >= elements) {
     tiles_of_row_ = (columns_ + elements - 1) / elements;
     tile_columns_ = rounded_up((columns_ + tiles_of_row_ - 1) / tiles_of_row_, kWhole);
@@ -500,37 +567,35 @@ void TileProgram::run_kernel(const BoundWork& work, std::int64_t rows, void* con
   kernel.op->kernel({kernel.op, operands, static_cast<int>(count), work.attributes, operands[count]});
 }
 
-void TileProgram::run_tiles(void* const* data, std::int64_t first, std::int64_t last) const {
-  thread_local kernels::Scratch scratch;
-  const auto places_bytes = static_cast<std::int64_t>((direct_.size() + slots_.size()) * sizeof(void*));
-  std::byte* const slots = scratch.elements<std::byte>(slot_bytes_ + places_bytes);
-  void** const places = reinterpret_cast<void**>(slots + slot_bytes_);
-  for (std::size_t i = 0; i < slots_.size(); ++i) {
-    places[direct_.size() + i] = slots + slots_[i];
+/// Slots and pointers for the tiles of one call.
+class TileProgram::Run {
+ public:
+  Run(const TileProgram& program, void* const* data) : program_(program), data_(data) {
+    thread_local kernels::Scratch scratch;
+    const std::size_t direct = program.direct_.size();
+    const auto places_bytes = static_cast<std::int64_t>((direct + program.slots_.size()) * sizeof(void*));
+    slots_ = scratch.elements<std::byte>(program.slot_bytes_ + places_bytes);
+    places_ = reinterpret_cast<void**>(slots_ + program.slot_bytes_);
+    for (std::size_t i = 0; i < program.slots_.size(); ++i) {
+      places_[direct + i] = slots_ + program.slots_[i];
+    }
+    stage(program.staged_once_, {0, program.tile_rows_, 0, program.tile_columns_});
   }
-  const auto stage_all = [&](std::span<const std::uint32_t> operands, const Tile& tile) {
-    for (const std::uint32_t i : operands) {
-      stage(operands_[i], data, tile, slots + slots_[operands_[i].place]);
+
+  void run(const Tile& tile) const {
+    for (std::size_t i = 0; i < program_.direct_.size(); ++i) {
+      places_[i] = program_.address(program_.operands_[program_.direct_[i]], data_, tile);
     }
-  };
-  stage_all(staged_once_, {0, tile_rows_, 0, tile_columns_});
-  Tile tile{first / tiles_of_row_ * tile_rows_, 0, first % tiles_of_row_ * tile_columns_, 0};
-  for (std::int64_t t = first; t < last; ++t) {
-    tile.rows = std::min(tile_rows_, rows_ - tile.row);
-    tile.columns = std::min(tile_columns_, columns_ - tile.column);
-    for (std::size_t i = 0; i < direct_.size(); ++i) {
-      places[i] = address(operands_[direct_[i]], data, tile);
-    }
-    stage_all(staged_, tile);
+    stage(program_.staged_, tile);
     const std::int64_t elements = tile.rows * tile.columns;
-    for (const BoundWork& work : bound_) {
+    for (const BoundWork& work : program_.bound_) {
       if (work.loop == nullptr) {
-        run_kernel(work, tile.rows, places);
+        program_.run_kernel(work, tile.rows, places_);
         continue;
       }
       void* operands[kMaxElementwiseInputs + 1];
       for (int k = 0; k <= kMaxElementwiseInputs; ++k) {  // all of them: fewer would take a branch more
-        operands[k] = places[work.places[k]];
+        operands[k] = places_[work.places[k]];
       }
       if (work.is_by_row) {
         for (std::int64_t row = 0; row < tile.rows; ++row) {
@@ -543,10 +608,62 @@ void TileProgram::run_tiles(void* const* data, std::int64_t first, std::int64_t 
       }
       work.loop(elements * work.width, operands, work.strides, work.attributes);
     }
+  }
+
+ private:
+  void stage(std::span<const std::uint32_t> operands, const Tile& tile) const {
+    for (const std::uint32_t i : operands) {
+      const Operand& operand = program_.operands_[i];
+      program_.stage(operand, data_, tile, slots_ + program_.slots_[operand.place]);
+    }
+  }
+
+  const TileProgram& program_;
+  void* const* data_;
+  std::byte* slots_;
+  void** places_;
+};
+
+void TileProgram::run_tiles(void* const* data, std::int64_t first, std::int64_t last) const {
+  const Run run(*this, data);
+  Tile tile{first / tiles_of_row_ * tile_rows_, 0, first % tiles_of_row_ * tile_columns_, 0};
+  for (std::int64_t t = first; t < last; ++t) {
+    tile.rows = std::min(tile_rows_, rows_ - tile.row);
+    tile.columns = std::min(tile_columns_, columns_ - tile.column);
+    run.run(tile);
     tile.column += tile_columns_;
     if (tile.column >= columns_) {
       tile.column = 0;
       tile.row += tile_rows_;
+    }
+  }
+}
+
+void TileProgram::prefetch(const Operand& operand, void* const* data, const Tile& tile) const {
+  const std::byte* const from = address(operand, data, tile);
+  for (std::int64_t at = 0; at < tile.columns * operand.size; at += kLine) {
+    __builtin_prefetch(from + at);
+  }
+}
+
+void TileProgram::run_part(void* const* data, std::int64_t row, std::int64_t rows, std::int64_t column,
+                           std::int64_t columns) const {
+  const Run run(*this, data);
+  if (columns == columns_ && all_dense_) {  // the rows are one
+    const std::int64_t end = (row + rows) * columns_;
+    for (std::int64_t c = row * columns_; c < end; c += tile_columns_) {
+      run.run({0, 1, c, std::min(tile_columns_, end - c)});
+    }
+    return;
+  }
+  for (std::int64_t r = row; r < row + rows; ++r) {
+    if (r + kRowsAhead < row + rows) {
+      for (const std::uint32_t i : fetched_) {
+        prefetch(operands_[i], data, {r + kRowsAhead, 1, column, columns});
+      }
+    }
+    for (std::int64_t c = column; c < column + columns; c += tile_columns_) {
+      run.run({r, 1, c, std::min(tile_columns_, column + columns - c)});
     }
   }
 }

@@ -42,9 +42,19 @@ class TileProgram {
   TileProgram(std::int64_t rows, std::vector<Input> inputs, std::vector<Step> steps,
               std::span<const std::uint32_t> outputs);
 
+  /// Elementwise steps that run on parts of their results, as a kernel finishes them (Epilogue): matrices whose columns
+  /// are the last `column_axes` axes.
+  static TileProgram by_parts(int column_axes, std::vector<Input> inputs, std::vector<Step> steps,
+                              std::span<const std::uint32_t> outputs);
+  /// Whether such a program can read its inputs: all of them walk along the columns in equal steps.
+  static bool fits_parts(int column_axes, std::span<const Input> inputs, const Shape& shape);
+
   /// `data`: of the inputs, then of the outputs. An output may be in the place of a dense input of its type that no
   /// later step reads, and no step as a whole.
   void run(void* const* data) const;
+  /// A part of the results, of a program by parts.
+  void run_part(void* const* data, std::int64_t row, std::int64_t rows, std::int64_t column,
+                std::int64_t columns) const;
 
  private:
   enum class Access : std::uint8_t {
@@ -102,12 +112,19 @@ class TileProgram {
     std::int64_t row, rows, column, columns;
   };
 
-  void place_elementwise(std::span<const Input> inputs);
+  /// What a thread has while it runs tiles.
+  class Run;
+
+  TileProgram(std::int64_t rows, int column_axes, std::vector<Input> inputs, std::vector<Step> steps,
+              std::span<const std::uint32_t> outputs);
+  void place_elementwise(std::span<const Input> inputs, int column_axes);
   void place_by_rows(std::span<const Input> inputs);
   std::uint32_t input_in_rows(std::span<const Input> inputs, std::uint32_t input, const Step& step, std::int64_t width);
   std::uint32_t repeat_rows(std::uint32_t operand, std::int64_t width);
   std::uint32_t add_input(Operand operand);
   void choose_tile();
+  void choose_tile_of_part();
+  std::int64_t elements_of_tile() const;
   void choose_tile_of_rows();
   void choose_accesses();
   void place_slots();
@@ -116,6 +133,7 @@ class TileProgram {
   std::uint32_t place_of(const Operand& operand) const;
   std::byte* address(const Operand& operand, void* const* data, const Tile& tile) const;
   void stage(const Operand& operand, void* const* data, const Tile& tile, std::byte* slot) const;
+  void prefetch(const Operand& operand, void* const* data, const Tile& tile) const;
   void run_kernel(const BoundWork& work, std::int64_t rows, void* const* places) const;
   void run_tiles(void* const* data, std::int64_t first, std::int64_t last) const;
 
@@ -135,6 +153,9 @@ class TileProgram {
   std::vector<std::uint32_t> direct_, staged_, staged_once_;  ///< operands
   std::vector<std::int64_t> slots_;                           ///< offsets in bytes
   std::int64_t slot_bytes_ = 0;
+  // Of programs by parts.
+  bool all_dense_ = false;
+  std::vector<std::uint32_t> fetched_;  ///< operands that come from memory, row by row
 };
 
 }  // namespace diptych::codegen

@@ -164,6 +164,7 @@ struct OpDef {
   WriteBack write_back = nullptr;  ///< for views; null: elements repeat, so no update is possible
   Kernel kernel;
   const Packing* packing = nullptr;  ///< KernelCall::packed
+  int epilogue_axes = 0;             ///< KernelCall::epilogue; 0: the kernel calls none
   bool own_walk = false;  ///< elementwise ops: the kernel, not the common plan, handles operands that one loop can't
   /// Elementwise ops: the loops by the dtype of input `loop_input` (of the output if there is no input).
   std::array<LoopSet, kDTypeCount> loops{};

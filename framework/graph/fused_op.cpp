@@ -41,6 +41,16 @@ std::int64_t rows_of(const Graph& region) {
   return 0;
 }
 
+bool takes_epilogue(const Graph& graph, const Node& node) {
+  const DType dtype = graph.types[node.output()].dtype;
+  return node.op->epilogue_axes > 0 && (dtype == DType::float32 || dtype == DType::float64);
+}
+
+const Node* contraction_of(const Graph& region) {
+  const bool begins = !region.nodes.empty() && takes_epilogue(region, region.nodes.front());
+  return begins ? &region.nodes.front() : nullptr;
+}
+
 bool is_row_view(const Graph& graph, const Node& node, std::int64_t rows) {
   if (node.op != &op::reshape && node.op != &op::expand) {
     return false;
@@ -114,10 +124,14 @@ std::vector<TensorType> fused_output_types(const Node& node, std::span<const Ten
   }
   require(!region.nodes.empty() && !region.outputs.empty(), "gives nothing");
   const std::int64_t rows = rows_of(region);
+  const Node* const contraction = contraction_of(region);
+  require(contraction == nullptr || rows == 0, "a contraction and rows can't be in one region");
   std::vector<bool> is_result(region.types.size(), false);
   for (const Node& inner : region.nodes) {
     const char* const why =
-        why_not_in_region(region, inner, rows, [&](ValueId value) { return bool(is_result[value]); });
+        &inner == contraction
+            ? nullptr
+            : why_not_in_region(region, inner, rows, [&](ValueId value) { return bool(is_result[value]); });
     require(why == nullptr, fmt::format("{} can't be in it: it {}", inner.op->name, why == nullptr ? "" : why));
     require(rows > 0 || region.types[inner.output()].shape == region.types[region.outputs[0]].shape,
             "results in its region differ in shape");
@@ -137,8 +151,25 @@ std::vector<TensorType> fused_output_types(const Node& node, std::span<const Ten
   return types;
 }
 
+bool may_hold_contraction(const Graph& region, std::size_t output) {
+  const ValueId product = contraction_of(region)->output();
+  bool is_written = false;
+  for (const Node& node : region.nodes) {
+    if (is_written && std::find(node.inputs.begin(), node.inputs.end(), product) != node.inputs.end()) {
+      return false;
+    }
+    is_written = is_written || node.output() == region.outputs[output];
+  }
+  return region.types[region.outputs[output]] == region.types[product];
+}
+
 bool may_overwrite(const Graph& region, std::size_t input, std::size_t output) {
   const ValueId value = region.inputs[input].value;
+  if (const Node* const contraction = contraction_of(region);
+      contraction != nullptr &&
+      std::find(contraction->inputs.begin(), contraction->inputs.end(), value) != contraction->inputs.end()) {
+    return false;
+  }
   bool is_written = false;
   for (const Node& node : region.nodes) {
     const bool writes = node.output() == region.outputs[output];

@@ -12,6 +12,11 @@
 /// The region has either elementwise ops alone, whose results have one shape, to which the inputs broadcast; or its
 /// values fall into the same rows (codegen/rows.h), with at least one op that processes or reduces them. Inside such a
 /// region `reshape` and `expand` only say that a row is one element or a repeated one: they cost nothing there.
+///
+/// A region of elementwise ops may begin with a matrix product or a convolution, whose results they process part by
+/// part, as its kernel finishes them (OpDef::epilogue_axes):
+///
+///   %3 = fused(%x, %w, %b, %y) [ %4 = linear(%x, %w, %b)   %5 = gelu(%4)   %6 = add(%5, %y) ]
 namespace diptych::graph {
 
 const OpDef& fused_op();
@@ -22,6 +27,11 @@ Rows rows_of(const Graph& graph, const Node& node);
 std::int64_t rows_of(const Graph& region);
 /// Whether the node is a view that a region of so many rows may have; none of 0.
 bool is_row_view(const Graph& graph, const Node& node, std::int64_t rows);
+/// Whether a region may begin with the node.
+bool takes_epilogue(const Graph& graph, const Node& node);
+/// The node of this kind that a region begins with; null: there is none.
+const Node* contraction_of(const Graph& region);
+
 /// Why a region with so many rows (0: an elementwise one) may not have this node; null if it may. Bit i of `inside`:
 /// its input i is a result of the region.
 const char* why_not_in_region(const Graph& graph, const Node& node, std::int64_t rows, std::uint32_t inside);
@@ -41,5 +51,8 @@ std::vector<TensorType> fused_output_types(const Node& node, std::span<const Ten
 /// Whether output `output` may be written to the place of input `input`, a dense tensor of its type: a tile reads no
 /// more of the input than it writes of the output, and before.
 bool may_overwrite(const Graph& region, std::size_t input, std::size_t output);
+/// Whether the result of the region's contraction may lie where output `output` is written: it has its type, and is
+/// not read later.
+bool may_hold_contraction(const Graph& region, std::size_t output);
 
 }  // namespace diptych::graph

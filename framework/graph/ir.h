@@ -18,6 +18,7 @@ struct OpDef;
 namespace diptych::graph {
 
 using ValueId = std::uint32_t;
+inline constexpr ValueId kNoValue = UINT32_MAX;
 
 /// The origin of a node: the source ops (numbered in program order of the capture) that it stands for, and the module
 /// scope and line of the first of them.

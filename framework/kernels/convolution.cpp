@@ -29,7 +29,8 @@ Correlation<T> correlation_of(const ConvolutionShape& shape, std::int64_t group,
 }
 
 template <class T>
-void forward(const ConvolutionShape& shape, const T* x, const T* weight, const T* bias, T* y) {
+void forward(const ConvolutionShape& shape, const T* x, const T* weight, const T* bias, T* y,
+             const Epilogue* epilogue) {
   for (std::int64_t group = 0; group < shape.groups; ++group) {
     Correlation<T> c = correlation_of(shape, group, x);
     const std::int64_t output = group * shape.outputs;
@@ -44,6 +45,9 @@ void forward(const ConvolutionShape& shape, const T* x, const T* weight, const T
     c.result_image_step = shape.groups * shape.outputs * shape.output_plane();
     c.result_plane_step = shape.output_plane();
     c.result_row_step = shape.columns.output;
+    c.epilogue = epilogue;
+    c.epilogue_row = output;
+    c.epilogue_rows_of_image = shape.groups * shape.outputs;
     correlate(c);
   }
 }
@@ -220,11 +224,19 @@ void with_type(DType dtype, std::int64_t elements, const Fn& fn) {
 }  // namespace
 
 void convolution(const ConvolutionShape& shape, DType dtype, const void* x, const void* weight, const void* bias,
-                 void* y) {
+                 void* y, const Epilogue* epilogue) {
   with_type(dtype, shape.batch * shape.groups * shape.outputs * shape.output_plane(), [&]<class T>() {
-    const auto run = direct_convolution_fits(shape) ? direct_convolution<T> : forward<T>;
-    run(shape, static_cast<const T*>(x), static_cast<const T*>(weight), static_cast<const T*>(bias),
-        static_cast<T*>(y));
+    const auto* const from = static_cast<const T*>(x);
+    const auto* const by = static_cast<const T*>(weight);
+    const auto* const start = static_cast<const T*>(bias);
+    if (!direct_convolution_fits(shape)) {
+      forward(shape, from, by, start, static_cast<T*>(y), epilogue);
+      return;
+    }
+    direct_convolution(shape, from, by, start, static_cast<T*>(y));
+    if (epilogue != nullptr) {
+      (*epilogue)(0, shape.batch * shape.groups * shape.outputs, 0, shape.output_plane());
+    }
   });
 }
 

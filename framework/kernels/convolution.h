@@ -1,6 +1,7 @@
 #pragma once
 
 #include "framework/core/dtype.h"
+#include "framework/dispatch/call.h"
 #include "framework/kernels/window.h"
 
 namespace diptych::kernels {
@@ -25,9 +26,10 @@ struct ConvolutionShape {
 
 /// Dense f32 or f64; `bias` may be null. Groups with few channels are computed directly, all others as products of the
 /// weights and the values that the taps read (correlation.h), in blocks that depend on the shape alone: the same bits
-/// on every instruction set. The workspace is bounded, except for a copy of dweight.
+/// on every instruction set. The workspace is bounded, except for a copy of dweight. For the `epilogue`, or null, a row
+/// is a plane of y.
 void convolution(const ConvolutionShape& shape, DType dtype, const void* x, const void* weight, const void* bias,
-                 void* y);
+                 void* y, const Epilogue* epilogue = nullptr);
 /// The transpose in x: dx from dy and weight. The arithmetic treats padding cells around dy as zeros, too.
 void convolution_input_gradient(const ConvolutionShape& shape, DType dtype, const void* dy, const void* weight,
                                 void* dx);

@@ -322,16 +322,17 @@ void correlate_part(const Correlation<T>& c) {
                                to,
                                to_pitch});
       });
-      if (is_dense) {
-        return;
-      }
       const std::int64_t positions = piece.rows * piece.columns;
-      for (std::int64_t output = 0; output < outputs; ++output) {
+      for (std::int64_t output = 0; output < outputs && !is_dense; ++output) {
         for (std::int64_t image = 0; image < piece.images; ++image) {
           finish(piece.rows, piece.columns, gatherer.row_step(piece), sums.data() + output * pitch + image * positions,
                  out + image * c.result_image_step + output * c.result_plane_step, c.result_row_step,
                  c.result_column_step);
         }
+      }
+      for (std::int64_t image = piece.image; c.epilogue != nullptr && image < piece.image + piece.images; ++image) {
+        (*c.epilogue)(c.epilogue_row + image * c.epilogue_rows_of_image + first, outputs,
+                      c.epilogue_column + piece.row * c.result_row_step + piece.column, positions);
       }
     });
   }
@@ -341,6 +342,7 @@ template <class T>
 Correlation<T> images_of(Correlation<T> c, std::int64_t first, std::int64_t count) {
   c.source += first * c.image_step;
   c.result += first * c.result_image_step;
+  c.epilogue_row += first * c.epilogue_rows_of_image;
   c.batch = count;
   return c;
 }
@@ -348,6 +350,7 @@ template <class T>
 Correlation<T> rows_of(Correlation<T> c, std::int64_t first, std::int64_t count) {
   c.rows = part_of(c.rows, first, count);
   c.result += first * c.result_row_step;
+  c.epilogue_column += first * c.result_row_step;
   return c;
 }
 template <class T>
@@ -355,6 +358,7 @@ Correlation<T> outputs_of(Correlation<T> c, std::int64_t first, std::int64_t cou
   c.weights += first * c.output_step;
   c.bias = c.bias != nullptr ? c.bias + first : nullptr;
   c.result += first * c.result_plane_step;
+  c.epilogue_row += first;
   c.outputs = count;
   return c;
 }

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "framework/core/storage.h"
+#include "framework/dispatch/call.h"
 #include "framework/kernels/matrix_product.h"
 #include "framework/kernels/phased_plane.h"
 #include "framework/kernels/product.h"
@@ -45,6 +46,10 @@ struct Correlation {
   std::int64_t result_plane_step = 0;
   std::int64_t result_row_step = 0;
   std::int64_t result_column_step = 1;
+
+  const Epilogue* epilogue = nullptr;  ///< of dense planes, which are its rows
+  std::int64_t epilogue_row = 0, epilogue_column = 0;
+  std::int64_t epilogue_rows_of_image = 0;
 
   std::int64_t taps() const { return rows.kernel * columns.kernel; }
 };

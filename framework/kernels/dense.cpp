@@ -66,6 +66,7 @@ void through_float(const KernelCall& call, Kernel kernel) {
     type = {DType::float32, call.output.type->shape};
     copies[kMaxInputs] = allocate_storage(bytes_of(type));
     wide.output = {copies[kMaxInputs]->data(), &type, call.output.strides, true};
+    wide.epilogue = nullptr;  // it would read what isn't rounded yet
   }
   kernel(wide);
   if (call.output.type->dtype == DType::bfloat16) {

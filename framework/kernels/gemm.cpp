@@ -121,9 +121,9 @@ void call_blas(const Form& a, const Form& b, blasint m, blasint n, blasint k, co
   }
 }
 
-/// Calls multiply(left, right, out) for each pair of matrices; on several threads if there are enough pairs for them.
+/// Calls multiply(left, right, pair) for each pair of matrices; on several threads if there are enough pairs for them.
 template <class T, class Multiply>
-void for_each_pair(const Stack& a, const Stack& b, const Shape& batch, T* out, const Multiply& multiply) {
+void for_each_pair(const Stack& a, const Stack& b, const Shape& batch, const Multiply& multiply) {
   const auto run = [&](std::int64_t first, std::int64_t last) {
     std::int64_t index[kMaxRank] = {};
     const auto* left = reinterpret_cast<const T*>(a.data);
@@ -136,7 +136,7 @@ void for_each_pair(const Stack& a, const Stack& b, const Shape& batch, T* out, c
       right += b.batch[axis] * index[axis];
     }
     for (std::int64_t pair = first; pair < last; ++pair) {
-      multiply(left, right, out + pair * a.rows * b.columns);
+      multiply(left, right, pair);
       for (int axis = batch.rank() - 1; axis >= 0; --axis) {
         const bool wraps = ++index[axis] == batch[axis];
         const std::int64_t steps = wraps ? 1 - batch[axis] : 1;
@@ -159,18 +159,18 @@ void for_each_pair(const Stack& a, const Stack& b, const Shape& batch, T* out, c
 }
 
 template <class T>
-void multiply_tiles(const Stack& a, const Stack& b, const Shape& batch, const T* bias, const void* packed, T* out) {
+void multiply_tiles(const Stack& a, const Stack& b, const Shape& batch, const T* bias, const void* packed,
+                    const Result<T>& out) {
   if (packed != nullptr) {
     const auto right = PackedMatrix<T>::packed(b.rows, b.columns, static_cast<const T*>(packed));
-    for_each_pair(a, b, batch, out, [&](const T* left, const T* /*the same*/, T* result) {
-      multiply(Matrix<T>{left, a.rows, a.columns, a.row_step, a.column_step}, right, bias,
-               Result<T>{result, b.columns});
+    for_each_pair<T>(a, b, batch, [&](const T* left, const T* /*the same*/, std::int64_t pair) {
+      multiply(Matrix<T>{left, a.rows, a.columns, a.row_step, a.column_step}, right, bias, out.part(pair * a.rows, 0));
     });
     return;
   }
-  for_each_pair(a, b, batch, out, [&](const T* left, const T* right, T* result) {
+  for_each_pair<T>(a, b, batch, [&](const T* left, const T* right, std::int64_t pair) {
     multiply(Matrix<T>{left, a.rows, a.columns, a.row_step, a.column_step},
-             Matrix<T>{right, b.rows, b.columns, b.row_step, b.column_step}, bias, result);
+             Matrix<T>{right, b.rows, b.columns, b.row_step, b.column_step}, bias, out.part(pair * a.rows, 0));
   });
 }
 
@@ -181,8 +181,8 @@ void multiply_blas(const Stack& a, const Stack& b, const Shape& batch, bool adds
   const auto m = static_cast<blasint>(a.rows);
   const auto k = static_cast<blasint>(a.columns);
   const auto n = static_cast<blasint>(b.columns);
-  for_each_pair(a, b, batch, out, [&](const T* a_data, const T* b_data, T* result) {
-    call_blas<T>(left, right, m, n, k, a_data, b_data, adds ? T(1) : T(0), result);
+  for_each_pair<T>(a, b, batch, [&](const T* a_data, const T* b_data, std::int64_t pair) {
+    call_blas<T>(left, right, m, n, k, a_data, b_data, adds ? T(1) : T(0), out + pair * a.rows * b.columns);
   });
 }
 
@@ -197,13 +197,14 @@ void fill_rows(const Operand& bias, const Operand& output) {
 
 template <class T>
 void multiply(const Stack& a, const Stack& b, const Shape& batch, const Operand* bias, const Operand& output,
-              const void* packed) {
-  T* const out = static_cast<T*>(output.data);
+              const void* packed, const Epilogue* epilogue) {
+  const Result<T> out{static_cast<T*>(output.data), b.columns, epilogue};
   if (active_gemm() == Gemm::openblas) {
     if (bias != nullptr) {
       fill_rows(*bias, output);
     }
-    multiply_blas(a, b, batch, bias != nullptr, out);
+    multiply_blas(a, b, batch, bias != nullptr, out.data);
+    out.finish(0, batch.product() * a.rows, 0, b.columns);
     return;
   }
   const Dense start = bias != nullptr ? Dense(*bias) : Dense();
@@ -246,7 +247,8 @@ void pack_right(const KernelCall& call, void* to) {
 
 const Packing kRightSide{1, packed_size, pack_right};
 
-void gemm(const Operand& a, const Operand& b, const Operand* bias, const Operand& output, const void* packed) {
+void gemm(const Operand& a, const Operand& b, const Operand* bias, const Operand& output, const void* packed,
+          const Epilogue* epilogue) {
   const Shape& shape = output.type->shape;
   if (shape.contains(0)) {
     return;
@@ -256,6 +258,9 @@ void gemm(const Operand& a, const Operand& b, const Operand* bias, const Operand
       fill_rows(*bias, output);
     } else {
       std::memset(output.data, 0, static_cast<std::size_t>(shape.product()) * size_of(output.type->dtype));
+    }
+    if (epilogue != nullptr) {
+      (*epilogue)(0, shape.product() / shape.back(), 0, shape.back());
     }
     return;
   }
@@ -268,7 +273,8 @@ void gemm(const Operand& a, const Operand& b, const Operand* bias, const Operand
   if (batch.rank() > 0) {
     flatten(left, right, batch);
   }
-  visit_wide_float(output.type->dtype, [&]<class T>() { multiply<T>(left, right, batch, bias, output, packed); });
+  visit_wide_float(output.type->dtype,
+                   [&]<class T>() { multiply<T>(left, right, batch, bias, output, packed, epilogue); });
 }
 
 Gemm gemm_named(std::string_view name) {

@@ -36,8 +36,9 @@ Gemm gemm_named(std::string_view name);
 /// passed as a transpose flag, any other layout is copied first; eager and graph make the same calls for the same
 /// strides, which is what makes their bits equal.
 /// With a `bias` of shape [N] the sum starts from it instead of 0. `packed`: null, or `b` as pack_right() has written
-/// it.
-void gemm(const Operand& a, const Operand& b, const Operand* bias, const Operand& output, const void* packed = nullptr);
+/// it. `epilogue`: null, or what is done to the rows of all matrices, as one matrix.
+void gemm(const Operand& a, const Operand& b, const Operand* bias, const Operand& output, const void* packed = nullptr,
+          const Epilogue* epilogue = nullptr);
 
 /// The right side of products with its two inputs, for graphs that read the same one again and again.
 extern const Packing kRightSide;

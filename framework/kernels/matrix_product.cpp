@@ -222,6 +222,9 @@ class Product {
       }
       T* const c = c_.data + row * c_.pitch + column;
       tile(rows, columns, depth, operands, k == 0 ? start_at(row, column) : Rows<T>{c, c_.pitch}, c, room_ - column);
+      if (k + depth == a_.columns) {
+        c_.finish(row, rows, column, columns);
+      }
     }
   }
 
@@ -302,7 +305,7 @@ void run_product(const Matrix<T>& a, const Right& b, const Rows<T>& start, const
                    Product<T, Right>(
                        Matrix<T>{a.at(row, 0), rows, a.columns, a.row_step, a.column_step}, b.part(column, columns),
                        Rows<T>{start.data != nullptr ? start.data + row * start.pitch + column : nullptr, start.pitch},
-                       Result<T>{c.data + row * c.pitch + column, c.pitch}, c.pitch - column)
+                       c.part(row, column), c.pitch - column)
                        .run();
                  }
                });
@@ -324,6 +327,7 @@ template <class T>
 void multiply(const Matrix<T>& a, const Matrix<T>& b, const Rows<T>& start, const Result<T>& c) {
   if (a.rows == 1 && b.row_step == 1 && b.column_step != 1) {
     multiply_row(a, b, start.data, c.data);
+    c.finish(0, 1, 0, b.columns);
   } else {
     run_product(a, LooseRight<T>(b, a.rows), start, c);
   }
@@ -332,20 +336,17 @@ void multiply(const Matrix<T>& a, const Matrix<T>& b, const Rows<T>& start, cons
 }  // namespace
 
 template <class T>
-void multiply(const Matrix<T>& a, const Matrix<T>& b, const T* start, T* c) {
-  if (b.columns == 1 && a.rows > 1) {  // as the product of a row, which has the same elements in memory
+void multiply(const Matrix<T>& a, const Matrix<T>& b, const T* start, const Result<T>& c) {
+  if (b.columns == 1 && a.rows > 1 && c.pitch == 1) {  // as the product of a row, which has the same elements in memory
     if (start != nullptr) {
-      std::fill_n(c, a.rows, *start);
+      std::fill_n(c.data, a.rows, *start);
     }
-    multiply(b.transposed(), a.transposed(), Rows<T>{start != nullptr ? c : nullptr, a.rows}, Result<T>{c, a.rows});
+    multiply(b.transposed(), a.transposed(), Rows<T>{start != nullptr ? c.data : nullptr, a.rows},
+             Result<T>{c.data, a.rows});
+    c.finish(0, a.rows, 0, 1);
     return;
   }
-  multiply(a, b, Rows<T>{start, 0}, Result<T>{c, b.columns});
-}
-
-template <class T>
-void multiply(const Matrix<T>& a, const Matrix<T>& b, const Result<T>& c) {
-  multiply(a, b, Rows<T>{nullptr, 0}, c);
+  multiply(a, b, Rows<T>{start, 0}, c);
 }
 
 template <class T>
@@ -395,10 +396,8 @@ bool PackedMatrix<T>::pays_ahead(const Matrix<T>& from, std::int64_t rows_of_lef
 
 template class PackedMatrix<float>;
 template class PackedMatrix<double>;
-template void multiply(const Matrix<float>&, const Matrix<float>&, const float*, float*);
-template void multiply(const Matrix<double>&, const Matrix<double>&, const double*, double*);
-template void multiply(const Matrix<float>&, const Matrix<float>&, const Result<float>&);
-template void multiply(const Matrix<double>&, const Matrix<double>&, const Result<double>&);
+template void multiply(const Matrix<float>&, const Matrix<float>&, const float*, const Result<float>&);
+template void multiply(const Matrix<double>&, const Matrix<double>&, const double*, const Result<double>&);
 template void multiply(const Matrix<float>&, const PackedMatrix<float>&, const float*, const Result<float>&);
 template void multiply(const Matrix<double>&, const PackedMatrix<double>&, const double*, const Result<double>&);
 template void add_product_to(const Matrix<float>&, const Matrix<float>&, float*);

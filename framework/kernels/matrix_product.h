@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "framework/dispatch/call.h"
+
 namespace diptych::kernels {
 
 /// The length of the blocks that a sum of products is made of.
@@ -67,15 +69,34 @@ template <class T>
 struct Result {
   T* data;
   std::int64_t pitch;
+  const Epilogue* epilogue = nullptr;
+  // Of the first element, as the epilogue counts.
+  std::int64_t row = 0, column = 0;
+
+  void finish(std::int64_t first_row, std::int64_t rows, std::int64_t first_column, std::int64_t columns) const {
+    if (epilogue != nullptr) {
+      (*epilogue)(row + first_row, rows, column + first_column, columns);
+    }
+  }
+  Result part(std::int64_t first_row, std::int64_t first_column) const {
+    return {data + first_row * pitch + first_column, pitch, epilogue, row + first_row, column + first_column};
+  }
 };
 
 /// c[i][j] = start[j] + the sum over k of a[i][k] * b[k][j]; `start` may be null. The products of kSumBlock successive
 /// k are one chain of fma from zero, and the blocks are added to the start in order: the bits depend on the shape and
 /// the elements alone.
 template <class T>
-void multiply(const Matrix<T>& a, const Matrix<T>& b, const T* start, T* c);
+void multiply(const Matrix<T>& a, const Matrix<T>& b, const T* start, const Result<T>& c);
 template <class T>
-void multiply(const Matrix<T>& a, const Matrix<T>& b, const Result<T>& c);
+void multiply(const Matrix<T>& a, const Matrix<T>& b, const Result<T>& c) {
+  multiply(a, b, static_cast<const T*>(nullptr), c);
+}
+/// Of a dense result.
+template <class T>
+void multiply(const Matrix<T>& a, const Matrix<T>& b, const T* start, T* c) {
+  multiply(a, b, start, Result<T>{c, b.columns});
+}
 template <class T>
 void multiply(const Matrix<T>& a, const PackedMatrix<T>& b, const T* start, const Result<T>& c);
 

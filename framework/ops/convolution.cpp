@@ -188,7 +188,7 @@ void convolution_kernel(const KernelCall& call) {
     bias.emplace(call.inputs[2]);
   }
   kernels::convolution(shape_of_convolution(Recall(call).call), call.output.type->dtype, x.data(), weight.data(),
-                       bias ? bias->data() : nullptr, call.output.data);
+                       bias ? bias->data() : nullptr, call.output.data, call.epilogue);
 }
 
 const Op kConv2d{
@@ -203,6 +203,7 @@ const Op kConv2d{
                           check_elements(call, output.shape);
                         },
                     .kernel = kernels::through_float<convolution_kernel>,
+                    .epilogue_axes = 2,
                     .vjp = [](const VjpCall& v) -> Gradients {
                       const auto& a = v.as<ConvolutionAttributes>();
                       const Shape& x = v.input_type(0).shape;

@@ -140,9 +140,11 @@ const Op kMatmul{contraction_op({.name = "matmul",
                                  .inputs = 2,
                                  .infer = infer_matmul,
                                  .kernel = kernels::through_float<[](const KernelCall& call) {
-                                   kernels::gemm(call.inputs[0], call.inputs[1], nullptr, call.output, call.packed);
+                                   kernels::gemm(call.inputs[0], call.inputs[1], nullptr, call.output, call.packed,
+                                                 call.epilogue);
                                  }>,
                                  .packing = &kernels::kRightSide,
+                                 .epilogue_axes = 1,
                                  .vjp = matmul_gradients,
                                  .saves = {.inputs = 3},
                                  .linear = 3,
@@ -187,9 +189,10 @@ const Op kLinear{contraction_op(
      .infer = infer_linear,
      .kernel = kernels::through_float<[](const KernelCall& call) {
        kernels::gemm(call.inputs[0], call.inputs[1], call.input_count > 2 ? &call.inputs[2] : nullptr, call.output,
-                     call.packed);
+                     call.packed, call.epilogue);
      }>,
      .packing = &kernels::kRightSide,
+     .epilogue_axes = 1,
      .vjp = [](const VjpCall& v) -> Gradients {
        return {v.needs(0) ? matmul(v.cotangent, transpose(v.input(1))) : Tensor(),
                v.needs(1) ? gradient_of_weight(v.input(0), v.cotangent) : Tensor(),

@@ -6,6 +6,13 @@
 //   %3 = mul(%2, %1)     =>        %2 = exp(%0)
 //                                  %3 = mul(%2, %1) ]
 //
+// The pass `epilogue` does the same with a matrix product, or a convolution, and the elementwise ops behind it, which
+// process each part of its results as its kernel finishes it:
+//
+//   %3 = linear(%0, %1, %2)    %5 = fused(%0, %1, %2, %4) [
+//   %5 = add(gelu(%3), %4) =>      %3 = linear(%0, %1, %2)
+//                                  %5 = add(gelu(%3), %4) ]
+//
 // A set of nodes can become one only if no way leads out of it and back in:
 //
 //   %2 = exp(%0)
@@ -15,7 +22,6 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <queue>
 #include <set>
 
 #include <fmt/format.h>
@@ -24,9 +30,8 @@
 #include "framework/dispatch/op.h"
 #include "framework/graph/fused_op.h"
 #include "framework/graph/rewriter.h"
-#include "framework/ops/shape_ops.h"
+#include "framework/passes/fusion_forms.h"
 #include "framework/passes/node_sets.h"
-#include "framework/passes/pass.h"
 
 namespace diptych::passes {
 namespace {
@@ -36,73 +41,35 @@ using graph::Node;
 using graph::ValueId;
 
 constexpr std::uint32_t kNone = UINT32_MAX;
-/// A kernel has whole rows in the cache, several tensors of them.
-constexpr std::size_t kMostRowBytes = std::size_t{64} << 10;
 /// A kernel that a reduction, or an op of rows, is part of must save so many passes over its tensor (docs/fusion.md).
 constexpr std::size_t kPassesOfReduction = 3;
 constexpr std::size_t kPassesOfRows = 5;
 /// And one more if the tensor is smaller, because the next op finds it in the second cache.
 constexpr std::size_t kSecondCacheBytes = std::size_t{512} << 10;
-/// Of a byte that is read or written in a cache behind the first.
-constexpr double kNanosecondsOfByte = 0.0075;
 /// How much more a step on a tile takes than an instruction of its own.
 constexpr double kNanosecondsOfStep = 2;
 
-/// The strides that each value will have at run time, where arguments are dense.
-std::vector<Strides> likely_strides(const Graph& graph) {
-  std::vector<Strides> strides(graph.types.size());
-  for (ValueId value = 0; value < strides.size(); ++value) {
-    strides[value] = contiguous_strides(graph.types[value].shape);
-  }
-  for (const Node& node : graph.nodes) {
-    if (node.op->view != nullptr) {
-      Layout layout;
-      const ValueId input = node.inputs[0];
-      if (node.op->view(graph.types[input], strides[input], graph.types[node.output()], node.attributes.get(),
-                        layout)) {
-        strides[node.output()] = layout.strides;
-      }
-    }
-  }
-  return strides;
-}
-
-/// Whether rows of the value are dense or one element: others would be gathered element by element for each tile.
-bool has_rows(const Shape& shape, const Strides& strides) {
-  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
-    if (shape[axis] != 1) {
-      return strides[axis] == 1 || strides[axis] == 0;
-    }
-  }
-  return true;
-}
-
-/// What the pass knows of a node.
-struct Form {
-  std::optional<Refusal> refusal;  ///< it can't be a part of anything
-  bool is_view = false;
-  bool is_small = false;  ///< nothing to gain, except among rows
-  std::int64_t rows = 0;
-  double lost = 0;  ///< if it doesn't pay: nanoseconds
-};
-
 class Fusion {
  public:
-  Fusion(Graph& graph, const PassContext& context)
+  Fusion(Graph& graph, FusedKind kind, const PassContext& context)
       : graph_(graph),
+        kind_(kind),
         context_(context),
         users_(graph),
-        strides_(likely_strides(graph)),
-        producer_(graph.types.size(), kNone) {
+        producer_(graph.types.size(), kNone),
+        forms_(forms_of(graph, users_, kind, context)) {
     for (std::uint32_t i = 0; i < graph_.nodes.size(); ++i) {
       for (const ValueId output : graph_.nodes[i].outputs) {
         producer_[output] = i;
       }
-      forms_.push_back(form_of(graph_.nodes[i]));
     }
   }
 
   bool run() {
+    if (kind_ == FusedKind::epilogues &&
+        std::none_of(forms_.begin(), forms_.end(), [](const FusionForm& form) { return form.is_contraction; })) {
+      return false;
+    }
     do {
       join_all();
     } while (context_.least_fused_bytes > 0 && refuse_rows_that_dont_pay());
@@ -115,21 +82,30 @@ class Fusion {
  private:
   void join_all() {
     sets_ = NodeSets(graph_);
-    refused_.clear();
     rows_.clear();
-    for (const Form& form : forms_) {
+    for (const FusionForm& form : forms_) {
       rows_.push_back(form.rows);
     }
+    // Again, because what is behind a product may be read by what was looked at before it was there.
+    while (join_once() && kind_ == FusedKind::epilogues) {
+    }
+  }
+
+  bool join_once() {
+    bool joined = false;
+    refused_.clear();
     for (std::uint32_t i = 0; i < graph_.nodes.size(); ++i) {
       for (const ValueId input : graph_.nodes[i].inputs) {
         if (const std::uint32_t before = producer_[input]; before != kNone && sets_.of(before) != sets_.of(i)) {
           const std::optional<Refusal> refusal = join(before, i);
+          joined = joined || !refusal;
           if (refusal && context_.refusals != nullptr) {
             refused_.insert_or_assign({before, i}, *refusal);
           }
         }
       }
     }
+    return joined;
   }
 
   /// For every node that computes, whose results it reads from another kernel.
@@ -142,15 +118,26 @@ class Fusion {
         while (producer != kNone && graph_.nodes[producer].op->view != nullptr) {
           producer = producer_[graph_.nodes[producer].inputs[0]];
         }
-        if (node.op->view == nullptr && producer != kNone && sets_.of(producer) != sets_.of(i) &&
-            known.insert(producer).second) {
+        if (kind_ == FusedKind::epilogues && !is_result_of_product(producer, node)) {
+          continue;
+        }
+        if (node.op->view == nullptr && producer != kNone && are_apart(producer, i) && known.insert(producer).second) {
           const Refusal why = why_apart(producer, i, producer == producer_[input]);
-          const double by = why == Refusal::unprofitable ? std::max(lost(producer), lost(i)) : 0;
+          const bool is_measured = sets_.of(producer) == sets_.of(i);  // vetoed, by who knows how much
+          const double by = why == Refusal::unprofitable && !is_measured ? std::max(lost(producer), lost(i)) : 0;
           context_.refusals->push_back({graph_.nodes[producer].output(), node.outputs.empty() ? 0 : node.output(),
                                         graph_.nodes[producer].op, node.op, why, by});
         }
       }
     }
+  }
+
+  bool are_apart(std::uint32_t producer, std::uint32_t consumer) const {
+    return sets_.of(producer) != sets_.of(consumer) || is_vetoed(sets_.nodes(sets_.of(consumer)));
+  }
+
+  bool is_result_of_product(std::uint32_t producer, const Node& consumer) const {
+    return producer != kNone && forms_[producer].is_contraction && consumer.op->elementwise();
   }
 
   Refusal why_apart(std::uint32_t producer, std::uint32_t consumer, bool directly) const {
@@ -159,13 +146,20 @@ class Fusion {
         return *forms_[node].refusal;
       }
     }
+    if (sets_.of(producer) == sets_.of(consumer)) {
+      return Refusal::unprofitable;
+    }
     const auto found = refused_.find({producer, consumer});
     return found != refused_.end() ? found->second : directly ? Refusal::shape : Refusal::layout;
   }
 
   /// How much longer a node would take in a kernel with others, in nanoseconds, roughly.
   double lost(std::uint32_t node) const {
-    return std::max(forms_[node].lost, forms_[node].is_small ? kNanosecondsOfStep : 0);
+    const FusionForm& form = forms_[node];
+    if (form.is_contraction && !form.is_small) {
+      return static_cast<double>(bytes_of(graph_.types[graph_.nodes[node].output()])) * kNanosecondsOfByte;
+    }
+    return std::max(form.lost, form.is_small ? kNanosecondsOfStep : 0);
   }
 
   /// Sets with ops of rows whose results are mostly written anyway: kernels of rows cost more to call on a tile than on
@@ -201,7 +195,7 @@ class Fusion {
         continue;
       }
       if (forms_[at].rows > 0) {
-        const std::size_t largest = largest_of(node);
+        const std::size_t largest = largest_of(graph_, node);
         const std::size_t passes = node.op->kind == OpKind::reduction ? kPassesOfReduction : kPassesOfRows;
         wanted += (passes + (largest < kSecondCacheBytes ? 1 : 0)) * largest;
       }
@@ -217,61 +211,6 @@ class Fusion {
       saved += (inside + (is_written ? 0 : 1)) * bytes_of(graph_.types[node.output()]);
     }
     return static_cast<double>(wanted) - static_cast<double>(saved);
-  }
-
-  /// The bytes of a node's largest tensor.
-  std::size_t largest_of(const Node& node) const {
-    std::size_t largest = bytes_of(graph_.types[node.output()]);
-    for (const ValueId input : node.inputs) {
-      largest = std::max(largest, bytes_of(graph_.types[input]));
-    }
-    return largest;
-  }
-
-  Form form_of(const Node& node) const {
-    Form form;
-    if (node.outputs.size() != 1 || !node.regions.empty() ||
-        (users_.count(node.output()) == 0 && !users_.is_result(node.output()))) {
-      form.refusal = Refusal::kind;
-      return form;
-    }
-    if (node.op->effect || node.op->can_fail) {
-      form.refusal = Refusal::effect;
-      return form;
-    }
-    form.is_view = node.op == &op::reshape || node.op == &op::expand;
-    if (form.is_view) {
-      return form;
-    }
-    const std::size_t largest = node.op->elementwise() ? bytes_of(graph_.types[node.output()]) : largest_of(node);
-    if (node.op->elementwise()) {
-      if (graph::why_not_in_region(graph_, node, 0, 0U) != nullptr) {
-        form.refusal = Refusal::kind;
-      } else if (!has_rows(node.inputs)) {
-        form.refusal = Refusal::layout;
-      }
-    } else {
-      form.rows = graph::rows_of(graph_, node).count;
-      if (form.rows == 0 || graph::why_not_in_region(graph_, node, form.rows, 0U) != nullptr) {
-        form.refusal = node.op->rows == nullptr ? Refusal::kind : Refusal::shape;
-        form.rows = 0;
-        return form;
-      }
-      if (!has_rows(node.inputs)) {
-        form.refusal = Refusal::layout;
-      } else if (largest / static_cast<std::size_t>(form.rows) > kMostRowBytes) {
-        form.refusal = Refusal::larger_than_cache;
-      } else if (largest < context_.least_fused_bytes) {
-        form.refusal = Refusal::unprofitable;
-      }
-    }
-    form.is_small = largest < context_.least_fused_bytes;
-    return form;
-  }
-
-  bool has_rows(std::span<const ValueId> values) const {
-    return std::all_of(values.begin(), values.end(),
-                       [&](ValueId value) { return passes::has_rows(graph_.types[value].shape, strides_[value]); });
   }
 
   /// Makes one set of the two nodes' sets; says why if it doesn't.
@@ -293,6 +232,9 @@ class Fusion {
             rows == 0 ? why_not_elements(producer, consumer) : why_not_rows(both, rows)) {
       return refusal;
     }
+    if (const std::optional<Refusal> refusal = kind_ == FusedKind::epilogues ? why_not_epilogue(both) : std::nullopt) {
+      return refusal;
+    }
     if (both.size() > codegen::TileProgram::kMostSteps || inputs_of(both).size() > codegen::TileProgram::kMostInputs) {
       return Refusal::operands;
     }
@@ -301,6 +243,41 @@ class Fusion {
     }
     rows_[a] = rows;
     return std::nullopt;
+  }
+
+  /// Whether an epilogue reads or writes tensors besides the product, in parts of rows: such parts come from memory
+  /// more slowly than row after row. One is still worth it where the parts are whole rows.
+  bool reads_too_much(const Node& contraction, std::span<const std::uint32_t> nodes) const {
+    const Shape& shape = graph_.types[contraction.output()].shape;
+    std::int64_t tensors = 0;
+    for (const ValueId input : inputs_of(nodes)) {
+      const bool is_of_contraction =
+          std::find(contraction.inputs.begin(), contraction.inputs.end(), input) != contraction.inputs.end();
+      tensors += !is_of_contraction && graph_.types[input].shape == shape ? 1 : 0;
+    }
+    return context_.least_epilogue_bytes > 0 && tensors > (has_whole_rows(graph_, contraction) ? 1 : 0);
+  }
+
+  /// One of the nodes is a contraction, which comes first: it reads nothing that the others make.
+  std::optional<Refusal> why_not_epilogue(std::span<const std::uint32_t> both) const {
+    const std::set<std::uint32_t> nodes(both.begin(), both.end());
+    std::size_t contractions = 0;
+    for (const std::uint32_t at : both) {
+      if (!forms_[at].is_contraction) {
+        continue;
+      }
+      const Node& node = graph_.nodes[at];
+      const bool reads_inside = std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId value) {
+        return producer_[value] != kNone && nodes.contains(producer_[value]);
+      });
+      if (reads_inside || ++contractions > 1) {
+        return Refusal::kind;
+      }
+      if (reads_too_much(node, both)) {
+        return Refusal::unprofitable;
+      }
+    }
+    return contractions == 1 ? std::nullopt : std::optional(Refusal::kind);
   }
 
   std::optional<Refusal> why_not_elements(std::uint32_t producer, std::uint32_t consumer) const {
@@ -340,10 +317,16 @@ class Fusion {
     return inputs;
   }
 
+  /// Whether it was measured, and loses.
+  bool is_vetoed(std::span<const std::uint32_t> nodes) const {
+    const auto first = std::find_if(nodes.begin(), nodes.end(), [&](auto node) { return !forms_[node].is_view; });
+    return first != nodes.end() && context_.vetoed.contains(graph_.nodes[*first].output());
+  }
+
   /// Appends the nodes of a set: as one, with copies of its views that others read, or as they are.
   void append(std::span<const std::uint32_t> nodes, std::vector<Node>& to) const {
     const auto computing = std::count_if(nodes.begin(), nodes.end(), [&](auto node) { return !forms_[node].is_view; });
-    if (computing < 2) {
+    if (computing < 2 || is_vetoed(nodes)) {
       for (const std::uint32_t node : nodes) {
         to.push_back(graph_.nodes[node]);
       }
@@ -375,6 +358,15 @@ class Fusion {
       return !forms_[node].is_view || inside.contains(graph_.nodes[node].output());
     });
     to.push_back(fused(members, outside));
+    if (context_.fused != nullptr) {
+      context_.fused->push_back({to.back().output(), {}, {}});
+      for (const std::uint32_t node : nodes) {
+        if (!forms_[node].is_view) {
+          context_.fused->back().members.push_back(graph_.nodes[node].output());
+          context_.fused->back().ops.push_back(graph_.nodes[node].op);
+        }
+      }
+    }
     for (const std::uint32_t node : nodes) {
       if (forms_[node].is_view && outside.contains(graph_.nodes[node].output())) {
         to.push_back(graph_.nodes[node]);
@@ -382,7 +374,8 @@ class Fusion {
     }
   }
 
-  Node fused(std::span<const std::uint32_t> nodes, const std::set<ValueId>& outside) const {
+  Node fused(std::vector<std::uint32_t> nodes, const std::set<ValueId>& outside) const {
+    std::stable_partition(nodes.begin(), nodes.end(), [&](std::uint32_t node) { return forms_[node].is_contraction; });
     auto region = std::make_shared<Graph>();
     region->name = "fused";
     std::map<ValueId, ValueId> inside;
@@ -410,58 +403,36 @@ class Fusion {
     return result;
   }
 
-  /// The sets in an order in which each comes after those that it depends on, otherwise by their last nodes.
   bool rebuild() {
-    std::map<std::uint32_t, std::vector<std::uint32_t>> after;
-    std::map<std::uint32_t, std::size_t> waits_for;
-    std::priority_queue<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::pair<std::uint32_t, std::uint32_t>>,
-                        std::greater<>>
-        ready;  // last node, set
-    for (std::uint32_t i = 0; i < graph_.nodes.size(); ++i) {
-      if (sets_.of(i) != i) {
-        continue;
-      }
-      const std::set<std::uint32_t> before = sets_.before(i);
-      waits_for[i] = before.size();
-      for (const std::uint32_t set : before) {
-        after[set].push_back(i);
-      }
-      if (before.empty()) {
-        ready.emplace(sets_.nodes(i).back(), i);
-      }
-    }
-    if (waits_for.size() == graph_.nodes.size()) {
+    const std::vector<std::uint32_t> order = sets_.in_order();
+    if (order.size() == graph_.nodes.size()) {
       return false;
     }
     std::vector<Node> nodes;
-    while (!ready.empty()) {
-      const std::uint32_t set = ready.top().second;
-      ready.pop();
-      const std::span<const std::uint32_t> members = sets_.nodes(set);
-      append(members, nodes);
-      for (const std::uint32_t next : after[set]) {
-        if (--waits_for[next] == 0) {
-          ready.emplace(sets_.nodes(next).back(), next);
-        }
-      }
+    for (const std::uint32_t set : order) {
+      append(sets_.nodes(set), nodes);
     }
     graph_.nodes = std::move(nodes);
     return true;
   }
 
   Graph& graph_;
+  const FusedKind kind_;
   const PassContext& context_;
   const graph::Users users_;
   NodeSets sets_;
-  const std::vector<Strides> strides_;
   std::vector<std::uint32_t> producer_;  ///< by value
-  std::vector<Form> forms_;
+  std::vector<FusionForm> forms_;
   std::vector<std::int64_t> rows_;                                      ///< of sets
   std::map<std::pair<std::uint32_t, std::uint32_t>, Refusal> refused_;  ///< by (producer, consumer)
 };
 
 }  // namespace
 
-bool fuse(Graph& graph, const PassContext& context) { return Fusion(graph, context).run(); }
+bool fuse(Graph& graph, const PassContext& context) { return Fusion(graph, FusedKind::tiles, context).run(); }
+
+bool fuse_epilogues(Graph& graph, const PassContext& context) {
+  return Fusion(graph, FusedKind::epilogues, context).run();
+}
 
 }  // namespace diptych::passes

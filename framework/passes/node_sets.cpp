@@ -1,8 +1,11 @@
 #include "framework/passes/node_sets.h"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
+#include <map>
 #include <numeric>
+#include <queue>
 
 namespace diptych::passes {
 
@@ -47,6 +50,37 @@ std::set<std::uint32_t> NodeSets::before(std::uint32_t set) const {
     }
   }
   return result;
+}
+
+std::vector<std::uint32_t> NodeSets::in_order() const {
+  std::map<std::uint32_t, std::vector<std::uint32_t>> after;
+  std::map<std::uint32_t, std::size_t> waits_for;
+  using LastNodeAndSet = std::pair<std::uint32_t, std::uint32_t>;
+  std::priority_queue<LastNodeAndSet, std::vector<LastNodeAndSet>, std::greater<>> ready;
+  for (std::uint32_t i = 0; i < parent_.size(); ++i) {
+    if (of(i) != i) {
+      continue;
+    }
+    const std::set<std::uint32_t> earlier = before(i);
+    waits_for[i] = earlier.size();
+    for (const std::uint32_t set : earlier) {
+      after[set].push_back(i);
+    }
+    if (earlier.empty()) {
+      ready.emplace(nodes(i).back(), i);
+    }
+  }
+  std::vector<std::uint32_t> order;
+  while (!ready.empty()) {
+    order.push_back(ready.top().second);
+    ready.pop();
+    for (const std::uint32_t next : after[order.back()]) {
+      if (--waits_for[next] == 0) {
+        ready.emplace(nodes(next).back(), next);
+      }
+    }
+  }
+  return order;
 }
 
 bool NodeSets::join(std::uint32_t a, std::uint32_t b) {

@@ -21,6 +21,8 @@ class NodeSets {
   std::span<const std::uint32_t> nodes(std::uint32_t set) const { return sets_[set].nodes; }
   /// The sets that it directly depends on.
   std::set<std::uint32_t> before(std::uint32_t set) const;
+  /// All sets: each after those that it depends on, otherwise by their last nodes.
+  std::vector<std::uint32_t> in_order() const;
   /// Into `a`. False, and nothing changes, if a way leads from one to the other through a third.
   bool join(std::uint32_t a, std::uint32_t b);
 

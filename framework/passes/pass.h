@@ -23,6 +23,16 @@ enum class Numerics : unsigned char {
 /// Results below this size aren't worth fusing: unfused ops find them in the L1 cache, too (docs/fusion.md).
 inline constexpr std::size_t kLeastFusedBytes = std::size_t{32} << 10;
 
+/// Smaller results of products are found in the second cache by what reads them next (docs/fusion.md).
+inline constexpr std::size_t kLeastEpilogueBytes = std::size_t{1} << 20;
+
+/// A kernel that `epilogue` or `fuse` has made of several.
+struct FusedKernel {
+  graph::ValueId output;                ///< the first that its node makes
+  std::vector<graph::ValueId> members;  ///< what the nodes that it replaces make; the first names it in `vetoed`
+  std::vector<const OpDef*> ops;        ///< of these nodes
+};
+
 /// What a pass may know besides the graph: what it must keep, and where the graph will run.
 class PassContext {
  public:
@@ -32,7 +42,10 @@ class PassContext {
   Numerics numerics;
   Isa isa = active_isa();
   std::size_t least_fused_bytes = kLeastFusedBytes;
-  std::vector<FusionRefusal>* refusals = nullptr;  ///< where `fuse` notes what it didn't
+  std::size_t least_epilogue_bytes = kLeastEpilogueBytes;
+  std::vector<FusionRefusal>* refusals = nullptr;  ///< where passes note what they didn't fuse
+  std::vector<FusedKernel>* fused = nullptr;       ///< and what they did; not in regions
+  std::set<graph::ValueId> vetoed = {};            ///< kernels that aren't to be made
 
   /// Of the graph at hand, as it is now: computed for the pass that asks, before it changes anything.
   graph::FixedLayouts fixed_layouts() const { return graph::FixedLayouts(graph_); }
@@ -65,6 +78,9 @@ struct PipelineOptions {
   std::function<void(const std::string& stage, const graph::Graph& graph, bool changed)> observe;
   Numerics numerics = Numerics::exact;
   std::size_t least_fused_bytes = kLeastFusedBytes;  ///< for tests: 0 fuses whatever can be
+  std::size_t least_epilogue_bytes = kLeastEpilogueBytes;
+  /// Kernels that `epilogue` and `fuse` don't make, because they were measured and lose: FusedKernel::members.front().
+  std::set<graph::ValueId> vetoed = {};
 
   /// Disables every pass and step: the captured graph as it is.
   static PipelineOptions none();
@@ -76,7 +92,8 @@ struct PassRecord {
   std::size_t nodes_before = 0;
   std::size_t nodes_after = 0;
   bool changed = false;
-  std::vector<FusionRefusal> refusals = {};  ///< of `fuse`
+  std::vector<FusionRefusal> refusals = {};  ///< of `epilogue` and `fuse`, each edge in one of them
+  std::vector<FusedKernel> fused = {};       ///< by them, outside of regions
 };
 
 /// Runs the pipeline. Verifies the graph after each pass in debug builds, and always at the end. Throws Error if
@@ -87,6 +104,7 @@ bool fold_constants(graph::Graph& graph, const PassContext& context);
 bool simplify(graph::Graph& graph, const PassContext& context);
 bool eliminate_common_subexpressions(graph::Graph& graph, const PassContext& context);
 bool join_attention(graph::Graph& graph, const PassContext& context);
+bool fuse_epilogues(graph::Graph& graph, const PassContext& context);
 bool fuse(graph::Graph& graph, const PassContext& context);
 bool eliminate_dead_code(graph::Graph& graph, const PassContext& context);
 

@@ -14,7 +14,8 @@ std::span<const Pass> pipeline() {
       {"cse", "computes equal expressions once", eliminate_common_subexpressions},
       {"attention", "joins softmax(q k^T) v to one op", join_attention},
       {"dce", "drops what no result needs", eliminate_dead_code},
-      {"fuse", "joins elementwise ops to one kernel", fuse},
+      {"epilogue", "joins products and the elementwise ops behind them to one kernel", fuse_epilogues},
+      {"fuse", "joins elementwise ops and ops of rows to one kernel", fuse},
   };
   return passes;
 }
@@ -22,8 +23,8 @@ std::span<const Pass> pipeline() {
 namespace {
 
 /// Runs the pass on the regions of control flow, innermost first, then on the graph itself.
-bool run_pass(const Pass& pass, graph::Graph& graph, const PipelineOptions& options,
-              std::vector<FusionRefusal>& refusals, bool in_region = false) {
+bool run_pass(const Pass& pass, graph::Graph& graph, const PipelineOptions& options, PassRecord& record,
+              bool in_region = false) {
   bool changed = false;
   for (graph::Node& node : graph.nodes) {
     if (!node.is_control()) {
@@ -31,7 +32,7 @@ bool run_pass(const Pass& pass, graph::Graph& graph, const PipelineOptions& opti
     }
     for (auto& region : node.regions) {
       auto copy = std::make_shared<graph::Graph>(*region);
-      if (run_pass(pass, *copy, options, refusals, true)) {
+      if (run_pass(pass, *copy, options, record, true)) {
         region = std::move(copy);
         changed = true;
       }
@@ -39,12 +40,30 @@ bool run_pass(const Pass& pass, graph::Graph& graph, const PipelineOptions& opti
   }
   PassContext context(graph, options.numerics);
   context.least_fused_bytes = options.least_fused_bytes;
+  context.least_epilogue_bytes = options.least_fused_bytes == 0 ? 0 : options.least_epilogue_bytes;
+  std::vector<FusionRefusal>& refusals = record.refusals;
   context.refusals = &refusals;
+  if (!in_region) {
+    context.fused = &record.fused;
+    context.vetoed = options.vetoed;
+  }
   const std::size_t known = refusals.size();
   changed = pass.run(graph, context) || changed;
   std::for_each(refusals.begin() + static_cast<std::ptrdiff_t>(known), refusals.end(),
                 [&](FusionRefusal& refusal) { refusal.in_region = in_region; });
   return changed;
+}
+
+/// The refusals that an earlier pass noted, with a better reason.
+void drop_known(std::span<const PassRecord> earlier, std::vector<FusionRefusal>& refusals) {
+  std::erase_if(refusals, [&](const FusionRefusal& refusal) {
+    return std::any_of(earlier.begin(), earlier.end(), [&](const PassRecord& record) {
+      return std::any_of(record.refusals.begin(), record.refusals.end(), [&](const FusionRefusal& known) {
+        return known.producer == refusal.producer && known.consumer == refusal.consumer &&
+               known.in_region == refusal.in_region;
+      });
+    });
+  });
 }
 
 }  // namespace
@@ -76,9 +95,10 @@ std::vector<PassRecord> run_pipeline(graph::Graph& graph, const PipelineOptions&
     }
     PassRecord record{pass.name, 0, graph::count_nodes(graph), 0, false};
     const auto start = std::chrono::steady_clock::now();
-    record.changed = run_pass(pass, graph, options, record.refusals);
+    record.changed = run_pass(pass, graph, options, record);
     record.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     record.nodes_after = graph::count_nodes(graph);
+    drop_known(records, record.refusals);
     records.push_back(record);
 #ifndef NDEBUG
     graph::verify(graph);

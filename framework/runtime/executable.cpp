@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <optional>
 
 #include "framework/codegen/tile_program.h"
 #include "framework/core/parallel.h"
@@ -68,35 +69,90 @@ struct Executable::FusedTask {
   }
 };
 
+/// The results of a contraction go through the program part by part, or after it, if the program can't walk so.
+struct Executable::ContractionTask {
+  KernelTask kernel;
+  std::optional<codegen::TileProgram> program;
+  std::vector<void*> data;  ///< of the program's inputs, then outputs
+  bool by_parts = false;
+  Epilogue epilogue{
+      [](const void* self, std::int64_t row, std::int64_t rows, std::int64_t column, std::int64_t columns) {
+        const auto& task = *static_cast<const ContractionTask*>(self);
+        task.program->run_part(task.data.data(), row, rows, column, columns);
+      },
+      this};
+
+  static void run(const void* task) {
+    const auto& self = *static_cast<const ContractionTask*>(task);
+    self.kernel.call.op->kernel(self.kernel.call);
+    if (!self.by_parts) {
+      self.program->run(self.data.data());
+    }
+  }
+};
+
 namespace {
-codegen::TileProgram tile_program(const LoweredNode& node) {
-  const graph::Graph& region = *node.regions[0];
-  std::vector<std::uint32_t> operand_of(region.types.size(), 0);  // by value
+
+/// A region as steps of a tile program: of all nodes, or of those behind its contraction, whose result is then the
+/// first input.
+struct Steps {
+  std::vector<std::uint32_t> operands;  ///< the places of the program's inputs: inputs of the node, then its outputs
   std::vector<codegen::TileProgram::Input> inputs;
-  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-    operand_of[region.inputs[i].value] = static_cast<std::uint32_t>(i);
-    inputs.push_back({node.inputs[i].type, node.inputs[i].strides});
-  }
   std::vector<codegen::TileProgram::Step> steps;
-  const std::int64_t rows = graph::rows_of(region);
-  for (const graph::Node& inner : region.nodes) {
-    if (graph::is_row_view(region, inner, rows)) {
-      operand_of[inner.output()] = operand_of[inner.inputs[0]];
-      continue;
-    }
-    codegen::TileProgram::Step step{inner.op, inner.attributes, {}, {}, region.types[inner.output()]};
-    for (const graph::ValueId input : inner.inputs) {
-      step.inputs.push_back(operand_of[input]);
-      step.input_types.push_back(region.types[input]);
-    }
-    operand_of[inner.output()] = static_cast<std::uint32_t>(inputs.size() + steps.size());
-    steps.push_back(std::move(step));
-  }
   std::vector<std::uint32_t> outputs;
-  for (const graph::ValueId output : region.outputs) {
-    outputs.push_back(operand_of[output] - static_cast<std::uint32_t>(inputs.size()));
+
+  explicit Steps(const LoweredNode& node) {
+    const graph::Graph& region = *node.regions[0];
+    const graph::Node* const contraction = graph::contraction_of(region);
+    const std::int64_t rows = graph::rows_of(region);
+    std::vector<std::uint32_t> operand_of(region.types.size(), UINT32_MAX);  // by value
+    const auto add_input = [&](graph::ValueId value, std::size_t at, const Place& place) {
+      operand_of[value] = static_cast<std::uint32_t>(inputs.size());
+      operands.push_back(static_cast<std::uint32_t>(at));
+      inputs.push_back({place.type, place.strides});
+    };
+    if (contraction != nullptr) {
+      const auto found = std::find(region.outputs.begin(), region.outputs.end(), contraction->output());
+      const auto place = static_cast<std::size_t>(found - region.outputs.begin());  // behind them: it stays inside
+      add_input(contraction->output(), node.inputs.size() + place, node.outputs[place]);
+    }
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const graph::ValueId value = region.inputs[i].value;
+      const bool is_read = std::any_of(region.nodes.begin(), region.nodes.end(), [&](const graph::Node& inner) {
+        return &inner != contraction &&
+               std::find(inner.inputs.begin(), inner.inputs.end(), value) != inner.inputs.end();
+      });
+      if (is_read || contraction == nullptr) {
+        add_input(value, i, node.inputs[i]);
+      }
+    }
+    for (const graph::Node& inner : region.nodes) {
+      if (&inner == contraction) {
+        continue;
+      }
+      if (graph::is_row_view(region, inner, rows)) {
+        operand_of[inner.output()] = operand_of[inner.inputs[0]];
+        continue;
+      }
+      codegen::TileProgram::Step step{inner.op, inner.attributes, {}, {}, region.types[inner.output()]};
+      for (const graph::ValueId input : inner.inputs) {
+        step.inputs.push_back(operand_of[input]);
+        step.input_types.push_back(region.types[input]);
+      }
+      operand_of[inner.output()] = static_cast<std::uint32_t>(inputs.size() + steps.size());
+      steps.push_back(std::move(step));
+    }
+    for (std::size_t o = 0; o < region.outputs.size(); ++o) {
+      if (contraction == nullptr || region.outputs[o] != contraction->output()) {
+        outputs.push_back(operand_of[region.outputs[o]] - static_cast<std::uint32_t>(inputs.size()));
+        operands.push_back(static_cast<std::uint32_t>(node.inputs.size() + o));
+      }
+    }
   }
-  return {rows, std::move(inputs), std::move(steps), outputs};
+};
+
+const Place& place_of(const LoweredNode& node, std::uint32_t operand) {
+  return operand < node.inputs.size() ? node.inputs[operand] : node.outputs[operand - node.inputs.size()];
 }
 
 /// The instructions of a window run in any order.
@@ -144,6 +200,7 @@ Executable::Executable(const graph::Graph& graph, std::span<const Strides> argum
   }
   for (const LoweredNode& node : lowered.nodes) {
     build(node);
+    values_.push_back(node.value);
   }
 
   if (planned_ && options.side_by_side) {
@@ -210,11 +267,13 @@ void Executable::build_control(const LoweredNode& node) {
 }
 
 void Executable::build_fused(const LoweredNode& node) {
-  auto task = std::make_unique<FusedTask>(FusedTask{tile_program(node), {}});
-  task->data.resize(node.inputs.size() + node.outputs.size());
+  Steps steps(node);
+  const std::int64_t rows = graph::rows_of(*node.regions[0]);
+  auto task = std::make_unique<FusedTask>(
+      FusedTask{{rows, std::move(steps.inputs), std::move(steps.steps), steps.outputs}, {}});
+  task->data.resize(steps.operands.size());
   for (std::size_t i = 0; i < task->data.size(); ++i) {
-    const Place& place = i < node.inputs.size() ? node.inputs[i] : node.outputs[i - node.inputs.size()];
-    buffers_[place.buffer].slots.push_back({&task->data[i], place.offset});
+    add_slot(place_of(node, steps.operands[i]), task->data[i]);
   }
   labels_.push_back(&node.op->label);
   source_ops_.push_back(node.source_op);
@@ -222,39 +281,97 @@ void Executable::build_fused(const LoweredNode& node) {
   fused_tasks_.push_back(std::move(task));
 }
 
+void Executable::build_contraction(const LoweredNode& node) {
+  const graph::Graph& region = *node.regions[0];
+  const graph::Node& contraction = *graph::contraction_of(region);
+  Steps steps(node);
+  auto task = std::make_unique<ContractionTask>();
+  std::vector<Place> inputs;
+  for (const graph::ValueId value : contraction.inputs) {
+    const auto found = std::find_if(region.inputs.begin(), region.inputs.end(),
+                                    [&](const graph::Input& input) { return input.value == value; });
+    inputs.push_back(node.inputs[static_cast<std::size_t>(found - region.inputs.begin())]);
+  }
+  const Place& product = place_of(node, steps.operands[0]);
+  bind_kernel(task->kernel, *contraction.op, contraction.attributes, inputs, product);
+  add_pointers(task->kernel, inputs, product);
+  const int column_axes = contraction.op->epilogue_axes;
+  task->by_parts = codegen::TileProgram::fits_parts(column_axes, steps.inputs, product.type.shape);
+  if (task->by_parts) {
+    task->kernel.call.epilogue = &task->epilogue;
+    task->program =
+        codegen::TileProgram::by_parts(column_axes, std::move(steps.inputs), std::move(steps.steps), steps.outputs);
+  } else {
+    task->program.emplace(0, std::move(steps.inputs), std::move(steps.steps), steps.outputs);
+  }
+  task->data.resize(steps.operands.size());
+  for (std::size_t i = 0; i < task->data.size(); ++i) {
+    add_slot(place_of(node, steps.operands[i]), task->data[i]);
+  }
+  pack_where_it_pays(task->kernel, inputs);
+  labels_.push_back(&node.op->label);
+  source_ops_.push_back(node.source_op);
+  instructions_.push_back({ContractionTask::run, task.get()});
+  contraction_tasks_.push_back(std::move(task));
+}
+
+void Executable::bind_kernel(KernelTask& task, const OpDef& op, const AttributeValue& attributes,
+                             std::span<const Place> inputs, const Place& output) {
+  const std::size_t count = inputs.size();
+  task.attributes = attributes;
+  for (std::size_t i = 0; i < count; ++i) {
+    task.places[i] = inputs[i];
+    task.inputs[i] = {nullptr, &task.places[i].type, &task.places[i].strides, inputs[i].contiguous};
+  }
+  task.places[count] = output;
+  task.call = {&op,
+               task.inputs,
+               static_cast<int>(count),
+               task.attributes.get(),
+               {nullptr, &task.places[count].type, &task.places[count].strides, true}};
+}
+
+void Executable::add_pointers(KernelTask& task, std::span<const Place> inputs, const Place& output) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    add_slot(inputs[i], task.inputs[i].data);
+  }
+  add_slot(output, task.call.output.data);
+}
+
+void Executable::pack_where_it_pays(KernelTask& task, std::span<const Place> inputs) {
+  const Packing* const packing = task.call.op->packing;
+  if (packing == nullptr || !options_.packs) {
+    return;
+  }
+  const std::uint32_t buffer = inputs[static_cast<std::size_t>(packing->input)].buffer;
+  const bool lasts =
+      buffers_[buffer].buffer.kind == BufferClass::constant ||
+      (buffer < inputs_.size() && inputs_[buffer].kind != graph::InputKind::argument && !state_is_written_[buffer]);
+  if (const std::size_t bytes = lasts ? packing->size(task.call) : 0; bytes > 0) {
+    packed_.push_back({&task, buffer, bytes});
+    stats_.packed_bytes += bytes;
+  }
+}
+
 void Executable::build(const LoweredNode& node) {
   if (node.op == &graph::fused_op()) {
-    build_fused(node);
+    graph::contraction_of(*node.regions[0]) != nullptr ? build_contraction(node) : build_fused(node);
     return;
   }
   if (!node.regions.empty()) {
     build_control(node);
     return;
   }
-  const auto slot = [&](const Place& place, void*& pointer) {
-    buffers_[place.buffer].slots.push_back({&pointer, place.offset});
-  };
   const std::size_t count = node.inputs.size();
   auto task = std::make_unique<KernelTask>();
-  task->attributes = node.attributes;
-  for (std::size_t i = 0; i < count; ++i) {
-    task->places[i] = node.inputs[i];
-    task->inputs[i] = {nullptr, &task->places[i].type, &task->places[i].strides, node.inputs[i].contiguous};
-  }
-  task->places[count] = node.output();
-  task->call = {node.op,
-                task->inputs,
-                static_cast<int>(count),
-                task->attributes.get(),
-                {nullptr, &task->places[count].type, &task->places[count].strides, true}};
-
+  bind_kernel(*task, *node.op, node.attributes, node.inputs, node.output());
   labels_.push_back(&node.op->label);
   source_ops_.push_back(node.source_op);
   const auto add_loop = [&](auto& tasks, auto&& bound) {
     for (std::size_t i = 0; i < count; ++i) {
-      slot(node.inputs[i], bound->call.data[i]);
+      add_slot(node.inputs[i], bound->call.data[i]);
     }
-    slot(node.output(), bound->call.data[count]);
+    add_slot(node.output(), bound->call.data[count]);
     bound->operands = static_cast<int>(count) + 1;
     bound->attributes = node.attributes;
     instructions_.push_back({std::remove_cvref_t<decltype(*bound)>::run, bound.get()});
@@ -278,20 +395,8 @@ void Executable::build(const LoweredNode& node) {
     add_loop(strided_tasks_, std::move(strided));
     return;
   }
-  for (std::size_t i = 0; i < count; ++i) {
-    slot(node.inputs[i], task->inputs[i].data);
-  }
-  slot(node.output(), task->call.output.data);
-  if (const Packing* packing = node.op->packing; packing != nullptr && options_.packs) {
-    const std::uint32_t buffer = node.inputs[static_cast<std::size_t>(packing->input)].buffer;
-    const bool lasts =
-        buffers_[buffer].buffer.kind == BufferClass::constant ||
-        (buffer < inputs_.size() && inputs_[buffer].kind != graph::InputKind::argument && !state_is_written_[buffer]);
-    if (const std::size_t bytes = lasts ? packing->size(task->call) : 0; bytes > 0) {
-      packed_.push_back({task.get(), buffer, bytes});
-      stats_.packed_bytes += bytes;
-    }
-  }
+  add_pointers(*task, node.inputs, node.output());
+  pack_where_it_pays(*task, node.inputs);
   instructions_.push_back({KernelTask::run, task.get()});
   kernel_tasks_.push_back(std::move(task));
 }

@@ -48,6 +48,8 @@ class Executable {
   void run(std::span<const Tensor> arguments, std::vector<Tensor>& outputs);
 
   const ExecutableStats& stats() const { return stats_; }
+  /// By instruction: the first value that it makes; kNoValue: it copies.
+  std::span<const graph::ValueId> values() const { return values_; }
 
  private:
   struct Instruction {
@@ -69,8 +71,9 @@ class Executable {
     const void* data = nullptr;
     StorageRef memory = {};
   };
-  struct ControlTask;  ///< control flow, whose regions have executables of their own
-  struct FusedTask;    ///< elementwise ops as one kernel
+  struct ControlTask;      ///< control flow, whose regions have executables of their own
+  struct FusedTask;        ///< elementwise ops as one kernel
+  struct ContractionTask;  ///< a contraction with such ops as its epilogue
 
   /// A pointer inside a task that must follow its buffer.
   struct Slot {
@@ -87,6 +90,15 @@ class Executable {
   void build(const LoweredNode& node);
   void build_control(const LoweredNode& node);
   void build_fused(const LoweredNode& node);
+  void build_contraction(const LoweredNode& node);
+  void add_slot(const Place& place, void*& pointer) {
+    buffers_[place.buffer].slots.push_back({&pointer, place.offset});
+  }
+  /// Everything but the pointers.
+  static void bind_kernel(KernelTask& task, const OpDef& op, const AttributeValue& attributes,
+                          std::span<const Place> inputs, const Place& output);
+  void add_pointers(KernelTask& task, std::span<const Place> inputs, const Place& output);
+  void pack_where_it_pays(KernelTask& task, std::span<const Place> inputs);
   void bind(BoundBuffer& buffer, void* pointer);
   void bind_inputs(std::span<const Tensor> arguments);
   /// Of a constant, a captured input or a state that the graph doesn't write. Null: the elements have none.
@@ -114,12 +126,14 @@ class Executable {
   std::vector<Window> windows_;
   std::vector<const trace::Label*> labels_;
   std::vector<std::uint64_t> source_ops_;
+  std::vector<graph::ValueId> values_;
   // Tasks don't move: instructions point to them, and slots into them.
   std::vector<std::unique_ptr<LinearTask>> linear_tasks_;
   std::vector<std::unique_ptr<StridedTask>> strided_tasks_;
   std::vector<std::unique_ptr<KernelTask>> kernel_tasks_;
   std::vector<std::unique_ptr<ControlTask>> control_tasks_;
   std::vector<std::unique_ptr<FusedTask>> fused_tasks_;
+  std::vector<std::unique_ptr<ContractionTask>> contraction_tasks_;
   std::vector<PackedOperand> packed_;
   StorageRef arena_;
   std::atomic_flag busy_ = ATOMIC_FLAG_INIT;

@@ -29,8 +29,9 @@ class Lowering {
     write_states_in_place();  // always, because eager doesn't copy a new state either
     if (options_.in_place) {
       reuse_dying_inputs();
-      find_lifetimes();
     }
+    place_contractions();
+    find_lifetimes();
     return std::move(result_);
   }
 
@@ -97,12 +98,24 @@ class Lowering {
     for (const ValueId output : node.outputs) {
       lowered.outputs.push_back(place_output(output));
     }
+    if (const graph::Node* const contraction = contraction_of(node)) {
+      const Graph& region = *node.regions[0];
+      if (std::find(region.outputs.begin(), region.outputs.end(), contraction->output()) == region.outputs.end()) {
+        const TensorType& type = region.types[contraction->output()];
+        lowered.outputs.push_back(dense_place(new_buffer(BufferClass::temporary, 0, bytes_of(type)), type));
+      }
+    }
     if (!node.provenance.source_ops.empty()) {
       lowered.source_op = node.provenance.source_ops.front() + std::uint64_t{1};
     }
+    lowered.value = node.outputs.empty() ? graph::kNoValue : node.output();
     lowered.can_fail = graph::can_fail(node);
     lowered.where = node.provenance.where;
     return lowered;
+  }
+  template <class AnyNode>
+  static const graph::Node* contraction_of(const AnyNode& node) {
+    return node.op == &graph::fused_op() ? graph::contraction_of(*node.regions[0]) : nullptr;
   }
   const Place& place_output(ValueId value) {
     const TensorType& type = graph_.types[value];
@@ -193,6 +206,9 @@ class Lowering {
     if (!node.op->elementwise() && !is_fused) {
       return false;
     }
+    if (is_fused && output >= node.regions[0]->outputs.size()) {
+      return false;
+    }
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const Place& input = node.inputs[i];
       if (input.buffer == buffer &&
@@ -258,6 +274,25 @@ class Lowering {
     find_lifetimes();
   }
 
+  /// The results of contractions that stay inside their nodes lie where an output will: one that is no input's place,
+  /// because all of an input is read later than some of the results are written.
+  void place_contractions() {
+    for (LoweredNode& node : result_.nodes) {
+      if (contraction_of(node) == nullptr || node.outputs.size() == node.regions[0]->outputs.size()) {
+        continue;
+      }
+      for (std::size_t o = 0; o + 1 < node.outputs.size(); ++o) {
+        const std::uint32_t buffer = node.outputs[o].buffer;
+        if (graph::may_hold_contraction(*node.regions[0], o) &&
+            std::none_of(node.inputs.begin(), node.inputs.end(),
+                         [&](const Place& input) { return input.buffer == buffer; })) {
+          node.outputs.back().buffer = buffer;
+          break;
+        }
+      }
+    }
+  }
+
   void reuse_dying_inputs() {
     // The class of buffers that share bytes, identified by its first member; `last` is maintained for the class.
     std::vector<std::uint32_t> owner(result_.buffers.size());
@@ -279,7 +314,8 @@ class Lowering {
                          std::vector<std::uint32_t>& owner) {
     Place& output = node.outputs[o];
     const Buffer& fresh = buffer_of(output);
-    if (fresh.kind == BufferClass::temporary && fresh.first == instruction) {
+    // A contraction needs a place of its own, which this could be.
+    if (contraction_of(node) == nullptr && fresh.kind == BufferClass::temporary && fresh.first == instruction) {
       for (const Place& input : node.inputs) {
         Buffer& dying = buffer_of(input);
         if (dying.kind == BufferClass::temporary && dying.last == instruction && dying.bytes == fresh.bytes &&

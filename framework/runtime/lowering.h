@@ -30,9 +30,10 @@ struct LoweredNode {
   const OpDef* op;
   AttributeValue attributes;
   std::vector<Place> inputs;
-  std::vector<Place> outputs;   ///< one, unless it has regions
+  std::vector<Place> outputs;   ///< one, unless it has regions; then that of a contraction whose result stays inside
   std::uint64_t source_op = 0;  ///< for traces: the first source op, counted from 1
-  bool can_fail = false;        ///< may throw, depending on elements
+  graph::ValueId value = graph::kNoValue;  ///< the first that its graph knows as its result
+  bool can_fail = false;                   ///< may throw, depending on elements
   // Only for control flow and fused ops.
   std::vector<std::shared_ptr<const graph::Graph>> regions = {};
   Location where = {};

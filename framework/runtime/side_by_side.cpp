@@ -32,6 +32,13 @@ double nanoseconds_of(const LoweredNode& node) {
     return kOfCall + kOfFlop * flops * (node.output().type.dtype == DType::float64 ? 2 : 1);
   }
   if (node.op == &graph::fused_op()) {
+    if (const graph::Node* const contraction = graph::contraction_of(*node.regions[0])) {
+      const graph::Graph& region = *node.regions[0];
+      const double flops = cost_of(*contraction->op, region.input_types(*contraction), contraction->attributes.get(),
+                                   region.types[contraction->output()])
+                               .flops;
+      return kOfCall + kOfFlop * flops;
+    }
     elements *= 1 + 0.25 * static_cast<double>(node.regions[0]->nodes.size());
   }
   return kOfCall + kNanosecondsOfScalar * elements;

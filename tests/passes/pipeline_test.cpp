@@ -200,8 +200,8 @@ TEST(Pipeline, AnUnknownPassIsAnErrorThatNamesIt) {
   options.disabled = {"simplfy"};
   auto function = jit([](const Tensor& x) { return x + 1; }, {.pipeline = options});
   EXPECT_THAT(message_of<Error>([&] { function(ramp({3})); }), AllOf(HasSubstr("'simplfy'"), HasSubstr("--passes")));
-  for (const char* known :
-       {kInPlace, kMemoryPlan, kPacking, kSideBySide, "simplify", "cse", "dce", "constant-folding", "fuse"}) {
+  for (const char* known : {kInPlace, kMemoryPlan, kPacking, kSideBySide, "simplify", "cse", "dce", "constant-folding",
+                            "epilogue", "fuse"}) {
     options.disabled = {known};
     graph::Graph graph;
     EXPECT_NO_THROW(run_pipeline(graph, options)) << known;

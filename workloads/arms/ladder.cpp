@@ -31,6 +31,10 @@ const std::vector<Rung>& pass_rungs() {
        "with elementwise ops that pass results to one another as one kernel, tile by tile",
        "memory traffic",
        {"fuse"}},
+      {"+epilogue",
+       "with the elementwise ops behind matrix products and convolutions in their kernels",
+       "results in cache",
+       {"epilogue"}},
   };
   return rungs;
 }
