@@ -275,6 +275,9 @@ class Program {
     verb->add_flag(
         "--check-passes", graph_.check_passes,
         "Run the graph after each pass, value by value: the first that changes a bit is named, and the value");
+    verb->add_flag(
+        "--time-fused", graph_.time_fused,
+        "Time every fused kernel in the program, beside the kernels that it replaces; those that lose come first");
     add_seed(verb, graph_.seed, "Of inputs and models");
     verb->add_option("--out", graph_.out, "Where the folder is made")->capture_default_str();
     verb->footer(
@@ -283,6 +286,7 @@ class Program {
         "  diptych graph vit/tiny --stage final --format svg\n"
         "  diptych graph model.onnx --check-passes                  does a pass change a bit?\n"
         "  diptych graph model.onnx --readiness                     can it be captured?\n"
+        "  diptych graph gpt/mini --time-fused                      does each fused kernel pay?\n"
         "  diptych graph model.onnx:batch=8 --stage captured --format txt,dot\n"
         "It prints what each pass did, and writes NN-<stage>.txt, .svg and .dot; the text parses back to the same "
         "graph.");

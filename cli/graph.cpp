@@ -16,23 +16,23 @@
 #include "reports/text/text.h"
 #include "reports/text/text_table.h"
 #include "reports/views/graph_inputs.h"
+#include "workloads/arms/arm.h"
+#include "workloads/harness/probes/fusion_clock.h"
 
 namespace diptych::cli {
 namespace {
 
-/// Of the pass that fuses; null if it didn't run.
-const passes::PassRecord* fusion_of(const CompiledStages& compiled) {
-  const auto& records = compiled.compilation.passes;
-  const auto found = std::find_if(records.begin(), records.end(),
-                                  [](const passes::PassRecord& record) { return record.name == "fuse"; });
-  return found != records.end() ? &*found : nullptr;
+/// Of all passes: each edge stands in one.
+std::vector<passes::FusionRefusal> all_refusals(const CompiledStages& compiled) {
+  std::vector<passes::FusionRefusal> all;
+  for (const passes::PassRecord& record : compiled.compilation.passes) {
+    all.insert(all.end(), record.refusals.begin(), record.refusals.end());
+  }
+  return all;
 }
 
 void print_fusion(const CompiledStages& compiled) {
-  const passes::PassRecord* const fusion = fusion_of(compiled);
-  if (fusion == nullptr) {
-    return;
-  }
+  const std::vector<passes::FusionRefusal> refusals = all_refusals(compiled);
   std::size_t kernels = 0;
   std::size_t ops = 0;
   for (const graph::Node& node : compiled.stages.back().graph.nodes) {
@@ -42,9 +42,9 @@ void print_fusion(const CompiledStages& compiled) {
     }
   }
   fmt::print("fused: {} ops in {} kernels; {} results are read by ops in other kernels\n", ops, kernels,
-             fusion->refusals.size());
+             refusals.size());
   constexpr std::size_t kMostGroups = 10;
-  const std::vector<passes::RefusalGroup> groups = passes::grouped(fusion->refusals);
+  const std::vector<passes::RefusalGroup> groups = passes::grouped(refusals);
   if (groups.empty()) {
     return;
   }
@@ -62,13 +62,13 @@ void print_fusion(const CompiledStages& compiled) {
   }
 }
 
-/// What `fuse` didn't, as comments behind the graph.
+/// What wasn't fused, as comments behind the graph.
 std::string refusals_of(const CompiledStages& compiled) {
-  const passes::PassRecord* const fusion = fusion_of(compiled);
+  const std::vector<passes::FusionRefusal> refusals = all_refusals(compiled);
   std::string text;
-  if (fusion != nullptr && !fusion->refusals.empty()) {
+  if (!refusals.empty()) {
     text = "\n# Not in one kernel:\n";
-    for (const passes::FusionRefusal& refusal : fusion->refusals) {
+    for (const passes::FusionRefusal& refusal : refusals) {
       text += fmt::format("#   {}\n", passes::to_string(refusal));
     }
   }
@@ -168,6 +168,46 @@ int check_passes(const workloads::Workload& workload, std::uint64_t seed) {
   return kSuccess;
 }
 
+int time_fused(const workloads::Workload& workload, std::uint64_t seed) {
+  constexpr double kBudgetSeconds = 2;
+  constexpr std::size_t kMostRows = 30;
+  const std::vector<workloads::KernelTiming> timings =
+      workloads::time_fused_kernels(workload, *workloads::find_arm("graph")->pipeline, seed, kBudgetSeconds);
+  if (timings.empty()) {
+    fmt::print("{}: nothing is fused\n", workload.name);
+    return kSuccess;
+  }
+  reports::TextTable table({"pass", "ops", "fused", "apart", "fused / apart", ""});
+  double fused = 0;
+  double apart = 0;
+  std::size_t losses = 0;
+  for (std::size_t i = 0; i < timings.size(); ++i) {
+    const workloads::KernelTiming& timing = timings[i];
+    fused += timing.fused_seconds;
+    apart += timing.apart_seconds;
+    losses += timing.is_loss() ? 1 : 0;
+    if (i < kMostRows) {
+      table.add({timing.pass, timing.ops(), reports::format_seconds(timing.fused_seconds),
+                 reports::format_seconds(timing.apart_seconds),
+                 fmt::format("{:.2f} [{:.2f}, {:.2f}]", timing.ratio, timing.low, timing.high),
+                 timing.is_loss()  ? "loss"
+                 : timing.high < 1 ? "gain"
+                                   : "unclear"});
+    }
+  }
+  const reports::TableOptions layout;
+  fmt::print("{}\n", table.render(layout.colour, layout.width));
+  if (timings.size() > kMostRows) {
+    fmt::print("and {} more, which gain more\n", timings.size() - kMostRows);
+  }
+  fmt::print("{} fused kernels take {}, what they replace {}; {} of them lose\n", timings.size(),
+             reports::format_seconds(fused), reports::format_seconds(apart), losses);
+  if (losses > 0) {
+    fmt::print("`diptych ladder {} --veto-losses` measures without these\n", reports::printable(workload.name));
+  }
+  return kSuccess;
+}
+
 int readiness(const workloads::Workload& workload, std::uint64_t seed) {
   const auto program = workload.make(seed);
   const auto arguments = [&](std::int64_t step) {
@@ -199,6 +239,9 @@ int graph(const GraphOptions& options) {
   }
   if (options.check_passes) {
     return check_passes(workload, options.seed);
+  }
+  if (options.time_fused) {
+    return time_fused(workload, options.seed);
   }
   const CompiledStages compiled = compile_stages(workload, options.seed);
   std::vector<std::string> names;

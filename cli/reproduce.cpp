@@ -33,6 +33,7 @@ RunOptions options_of(const workloads::RunPlan& plan, const ReproduceOptions& as
   options.pin = fmt::format("{}", fmt::join(plan.pinned, ","));
   options.threads = plan.threads;
   options.gemm = plan.gemm;
+  options.veto_losses = plan.veto_losses;
   options.inject_time = plan.injection.time;
   options.inject_instructions = plan.injection.instructions;
   options.inject_arms = plan.injection.arms;

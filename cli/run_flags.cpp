@@ -60,6 +60,8 @@ void add_measuring_flags(CLI::App* verb, RunOptions& options) {
   verb->add_option("--gemm", options.gemm,
                    "What multiplies matrices in eager and graph: tiles (Diptych's own, default) or openblas")
       ->check(CLI::IsMember(std::vector<std::string>(kernels::kGemmNames.begin(), kernels::kGemmNames.end())));
+  verb->add_flag("--veto-losses", options.veto_losses,
+                 "Compile without the fused kernels that, timed in the program, take longer than what they replace");
   verb->add_option("--pin", options.pin, "Bind measuring processes to these CPUs, like 1 or 0,2-3 (bare: the last)");
 }
 

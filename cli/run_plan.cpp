@@ -196,6 +196,12 @@ workloads::RunPlan plan_from(const RunOptions& options) {
   plan.benchmark_options = checked(options.benchmark_options);
   plan.metrics = chosen_metrics(options);
   plan.instructions_timeout = options.instructions_timeout;
+  plan.veto_losses = options.veto_losses;
+  if (plan.veto_losses && plan.measures("instructions")) {
+    throw Error(
+        "--veto-losses decides by time, anew in each run; counted instructions must not depend on it: leave out "
+        "one of the two");
+  }
   plan_threads(plan, options);
   if (!options.gemm.empty()) {
     kernels::set_gemm(
@@ -265,6 +271,7 @@ workloads::RunPlan plan_to_resume(const RunOptions& options, const json& run, co
   refuse("pin", typed.pinned, plan.pinned);
   refuse("threads", typed.threads, plan.threads);
   refuse("gemm", typed.gemm, plan.gemm);
+  refuse("veto-losses", typed.veto_losses, plan.veto_losses);
   refuse("inject-time", typed.injection.time, plan.injection.time);
   refuse("inject-instructions", typed.injection.instructions, plan.injection.instructions);
   refuse("inject-arm", typed.injection.arms, plan.injection.arms);

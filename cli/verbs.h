@@ -35,6 +35,7 @@ struct RunOptions {
   std::string name;                 ///< of the run and its folder; empty: the workload's name, or the size's
   int threads = 1;                  ///< on which a call computes
   std::string gemm;                 ///< what multiplies matrices: tiles, openblas; empty: the program's default
+  bool veto_losses = false;         ///< leave out fused kernels that lose
   std::string pin;                  ///< CPUs of the measuring processes: "1", "0-1", "auto"; empty: all
   std::vector<std::string> metrics = {"time"};
   double instructions_timeout = workloads::kInstructionsTimeout;  ///< seconds
@@ -120,6 +121,7 @@ struct GraphOptions {
   std::vector<std::string> formats = {"txt", "svg"};
   bool check_passes = false;
   bool readiness = false;
+  bool time_fused = false;
   std::uint64_t seed = 1;
   std::string out = "diptych-out";
 };

@@ -16,6 +16,7 @@
 #include "reports/run/run.h"
 #include "reports/text/format.h"
 #include "reports/text/text.h"
+#include "reports/views/fusion_views.h"
 #include "reports/views/summary.h"
 
 namespace diptych::reports {
@@ -175,6 +176,24 @@ std::string passes_tables(const Cell& cell) {
   return out;
 }
 
+/// Each kernel beside what it replaces.
+std::string fused_table(const Cell& cell) {
+  HtmlTable table({"ops", "pass", "fused", "apart", "fused / apart", "verdict"}, {1, 5});
+  for (const FusedEntry kernel : fused_arm(cell).fused()) {
+    const std::vector<double> ratio = kernel.ratio();
+    const bool is_known = ratio.size() == 3;
+    table.row({{kernel.ops()},
+               {kernel.pass()},
+               plain_time_field(kernel.seconds()),
+               plain_time_field(kernel.apart_seconds()),
+               {is_known ? fmt::format("{:.2f}", ratio[1]) : "-",
+                is_known ? fmt::format("[{:.2f}, {:.2f}]", ratio[0], ratio[2]) : "", kernel.seconds()},
+               {fused_verdict(kernel)}});
+  }
+  return table.empty() ? ""
+                       : folded("Fused kernels, timed in the program", fusion_sentence(cell, rich), table.finish());
+}
+
 }  // namespace
 
 std::string html_overview(const Run& run) {
@@ -216,7 +235,8 @@ std::string html_cell(const Cell& cell, std::size_t index) {
   }
   out += figures(cell) + html_ladder(cell);
   out += "<h3>Numbers</h3>\n" + folded("Arms", "", arms_table(cell), true) + comparisons_table(cell) +
-         html_evidence(cell) + metrics_table(cell) + exact_table(cell) + html_usage(cell) + passes_tables(cell);
+         html_evidence(cell) + metrics_table(cell) + exact_table(cell) + html_usage(cell) + fused_table(cell) +
+         passes_tables(cell);
   if (const std::string reproduce = cell.reproduce(); !reproduce.empty()) {
     out += fmt::format(R"(<pre class="command"><code>{}</code></pre>)", escape_xml(reproduce));
   }

@@ -33,13 +33,21 @@ std::optional<std::vector<std::string>> Arm::groups() const {
   return member("groups").is_array() ? std::optional(texts("groups")) : std::nullopt;
 }
 
-std::vector<double> ArmOfProcess::warmup_seconds() const {
-  std::vector<double> seconds;
-  for (const Json& call : list(json(), "warmup_seconds")) {
-    seconds.push_back(call.is_number() ? call.get<double>() : 0);
+namespace {
+
+std::vector<double> numbers(const Json& list) {
+  std::vector<double> all;
+  for (const Json& entry : list) {
+    all.push_back(entry.is_number() ? entry.get<double>() : 0);
   }
-  return seconds;
+  return all;
 }
+
+}  // namespace
+
+std::vector<double> FusedEntry::ratio() const { return numbers(list(json(), "ratio")); }
+
+std::vector<double> ArmOfProcess::warmup_seconds() const { return numbers(list(json(), "warmup_seconds")); }
 
 std::vector<ArmOfProcess> Process::arms(const std::string& name) const {
   std::vector<ArmOfProcess> found;

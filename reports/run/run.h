@@ -60,6 +60,20 @@ class MachineUsage : public Part {
   std::string why_no_usage(const char* group) const { return reports::text(member(group), "reason"); }
 };
 
+/// A fused kernel, timed in the program beside what it replaces.
+class FusedEntry : public Part {
+ public:
+  using Part::Part;
+  std::string pass() const { return text("pass"); }
+  std::string ops() const { return text("ops"); }
+  double seconds() const { return number("seconds").value_or(0); }
+  double apart_seconds() const { return number("apart_seconds").value_or(0); }
+  /// Lower end, median and upper end of the first by the second.
+  std::vector<double> ratio() const;
+  bool is_loss() const { return member("loss") == true; }
+  bool is_vetoed() const { return member("vetoed") == true; }
+};
+
 class Arm : public MachineUsage {
  public:
   using MachineUsage::MachineUsage;
@@ -84,6 +98,8 @@ class Arm : public MachineUsage {
   std::optional<double> exact(const char* metric) const { return reports::number(member("exact"), metric); }
   Instructions instructions() const { return member("instructions"); }
   Parts<PassEntry> passes() const { return Parts<PassEntry>(list(json(), "passes")); }
+  /// The slowest loss first.
+  Parts<FusedEntry> fused() const { return Parts<FusedEntry>(list(json(), "fused")); }
 
   std::optional<Estimate> seconds() const { return estimate("seconds"); }
   std::optional<double> first_call_seconds() const { return number("first_call_seconds"); }

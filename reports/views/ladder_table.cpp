@@ -11,6 +11,8 @@
 #include "reports/analysis/roofline.h"
 #include "reports/run/run.h"
 #include "reports/text/text.h"
+#include "reports/text/text_table.h"
+#include "reports/views/fusion_views.h"
 #include "reports/views/split_views.h"
 #include "reports/views/summary.h"
 
@@ -196,6 +198,9 @@ std::string render_ladder(const Run& run, const TableOptions& options) {
     }
     if (const std::string limit = limit_sentence(cell, Glyphs::ascii); !limit.empty()) {
       out += "\n" + printable(limit) + "\n";
+    }
+    if (const std::string fusion = fusion_sentence(cell); !fusion.empty()) {
+      out += "\n" + wrapped("", printable(fusion), options.width, options.colour).substr(2);
     }
     if (const std::string split = render_split(ladder.split(), options.width); !split.empty()) {
       out += "\n" + split;

@@ -11,6 +11,7 @@
 #include "reports/text/text.h"
 #include "reports/text/text_table.h"
 #include "reports/views/counts.h"
+#include "reports/views/fusion_views.h"
 #include "reports/views/summary.h"
 #include "reports/views/usage_views.h"
 
@@ -59,6 +60,9 @@ std::string notes(const Cell& cell, const TableOptions& options) {
   const std::string reason = printable(why(cell));
   if (!reason.empty()) {
     out += wrapped("why: ", reason, options.width, options.colour);
+  }
+  if (const std::string losses = loss_sentence(cell); !losses.empty()) {
+    out += wrapped("fusion: ", printable(losses), options.width, options.colour);
   }
   for (const std::vector<std::string>& lines : {external_lines(cell), metric_lines(cell)}) {
     for (const std::string& line : lines) {

@@ -84,7 +84,7 @@ TEST(Graph, EveryStageAsTextAndPicture) {
   EXPECT_THAT(written.filename().string(), HasSubstr("graph-mlp-digits"));
   const std::vector<std::string> names = tree(written);
   std::size_t texts = 0;
-  for (const char* stage : {"captured", "constant-folding", "simplify", "cse", "dce", "fuse"}) {
+  for (const char* stage : {"captured", "constant-folding", "simplify", "cse", "dce", "epilogue", "fuse"}) {
     EXPECT_THAT(names, Contains(::testing::EndsWith(std::string("-") + stage + ".txt")));
     EXPECT_THAT(names, Contains(::testing::EndsWith(std::string("-") + stage + ".svg")));
     EXPECT_THAT(outcome.output, HasSubstr(stage));
@@ -144,6 +144,16 @@ TEST(Graph, SaysWhatIsNotFusedAndWhy) {
   EXPECT_THAT(output, ::testing::ContainsRegex(
                           "fused: [0-9]+ ops in [0-9]+ kernels; [0-9]+ results are read by ops in other kernels"));
   EXPECT_THAT(output, HasSubstr("kind: one of them can't be computed in tiles"));
+}
+
+TEST(Graph, TimesItsFusedKernels) {
+  TemporaryFolder folder;
+  const Outcome timed = diptych({"graph", "micro/fusion", "--time-fused"}, folder.path());
+  EXPECT_EQ(timed.exit_code, 0) << timed.error;
+  EXPECT_THAT(timed.output, AllOf(HasSubstr("fused / apart"), HasSubstr("square, neg, exp"), HasSubstr("and 4 more"),
+                                  HasSubstr("1 fused kernel"), HasSubstr("of them lose")));
+  EXPECT_THAT(diptych({"graph", "micro/dispatch", "--time-fused"}, folder.path()).output,
+              HasSubstr("nothing is fused"));
 }
 
 TEST(Graph, ChecksItsPassesAndItsReadiness) {

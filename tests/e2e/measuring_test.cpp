@@ -75,6 +75,22 @@ TEST(Flags, AllArmsComputeOnTheThreads) {
   }
 }
 
+TEST(Flags, FusedKernelsThatLoseCanBeLeftOut) {
+  TemporaryFolder folder;
+  EXPECT_THAT(refused({"run", "micro/fusion", "--veto-losses", "--metric", "time,instructions"}, folder.path()).error,
+              HasSubstr("leave out one of the two"));
+  EXPECT_THAT(run_folders(folder.path()), IsEmpty());
+  const Json run = run_json({"micro/fusion", "--veto-losses", "--arms", "eager,+simplify,graph"}, folder.path());
+  EXPECT_EQ(run["plan"]["veto_losses"], true);
+  const Json& cell = run["cells"][0];
+  EXPECT_EQ(cell["validity"]["agree"], true);
+  EXPECT_THAT(cell["reproduce"].get<std::string>(), HasSubstr("--veto-losses"));
+  const Json& fused = cell["arms"][2]["fused"];
+  ASSERT_THAT(fused, SizeIs(1));
+  EXPECT_EQ(fused[0]["vetoed"], fused[0]["loss"]);
+  EXPECT_EQ(cell["arms"][2]["exact"]["dispatches"], fused[0]["vetoed"] == true ? 10 : 1);
+}
+
 TEST(Flags, WhatMultipliesMatrices) {
   TemporaryFolder folder;
   EXPECT_THAT(refused({"run", "mlp/digits", "--gemm", "mkl"}, folder.path()).error, HasSubstr("tiles,openblas"));

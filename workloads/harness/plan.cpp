@@ -47,6 +47,7 @@ json to_json(const RunPlan& plan) {
           {"external_arms", plan.external_arms},
           {"metrics", plan.metrics},
           {"gemm", plan.gemm},
+          {"veto_losses", plan.veto_losses},
           {"block_seconds", plan.size.block_seconds},
           {"benchmark_options", plan.benchmark_options}};
 }
@@ -69,6 +70,7 @@ RunPlan plan_of(const json& run) {
   plan.threads = run.value("threads", 1);
   plan.layout = stored->value("layout", 0);
   plan.gemm = stored->value("gemm", "openblas");  // there was no other before
+  plan.veto_losses = stored->value("veto_losses", false);
   plan.external_arms = stored->value("external_arms", std::map<std::string, std::string>());
   if (const auto pinned = run.find("pinned"); pinned != run.end() && pinned->is_array()) {
     plan.pinned = pinned->get<std::vector<int>>();
@@ -124,6 +126,9 @@ std::string reproduce_command(const RunPlan& plan, const std::string& workload) 
   flag("--pin", plan.pinned);
   if (plan.gemm != RunPlan().gemm) {
     command += " --gemm " + shell_quoted(plan.gemm);
+  }
+  if (plan.veto_losses) {
+    command += " --veto-losses";
   }
   if (plan.injection.time > 0) {
     command += fmt::format(" --inject-time {}", plan.injection.time);

@@ -34,6 +34,7 @@ struct RunPlan {
   std::map<std::string, std::string> external_arms;  ///< the user's own: their commands
   std::string gemm = "tiles";                        ///< what multiplies matrices: one of kernels::kGemmNames
   int threads = 1;                                   ///< on which a call computes (threads_of_other_arms)
+  bool veto_losses = false;                          ///< CellSettings::veto_losses
   Injection injection;
   int first_launch = 0;  ///< > 0: fresh processes, beyond those of an earlier measurement of the same seed
   double instructions_timeout = kInstructionsTimeout;

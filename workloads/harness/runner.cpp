@@ -83,6 +83,7 @@ class Runner {
                                  .rounds = plan_.measures("time") ? plan_.size.rounds : 0,
                                  .block_seconds = plan_.size.block_seconds,
                                  .injection = plan_.injection,
+                                 .veto_losses = plan_.veto_losses,
                                  .threads = plan_.threads},
                     .pinned = plan_.pinned,
                     .gemm = plan_.gemm,
@@ -96,6 +97,11 @@ class Runner {
       }
       plan.first_call_check.push_back(workload);
       for (const json& arm : cell->value("arms", json::array())) {
+        for (const json& kernel : arm.value("fused", json::array())) {
+          if (kernel["vetoed"] == true) {
+            plan.vetoed[workload].push_back(kernel["value"]);
+          }
+        }
         if (arm.contains("failed")) {
           plan.without.push_back(fmt::format("{}={}", workload, arm["name"].get<std::string>()));
         }

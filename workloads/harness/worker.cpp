@@ -47,6 +47,9 @@ void run_cell(benchmark::State& state, const WorkerPlan& plan, const Workload& w
                        plan.first_call_check.end();
   CellPlan cell{
       .workload = &workload, .settings = plan.settings, .full_check = !checked, .after = measured, .turns = turns};
+  if (const auto vetoed = plan.vetoed.find(workload.name); vetoed != plan.vetoed.end()) {
+    cell.vetoed.insert(vetoed->second.begin(), vetoed->second.end());
+  }
   measured.push_back(workload.name);
   for (const std::string& name : plan.arms) {
     if (std::find(plan.without.begin(), plan.without.end(), workload.name + "=" + name) == plan.without.end()) {

@@ -25,9 +25,11 @@ void for_each_member(Plan& plan, const Each& each) {
   each("rounds", plan.settings.rounds);
   each("block_seconds", plan.settings.block_seconds);
   each("first_call_check", plan.first_call_check);
+  each("vetoed", plan.vetoed);
   each("pinned", plan.pinned);
   each("gemm", plan.gemm);
   each("threads", plan.settings.threads);
+  each("veto_losses", plan.settings.veto_losses);
   each("injection", plan.settings.injection);
   each("takes_turns", plan.takes_turns);
   each("is_first", plan.is_first);

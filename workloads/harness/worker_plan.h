@@ -33,8 +33,10 @@ struct WorkerPlan {
   std::vector<std::string> without;  ///< "WORKLOAD=ARM": external arms that have failed there in an earlier process
   CellSettings settings;
   std::vector<std::string> first_call_check;  ///< workloads that an earlier process has checked in full
-  std::vector<int> pinned;                    ///< CPUs; empty: all
-  std::string gemm;                           ///< one of kernels::kGemmNames; empty: the program's default
+  std::map<std::string, std::vector<std::uint32_t>>
+      vetoed;               ///< workload -> fused kernels that an earlier process found to lose
+  std::vector<int> pinned;  ///< CPUs; empty: all
+  std::string gemm;         ///< one of kernels::kGemmNames; empty: the program's default
   bool takes_turns = false;
   bool is_first = false;                                   ///< of the two processes
   std::vector<std::string> benchmark_options;              ///< passed on to Google Benchmark, "--benchmark_..."

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <memory>
 
 #include <fmt/format.h>
@@ -15,6 +16,7 @@
 #include "workloads/harness/cell/rounds.h"
 #include "workloads/harness/cell/turns.h"
 #include "workloads/harness/cell/ulp.h"
+#include "workloads/harness/probes/fusion_clock.h"
 #include "workloads/harness/probes/limits.h"
 #include "workloads/harness/probes/op_split.h"
 #include "workloads/harness/probes/usage.h"
@@ -62,6 +64,7 @@ class Cell {
       return own_cpu_seconds() + external_.cpu_seconds() +
              (plan_.turns != nullptr ? plan_.turns->partner_cpu_seconds() : 0);
     });
+    choose_vetoes();
     check();
     describe_arms();
     start_external();
@@ -84,6 +87,7 @@ class Cell {
       take_usage(process);
       if (plan_.turns == nullptr) {  // a gate is for changes, not for causes
         split(process);
+        time_fused();
       }
       cell_["processes"].push_back(std::move(process));
     }
@@ -98,6 +102,71 @@ class Cell {
   bool is_valid() const { return cell_["validity"]["agree"] == true; }
   void note(std::string text) { cell_["validity"]["checks"].push_back(std::move(text)); }
 
+  /// Of the arms, the last that fuses; null: none does.
+  const Arm* fusing_arm() const {
+    const Arm* last = nullptr;
+    for (const Arm* arm : plan_.arms) {
+      const bool fuses =
+          arm->pipeline && !(arm->pipeline->disabled.contains("fuse") && arm->pipeline->disabled.contains("epilogue"));
+      last = fuses ? arm : last;
+    }
+    return last;
+  }
+  std::vector<KernelTiming> fused_kernels(const Arm& arm) {
+    progress_("fused kernels");
+    constexpr double kBlocks = 10;
+    return time_fused_kernels(*plan_.workload, *arm.pipeline, plan_.settings.seed,
+                              kBlocks * plan_.settings.block_seconds);
+  }
+
+  /// By the first process, so that all of them measure the same graphs.
+  void choose_vetoes() {
+    vetoed_ = plan_.vetoed;
+    const Arm* const arm = fusing_arm();
+    if (plan_.settings.veto_losses && plan_.full_check && arm != nullptr) {
+      timings_ = fused_kernels(*arm);
+      for (const KernelTiming& timing : timings_) {
+        if (timing.is_loss()) {
+          vetoed_.insert(timing.name());
+        }
+      }
+    }
+  }
+  const Arm* with_vetoes(const Arm* arm) {
+    if (vetoed_.empty() || !arm->pipeline) {
+      return arm;
+    }
+    own_arms_.push_back(*arm);
+    own_arms_.back().pipeline->vetoed = vetoed_;
+    return &own_arms_.back();
+  }
+  /// Whether its graph has a fused kernel.
+  bool has_fused(const Arm& arm) const {
+    return std::any_of(arms_.begin(), arms_.end(), [&](const WarmArm& warm) {
+      const ArmInstance& instance = *warm.instance;
+      if (instance.arm().name != arm.name || instance.compiled() == nullptr) {
+        return false;
+      }
+      const std::vector<passes::PassRecord>& passes = instance.compiled()->ledger().front().passes;
+      return std::any_of(passes.begin(), passes.end(),
+                         [](const passes::PassRecord& pass) { return !pass.fused.empty(); });
+    });
+  }
+  void time_fused() {
+    const Arm* const arm = fusing_arm();
+    if (!plan_.full_check || arm == nullptr || (!plan_.settings.veto_losses && !has_fused(*arm))) {
+      return;
+    }
+    if (!plan_.settings.veto_losses) {
+      timings_ = fused_kernels(*arm);
+    }
+    for (json& described : cell_["arms"]) {
+      if (described["name"] == arm->name) {
+        described["fused"] = to_json(timings_, vetoed_);
+      }
+    }
+  }
+
   /// Runs the arms side by side, step by step, and compares their results bit by bit. The first call is timed, because
   /// it is the one that compiles.
   void check() {
@@ -107,9 +176,10 @@ class Cell {
       if (arm->is_external()) {
         continue;  // started once the engine's own arms agree
       }
-      engine_.push_back(arm);
+      engine_.push_back(with_vetoes(arm));
       const double start = plan_.clock();
-      auto instance = std::make_unique<ArmInstance>(*plan_.workload, *arm, plan_.settings.seed, plan_.settings.threads);
+      auto instance =
+          std::make_unique<ArmInstance>(*plan_.workload, *engine_.back(), plan_.settings.seed, plan_.settings.threads);
       arms_.push_back({std::move(instance), elapsed_since(plan_.clock, start)});
     }
     if (arms_.empty()) {
@@ -369,8 +439,11 @@ class Cell {
   const Progress& progress_;
   json cell_;
   HeapLayout layout_;
-  std::vector<const Arm*> engine_;  ///< the arms of the plan that are the engine's own
-  std::vector<WarmArm> arms_;       ///< instances of these, in the same order
+  std::set<graph::ValueId> vetoed_;
+  std::vector<KernelTiming> timings_;  ///< of the fused kernels of fusing_arm()
+  std::deque<Arm> own_arms_;           ///< with vetoes
+  std::vector<const Arm*> engine_;     ///< the arms of the plan that are the engine's own
+  std::vector<WarmArm> arms_;          ///< instances of these, in the same order
   ExternalArms external_;
   std::vector<Tensor> first_outputs_;  ///< of the first arm
   std::vector<double> distances_;      ///< of the same outputs from the first arm's, in units in the last place

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,8 @@ struct CellPlan {
   /// Whether to compare all steps of the check and take the metrics, or to check only the first call of each arm (later
   /// processes).
   bool full_check = true;
+  /// The fused kernels that the first process has found to lose (PipelineOptions::vetoed).
+  std::set<graph::ValueId> vetoed = {};
   std::vector<std::string> after = {};  ///< workloads that this process has measured before
   Turns* turns = nullptr;               ///< with another process; null if this one is alone
   Clock clock = steady_seconds;

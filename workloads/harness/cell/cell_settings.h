@@ -15,7 +15,8 @@ struct CellSettings {
   /// A block (the timed unit of one arm in one round) lasts about this long, or one call if that is longer.
   double block_seconds = 0.02;
   Injection injection = {};
-  int threads = 1;  ///< of arms that are `on_threads`, or of all if there is none
+  bool veto_losses = false;  ///< leave out fused kernels that lose against what they replace
+  int threads = 1;           ///< of arms that are `on_threads`, or of all if there is none
 };
 
 }  // namespace diptych::workloads

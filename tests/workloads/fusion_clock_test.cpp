@@ -1,0 +1,125 @@
+// Fused kernels, timed beside what they replace, and left out where they lose.
+
+#include "workloads/harness/probes/fusion_clock.h"
+
+#include <algorithm>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "framework/diptych.h"
+#include "framework/dispatch/op.h"
+#include "tests/workloads/cells.h"
+#include "workloads/arms/arm.h"
+#include "workloads/harness/cell/cell.h"
+
+namespace diptych::workloads {
+namespace {
+
+using nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+/// Two chains, apart because a sum over columns stands between them.
+class Chains final : public Program {
+ public:
+  std::span<const Tensor> inputs(std::int64_t /*step*/) override { return inputs_; }
+  std::vector<Tensor> body(std::span<const Tensor> inputs) override {
+    const Tensor x = tanh(exp(inputs[0]) + 1);
+    return {neg(square(x) * sum(x, {0}))};
+  }
+
+ private:
+  std::array<Tensor, 1> inputs_{full({200, 300}, 0.25)};
+};
+
+Workload chains() {
+  return {.name = "test/chains", .suite = "test", .title = "chains", .unit = "call", .make = [](std::uint64_t) {
+            return std::make_unique<Chains>();
+          }};
+}
+
+std::vector<std::string> names(const KernelTiming& timing) {
+  std::vector<std::string> all;
+  for (const OpDef* op : timing.kernel.ops) {
+    all.emplace_back(op->name);
+  }
+  return all;
+}
+
+const passes::PipelineOptions& everything() { return *find_arm("graph")->pipeline; }
+
+/// In the order of the program.
+std::vector<KernelTiming> timed_chains() {
+  std::vector<KernelTiming> timings = time_fused_kernels(chains(), everything(), 1, 0.01);
+  std::sort(timings.begin(), timings.end(),
+            [](const KernelTiming& a, const KernelTiming& b) { return a.name() < b.name(); });
+  return timings;
+}
+
+TEST(FusionClock, TimesEveryKernelBesideWhatItReplaces) {
+  const std::vector<KernelTiming> timings = timed_chains();
+  ASSERT_THAT(timings, SizeIs(2));
+  EXPECT_THAT(names(timings[0]), ElementsAre("exp", "add", "tanh", "square"));
+  EXPECT_THAT(names(timings[1]), ElementsAre("mul", "neg"));
+  EXPECT_EQ(timings[0].ops(), "exp, add, tanh, square");
+  for (const KernelTiming& timing : timings) {
+    EXPECT_EQ(timing.pass, "fuse");
+    EXPECT_GT(timing.fused_seconds, 0);
+    EXPECT_GT(timing.apart_seconds, 0);
+    EXPECT_LE(timing.low, timing.ratio);
+    EXPECT_LE(timing.ratio, timing.high);
+  }
+}
+
+TEST(FusionClock, NothingFusedIsNothingTimed) {
+  passes::PipelineOptions options = everything();
+  options.disabled = {"fuse", "epilogue"};
+  EXPECT_THAT(time_fused_kernels(chains(), options, 1, 0.01), IsEmpty());
+}
+
+TEST(FusionClock, ALossIsOneWhoseWholeIntervalIsAbove) {
+  KernelTiming timing;
+  timing.low = 1.005;
+  timing.ratio = 1.2;
+  timing.high = 1.3;
+  EXPECT_FALSE(timing.is_loss());
+  timing.low = 1.02;
+  EXPECT_TRUE(timing.is_loss());
+}
+
+// A later process is told which kernels lose: all of its arms are without them, and their bits are checked.
+TEST(FusionClock, AVetoedKernelIsNotInTheArms) {
+  const Workload workload = chains();
+  const auto dispatches = [&](const std::set<graph::ValueId>& vetoed) {
+    CellPlan plan;
+    plan.workload = &workload;
+    plan.arms = {find_arm("eager"), find_arm("graph")};
+    plan.settings.rounds = 0;
+    plan.settings.veto_losses = true;
+    plan.full_check = false;
+    plan.vetoed = vetoed;
+    const json cell = measure_cell(plan, [](const std::string&) {});
+    EXPECT_EQ(cell["validity"]["agree"], true);
+    return cell["arms"][1]["exact"]["dispatches"].get<int>();
+  };
+  const std::vector<KernelTiming> timings = timed_chains();
+  ASSERT_THAT(timings, SizeIs(2));
+  EXPECT_EQ(dispatches({}), 3);
+  EXPECT_EQ(dispatches({timings[0].name()}), 6);
+  EXPECT_EQ(dispatches({timings[0].name(), timings[1].name()}), 7);
+}
+
+TEST(FusionClock, WhatIsWrittenSaysWhatWasLeftOut) {
+  const std::vector<KernelTiming> timings = timed_chains();
+  const json written = to_json(timings, {timings[0].name()});
+  ASSERT_THAT(written, SizeIs(2));
+  EXPECT_EQ(written[0]["value"], timings[0].name());
+  EXPECT_EQ(written[0]["vetoed"], true);
+  EXPECT_EQ(written[1]["vetoed"], false);
+  EXPECT_EQ(written[0]["ops"], timings[0].ops());
+}
+
+}  // namespace
+}  // namespace diptych::workloads
