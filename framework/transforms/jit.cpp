@@ -329,7 +329,13 @@ std::vector<Tensor> JitFunction::State::call_with_gradient(Entry& entry, std::sp
   }
   auto known = entry.cuts.find(wanted);
   if (known == entry.cuts.end()) {
-    known = entry.cuts.emplace(wanted, cut(entry, types, wanted, where)).first;
+    std::shared_ptr<SplitCall> made;
+    try {
+      made = cut(entry, types, wanted, where);
+    } catch (const Error&) {
+      // Its gradient can't be captured: whoever asks for it is told so, but perhaps nobody does.
+    }
+    known = entry.cuts.emplace(wanted, std::move(made)).first;
   }
   const std::shared_ptr<SplitCall>& split = known->second;
   std::vector<Tensor> outputs;

@@ -183,6 +183,15 @@ TEST(SplitGradient, CustomRulesAndCheckpointsInside) {
   });
 }
 
+TEST(SplitGradient, AGradientThatCannotBeCapturedIsAnErrorOfItsOwn) {
+  auto rule = custom_vjp([](const Tensor& x) { return std::pair(exp(x), x); },
+                         [](const Tensor& x, const Tensor& cotangent) { return cotangent * sum(x).item(); });
+  auto inner = jit([rule](const Tensor& x) mutable { return rule(x); });
+  const Tensor x = autograd::watch(wave({3}, 1));
+  expect_same_bits(inner(x), exp(wave({3}, 1)), "the result");
+  EXPECT_THROW(grad([&](const Tensor& y) { return sum(inner(y)); })(wave({3}, 1)), CaptureError);
+}
+
 TEST(SplitGradient, EffectsHappenOnce) {
   const Variable w(wave({4, 4}, 1), "w");
   auto inner = jit([&](const Tensor& x) {
