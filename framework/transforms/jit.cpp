@@ -12,6 +12,8 @@
 #include "framework/core/guarded.h"
 #include "framework/core/tensor_body.h"
 #include "framework/dispatch/tape.h"
+#include "framework/graph/rewriter.h"
+#include "framework/kernels/gemm.h"
 #include "framework/transforms/call_gradient.h"
 #include "framework/transforms/split_gradient.h"
 
@@ -58,8 +60,12 @@ struct JitFunction::Entry {
   Graph with_updates;  ///< as captured, if it updates states
   /// For gradients of gradients, and where nothing can be saved: computes the forward pass again.
   std::shared_ptr<JitFunction> backward;
-  /// By the inputs whose gradients are wanted; null: it can't be cut.
-  std::map<std::vector<bool>, std::shared_ptr<SplitCall>> cuts;
+  struct Cut {
+    bool is_made = false;
+    std::shared_ptr<SplitCall> call = {};  ///< null: it can't be cut
+    Guards guards = {};                    ///< of what gradient rules read besides
+  };
+  std::map<std::vector<bool>, Cut> cuts;  ///< by the inputs whose gradients are wanted
 
   bool matches(std::span<const Tensor> arguments) const {
     if (arguments.size() != types.size() || !guards.hold()) {
@@ -107,7 +113,7 @@ struct JitFunction::State {
   std::string cause_of(std::span<const Tensor> arguments) const;
   std::unique_ptr<runtime::Executable> make_executable(const Graph& graph, std::span<const Strides> strides) const;
   std::shared_ptr<SplitCall> cut(const Entry& entry, std::span<const TensorType> outputs,
-                                 const std::vector<bool>& wanted, Location where) const;
+                                 const std::vector<bool>& wanted, Guards& guards, Location where) const;
   /// A call that is recorded on the tape.
   std::vector<Tensor> call_with_gradient(Entry& entry, std::span<const Tensor> arguments, Location where);
 };
@@ -243,7 +249,11 @@ std::unique_ptr<runtime::Executable> JitFunction::State::make_executable(const G
 
 /// Captures the function and its gradient as one graph, and cuts it. Null if that can't be done.
 std::shared_ptr<SplitCall> JitFunction::State::cut(const Entry& entry, std::span<const TensorType> outputs,
-                                                   const std::vector<bool>& wanted, Location where) const {
+                                                   const std::vector<bool>& wanted, Guards& guards,
+                                                   Location where) const {
+  if (kernels::active_gemm() == kernels::Gemm::openblas) {
+    return nullptr;  // its bits follow strides, which a cut makes dense
+  }
   const std::size_t argument_count = entry.types.size();
   Graph joint;
   {
@@ -261,6 +271,7 @@ std::shared_ptr<SplitCall> JitFunction::State::cut(const Entry& entry, std::span
       }
     }
     const CaptureScope scope(capture);
+    const Guards::Recorder recorder(guards);
     std::vector<Tensor> results;
     const std::vector<Tensor> gradients =
         gradients_of(function, argument_count, entry.states, traced, wanted, &results);
@@ -272,7 +283,12 @@ std::shared_ptr<SplitCall> JitFunction::State::cut(const Entry& entry, std::span
   before.observe = nullptr;
   before.disabled.insert({"epilogue", "fuse"});
   passes::run_pipeline(joint, before);
-  if (!joint.updates.empty()) {
+  // A state that isn't among the arguments is read by a gradient rule, when the gradient is computed and not before.
+  const Users users(joint);
+  const bool reads_late = std::any_of(joint.inputs.begin(), joint.inputs.end(), [&](const Input& input) {
+    return input.kind == InputKind::state && (users.count(input.value) > 0 || users.is_result(input.value));
+  });
+  if (reads_late || !joint.updates.empty()) {
     return nullptr;
   }
   SplitGradient split = split_gradient(joint, input_count, outputs.size());
@@ -316,6 +332,7 @@ std::vector<Tensor> JitFunction::State::call_with_gradient(Entry& entry, std::sp
   if (entry.backward == nullptr) {
     JitOptions backward_options = options;
     backward_options.name += ".backward";
+    backward_options.pipeline.vetoed.clear();  // values of another graph
     entry.backward = std::make_shared<JitFunction>(
         [forward = function, argument_count = arguments.size(), variables = entry.states](
             std::span<const Tensor> tensors, std::shared_ptr<void>& /*structure*/) {
@@ -327,17 +344,16 @@ std::vector<Tensor> JitFunction::State::call_with_gradient(Entry& entry, std::sp
   for (const Tensor& input : inputs) {
     wanted.push_back(input.requires_grad());
   }
-  auto known = entry.cuts.find(wanted);
-  if (known == entry.cuts.end()) {
-    std::shared_ptr<SplitCall> made;
+  Entry::Cut& known = entry.cuts[wanted];
+  if (!known.is_made || !known.guards.hold()) {
+    known = Entry::Cut{.is_made = true};
     try {
-      made = cut(entry, types, wanted, where);
+      known.call = cut(entry, types, wanted, known.guards, where);
     } catch (const Error&) {
       // Its gradient can't be captured: whoever asks for it is told so, but perhaps nobody does.
     }
-    known = entry.cuts.emplace(wanted, std::move(made)).first;
   }
-  const std::shared_ptr<SplitCall>& split = known->second;
+  const std::shared_ptr<SplitCall> split = known.call;
   std::vector<Tensor> outputs;
   std::vector<Tensor> saved;
   (split != nullptr ? *split->forward : *entry.executable).run(arguments, outputs);

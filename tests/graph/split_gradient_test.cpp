@@ -192,6 +192,38 @@ TEST(SplitGradient, AGradientThatCannotBeCapturedIsAnErrorOfItsOwn) {
   EXPECT_THROW(grad([&](const Tensor& y) { return sum(inner(y)); })(wave({3}, 1)), CaptureError);
 }
 
+TEST(SplitGradient, RulesReadVariablesWhenTheGradientIsComputed) {
+  expect_eager_bits([](auto wrap) {
+    Variable scale(wave({3}, 1), "scale");
+    auto rule =
+        custom_vjp([](const Tensor& x) { return std::pair(exp(x), x); },
+                   [scale](const Tensor& /*x*/, const Tensor& cotangent) { return cotangent * exp(scale.value()); });
+    auto inner = wrap([rule](const Tensor& x) mutable { return rule(x); });
+    auto gradient = grad([&](const Tensor& x) {
+      const Tensor y = inner(x);
+      no_grad([&] { scale.assign(scale.value() * 2); });
+      return sum(y);
+    });
+    return std::vector<Tensor>{gradient(wave({3}, 1)), gradient(wave({3}, 2))};
+  });
+}
+
+TEST(SplitGradient, AGuardThatOnlyTheGradientReadsIsWatched) {
+  expect_eager_bits([&](auto wrap) {
+    Guarded times("times", 1);
+    auto rule = custom_vjp([](const Tensor& x) { return std::pair(exp(x), x); },
+                           [&times](const Tensor& /*x*/, const Tensor& cotangent) {
+                             return cotangent * static_cast<double>(times.get());
+                           });
+    auto inner = wrap([rule](const Tensor& x) mutable { return rule(x); });
+    auto gradient = grad([&](const Tensor& x) { return sum(inner(x)); });
+    std::vector<Tensor> all{gradient(wave({3}, 1))};
+    times.set(5);
+    all.push_back(gradient(wave({3}, 1)));
+    return all;
+  });
+}
+
 TEST(SplitGradient, EffectsHappenOnce) {
   const Variable w(wave({4, 4}, 1), "w");
   auto inner = jit([&](const Tensor& x) {

@@ -132,8 +132,21 @@ class Cell {
       }
     }
   }
+  /// Whether its graph numbers values as that of fusing_arm() does, before the passes that fuse: they come after all
+  /// passes that make new ones.
+  bool has_same_values(const Arm& arm) const {
+    const auto before_fusion = [](std::set<std::string> disabled) {
+      for (const char* step : passes::kLoweringSteps) {
+        disabled.erase(step);
+      }
+      disabled.erase("epilogue");
+      disabled.erase("fuse");
+      return disabled;
+    };
+    return before_fusion(arm.pipeline->disabled) == before_fusion(fusing_arm()->pipeline->disabled);
+  }
   const Arm* with_vetoes(const Arm* arm) {
-    if (vetoed_.empty() || !arm->pipeline) {
+    if (vetoed_.empty() || !arm->pipeline || !has_same_values(*arm)) {
       return arm;
     }
     own_arms_.push_back(*arm);
