@@ -8,6 +8,7 @@
 
 #include "framework/graph/fused_op.h"
 #include "tests/graph/variants.h"
+#include "tests/passes/programs.h"
 #include "tests/support/with_threads.h"
 
 namespace diptych::passes {
@@ -21,18 +22,10 @@ using diptych::testing::WithThreads;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-std::vector<std::string> names_of(const graph::Graph& graph) {
-  std::vector<std::string> names;
-  for (const graph::Node& node : graph.nodes) {
-    names.emplace_back(node.op->name);
-  }
-  return names;
-}
+using testing::names_of;
 
 graph::Graph program(const std::string& lines, const std::string& results, const std::string& type = "f32[4,4]") {
-  return graph::parse("graph \"g\"(%0: " + type + " argument \"x\", %1: " + type + " argument \"y\") {\n" + lines +
-                      "  return " + results + "\n}");
+  return testing::program_of(type, lines, results);
 }
 
 struct Fused {

@@ -9,6 +9,7 @@
 #include "framework/dispatch/op.h"
 #include "framework/graph/fused_op.h"
 #include "tests/graph/variants.h"
+#include "tests/passes/programs.h"
 #include "tests/support/with_threads.h"
 
 namespace diptych::passes {
@@ -21,19 +22,10 @@ using diptych::testing::wave;
 using diptych::testing::WithThreads;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using testing::names_of;
 
-std::vector<std::string> names_of(const graph::Graph& graph) {
-  std::vector<std::string> names;
-  for (const graph::Node& node : graph.nodes) {
-    names.emplace_back(node.op->name);
-  }
-  return names;
-}
-
-/// "%2: f32[4] = neg(%0)": the graph of such lines, with arguments %0 and %1 of type f32[`length`].
 graph::Graph program(const std::string& lines, const std::string& results, const std::string& type = "f32[4]") {
-  return graph::parse("graph \"g\"(%0: " + type + " argument \"x\", %1: " + type + " argument \"y\") {\n" + lines +
-                      "  return " + results + "\n}");
+  return testing::program_of(type, lines, results);
 }
 
 graph::Graph fused(graph::Graph graph, std::size_t least_bytes = 0) {
