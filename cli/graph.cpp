@@ -15,6 +15,7 @@
 #include "reports/text/format.h"
 #include "reports/text/text.h"
 #include "reports/text/text_table.h"
+#include "reports/views/fusion_views.h"
 #include "reports/views/graph_inputs.h"
 #include "workloads/arms/arm.h"
 #include "workloads/harness/probes/fusion_clock.h"
@@ -177,6 +178,7 @@ int time_fused(const workloads::Workload& workload, std::uint64_t seed) {
     fmt::print("{}: nothing is fused\n", workload.name);
     return kSuccess;
   }
+  const nlohmann::json kernels = workloads::to_json(timings, {});
   reports::TextTable table({"pass", "ops", "fused", "apart", "fused / apart", ""});
   double fused = 0;
   double apart = 0;
@@ -190,15 +192,13 @@ int time_fused(const workloads::Workload& workload, std::uint64_t seed) {
       table.add({timing.pass, timing.ops(), reports::format_seconds(timing.fused_seconds),
                  reports::format_seconds(timing.apart_seconds),
                  fmt::format("{:.2f} [{:.2f}, {:.2f}]", timing.ratio, timing.low, timing.high),
-                 timing.is_loss()  ? "loss"
-                 : timing.high < 1 ? "gain"
-                                   : "unclear"});
+                 reports::fused_verdict(reports::FusedEntry(kernels[i]))});
     }
   }
   const reports::TableOptions layout;
   fmt::print("{}\n", table.render(layout.colour, layout.width));
   if (timings.size() > kMostRows) {
-    fmt::print("and {} more, which gain more\n", timings.size() - kMostRows);
+    fmt::print("and {} more, which lose less or gain more\n", timings.size() - kMostRows);
   }
   fmt::print("{} fused kernels take {}, what they replace {}; {} of them lose\n", timings.size(),
              reports::format_seconds(fused), reports::format_seconds(apart), losses);

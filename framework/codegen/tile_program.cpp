@@ -124,7 +124,8 @@ TileProgram::TileProgram(std::int64_t rows, int column_axes, std::vector<Input> 
   choose_accesses();
   place_slots();
   bind_work(inputs);
-  for (std::uint32_t i = 1; i < inputs.size(); ++i) {  // the first one has just been computed
+  // By parts, operands are numbered like inputs, of which the first has just been computed.
+  for (std::uint32_t i = 1; column_axes > 0 && i < inputs.size(); ++i) {
     if (operands_[i].access == Access::direct && operands_[i].inner_stride == operands_[i].size &&
         !operands_[i].same_rows()) {
       fetched_.push_back(i);
