@@ -1,16 +1,13 @@
 #include "framework/codegen/tile_program.h"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <set>
 #include <tuple>
 
 #include "framework/codegen/rows.h"
 #include "framework/core/parallel.h"
-#include "framework/core/strided_copy.h"
 #include "framework/kernels/elementwise.h"
-#include "framework/kernels/scratch.h"
 
 namespace diptych::codegen {
 namespace {
@@ -22,33 +19,21 @@ constexpr std::int64_t kTileBytes = 24 << 10;
 /// twice as long (docs/fusion.md).
 constexpr std::int64_t kMostElements = 1024;
 constexpr std::int64_t kMostBytesOfRows = 4 << 10;
-constexpr std::int64_t kLine = 64;
-/// Of parts of a matrix, whose rows are apart: the machine doesn't see what comes next.
-constexpr std::int64_t kRowsAhead = 8;
+/// What comes from beyond the second cache goes through smaller tiles, so that the loads of a step begin before the last
+/// one has ended; very small ones where there is less to compute than to fetch.
+constexpr std::int64_t kBytesBeyondCache = 256 << 10;
+constexpr std::int64_t kMostElementsBeyondCache = 512;
+constexpr std::int64_t kMostElementsOfStream = 256;
+/// Rows are fetched a tile ahead if they come from there: kernels of rows leave the machine no time to see what comes next.
+constexpr std::int64_t kBytesOfRowsToFetch = 4 << 20;
+/// Between slots: with a line, or nothing, kernels of rows take up to twice as long (Zen 4).
+constexpr std::int64_t kApart = 1 << 10;
 /// A loop on fewer elements costs more to call than to run.
 constexpr std::int64_t kLeastWidthOfLoop = 32;
 /// Loops take whole vectors, and slots whole lines, of the smallest type too.
 constexpr std::int64_t kWhole = 64;
 
 std::int64_t rounded_up(std::int64_t value, std::int64_t to) { return (value + to - 1) / to * to; }
-
-template <class T>
-void fill(void* to, std::int64_t count, const void* value) {
-  std::fill_n(static_cast<T*>(to), count, *static_cast<const T*>(value));
-}
-
-void fill(std::int64_t size, void* to, std::int64_t count, const void* value) {
-  switch (size) {
-    case 1:
-      return fill<std::uint8_t>(to, count, value);
-    case 2:
-      return fill<std::uint16_t>(to, count, value);
-    case 4:
-      return fill<std::uint32_t>(to, count, value);
-    default:
-      return fill<std::uint64_t>(to, count, value);
-  }
-}
 
 Rows rows_of(const TileProgram::Step& step) {
   std::vector<const TensorType*> types;
@@ -111,7 +96,7 @@ TileProgram::TileProgram(std::int64_t rows, int column_axes, std::vector<Input> 
   internal_check(inputs.size() <= kMostInputs && steps_.size() <= kMostSteps, "a tile program is too long");
   if (rows == 0) {
     place_elementwise(inputs, column_axes);
-    column_axes > 0 ? choose_tile_of_part() : choose_tile();
+    column_axes > 0 ? choose_tile_of_part() : choose_tile(inputs.size(), outputs.size());
   } else {
     place_by_rows(inputs);
     choose_tile_of_rows();
@@ -130,6 +115,9 @@ TileProgram::TileProgram(std::int64_t rows, int column_axes, std::vector<Input> 
         !operands_[i].same_rows()) {
       fetched_.push_back(i);
     }
+  }
+  if (rows > 0) {
+    choose_fetched_rows();
   }
 }
 
@@ -318,8 +306,14 @@ void TileProgram::choose_tile_of_part() {
   tile_columns_ = std::min(elements_of_tile(), all_dense_ ? kMostElements : rounded_up(columns_, kWhole));
 }
 
-void TileProgram::choose_tile() {
-  const std::int64_t elements = elements_of_tile();
+void TileProgram::choose_tile(std::size_t inputs, std::size_t outputs) {
+  const auto streams = outputs + static_cast<std::size_t>(std::count_if(
+                                     operands_.begin(), operands_.begin() + static_cast<std::ptrdiff_t>(inputs),
+                                     [](const Operand& input) { return input.is_dense || !input.same_rows(); }));
+  std::int64_t elements = elements_of_tile();
+  if (static_cast<std::int64_t>(streams) * rows_ * columns_ * operands_.back().size >= kBytesBeyondCache) {
+    elements = std::min(elements, streams < steps_.size() ? kMostElementsBeyondCache : kMostElementsOfStream);
+  }
   if (columns_ >= elements) {
     tiles_of_row_ = (columns_ + elements - 1) / elements;
     tile_columns_ = rounded_up((columns_ + tiles_of_row_ - 1) / tiles_of_row_, kWhole);
@@ -359,6 +353,19 @@ void TileProgram::choose_tile_of_rows() {
   tile_rows_ = std::min(std::max(kMostBytesOfRows / bytes, together), rows_);
   tiles_ = (rows_ + tile_rows_ - 1) / tile_rows_;
   nanoseconds_of_tile_ = nanoseconds * static_cast<double>(tile_rows_);
+}
+
+void TileProgram::choose_fetched_rows() {
+  std::int64_t bytes = 0;
+  for (const std::uint32_t i : direct_) {
+    if (operands_[i].is_dense) {
+      fetched_.push_back(i);
+      bytes += rows_ * operands_[i].width * operands_[i].size;
+    }
+  }
+  if (bytes < kBytesOfRowsToFetch) {
+    fetched_.clear();
+  }
 }
 
 void TileProgram::choose_accesses() {
@@ -420,7 +427,7 @@ void TileProgram::place_slots() {
     if (fitting.empty()) {
       fitting.push_back(static_cast<std::uint32_t>(slots_.size()));
       slots_.push_back(slot_bytes_);
-      slot_bytes_ += rounded_up(tile_rows_ * tile_columns_ * bytes, kLine) + kLine;  // not a page apart
+      slot_bytes_ += rounded_up(tile_rows_ * tile_columns_ * bytes, kLine) + kApart;
     }
     operand.place = fitting.back();
     fitting.pop_back();
@@ -514,164 +521,6 @@ std::unique_ptr<TileProgram::BoundKernel> TileProgram::bind_kernel(const Work& w
     }
   }
   return bound;
-}
-
-std::byte* TileProgram::address(const Operand& operand, void* const* data, const Tile& tile) const {
-  std::byte* at = static_cast<std::byte*>(data[operand.data]) + tile.column * operand.inner_stride;
-  if (operand.is_dense) {
-    return at + tile.row * columns_ * operand.width * operand.size;
-  }
-  if (tile.row == 0) {
-    return at;
-  }
-  std::int64_t row = tile.row;
-  for (std::size_t axis = operand.lengths.size(); axis-- > 0; row /= operand.lengths[axis]) {
-    at += row % operand.lengths[axis] * operand.strides[axis];
-  }
-  return at;
-}
-
-void TileProgram::stage(const Operand& operand, void* const* data, const Tile& tile, std::byte* slot) const {
-  Tile row = tile;
-  const std::int64_t count = tile.columns * operand.width;
-  for (std::int64_t i = 0; i < tile.rows; ++i, ++row.row, slot += count * operand.size) {
-    const std::byte* const from = address(operand, data, row);
-    if (operand.inner_stride == operand.size) {
-      std::memcpy(slot, from, static_cast<std::size_t>(count * operand.size));
-    } else if (operand.inner_stride == 0) {
-      fill(operand.size, slot, count, from);
-    } else {
-      kernels::strided_copy({count}, static_cast<std::size_t>(operand.size), from,
-                            {operand.inner_stride / operand.size}, slot, {1});
-    }
-  }
-}
-
-void TileProgram::run_kernel(const BoundWork& work, std::int64_t rows, void* const* places) const {
-  if (work.kernel == nullptr) {
-    const std::int64_t size = work.strides[0];
-    const auto* from = static_cast<const std::byte*>(places[work.places[0]]);
-    auto* to = static_cast<std::byte*>(places[work.places[1]]);
-    for (std::int64_t row = 0; row < rows; ++row, from += size, to += work.width * size) {
-      fill(size, to, work.width, from);
-    }
-    return;
-  }
-  const BoundKernel& kernel = *work.kernel;
-  const int which = rows == tile_rows_ ? 0 : 1;
-  const std::size_t count = kernel.places.size() - 1;
-  diptych::Operand operands[kMaxInputs + 1];
-  for (std::size_t i = 0; i <= count; ++i) {
-    operands[i] = {places[kernel.places[i]], &kernel.types[which][i], &kernel.strides[which][i],
-                   ((kernel.dense >> i) & 1U) != 0};
-  }
-  kernel.op->kernel({kernel.op, operands, static_cast<int>(count), work.attributes, operands[count]});
-}
-
-/// Slots and pointers for the tiles of one call.
-class TileProgram::Run {
- public:
-  Run(const TileProgram& program, void* const* data) : program_(program), data_(data) {
-    thread_local kernels::Scratch scratch;
-    const std::size_t direct = program.direct_.size();
-    const auto places_bytes = static_cast<std::int64_t>((direct + program.slots_.size()) * sizeof(void*));
-    slots_ = scratch.elements<std::byte>(program.slot_bytes_ + places_bytes);
-    places_ = reinterpret_cast<void**>(slots_ + program.slot_bytes_);
-    for (std::size_t i = 0; i < program.slots_.size(); ++i) {
-      places_[direct + i] = slots_ + program.slots_[i];
-    }
-    stage(program.staged_once_, {0, program.tile_rows_, 0, program.tile_columns_});
-  }
-
-  void run(const Tile& tile) const {
-    for (std::size_t i = 0; i < program_.direct_.size(); ++i) {
-      places_[i] = program_.address(program_.operands_[program_.direct_[i]], data_, tile);
-    }
-    stage(program_.staged_, tile);
-    const std::int64_t elements = tile.rows * tile.columns;
-    for (const BoundWork& work : program_.bound_) {
-      if (work.loop == nullptr) {
-        program_.run_kernel(work, tile.rows, places_);
-        continue;
-      }
-      void* operands[kMaxElementwiseInputs + 1];
-      for (int k = 0; k <= kMaxElementwiseInputs; ++k) {  // all of them: fewer would take a branch more
-        operands[k] = places_[work.places[k]];
-      }
-      if (work.is_by_row) {
-        for (std::int64_t row = 0; row < tile.rows; ++row) {
-          work.loop(work.width, operands, work.strides, work.attributes);
-          for (int k = 0; k <= kMaxElementwiseInputs; ++k) {
-            operands[k] = static_cast<std::byte*>(operands[k]) + work.row_strides[k];
-          }
-        }
-        continue;
-      }
-      work.loop(elements * work.width, operands, work.strides, work.attributes);
-    }
-  }
-
- private:
-  void stage(std::span<const std::uint32_t> operands, const Tile& tile) const {
-    for (const std::uint32_t i : operands) {
-      const Operand& operand = program_.operands_[i];
-      program_.stage(operand, data_, tile, slots_ + program_.slots_[operand.place]);
-    }
-  }
-
-  const TileProgram& program_;
-  void* const* data_;
-  std::byte* slots_;
-  void** places_;
-};
-
-void TileProgram::run_tiles(void* const* data, std::int64_t first, std::int64_t last) const {
-  const Run run(*this, data);
-  Tile tile{first / tiles_of_row_ * tile_rows_, 0, first % tiles_of_row_ * tile_columns_, 0};
-  for (std::int64_t t = first; t < last; ++t) {
-    tile.rows = std::min(tile_rows_, rows_ - tile.row);
-    tile.columns = std::min(tile_columns_, columns_ - tile.column);
-    run.run(tile);
-    tile.column += tile_columns_;
-    if (tile.column >= columns_) {
-      tile.column = 0;
-      tile.row += tile_rows_;
-    }
-  }
-}
-
-void TileProgram::prefetch(const Operand& operand, void* const* data, const Tile& tile) const {
-  const std::byte* const from = address(operand, data, tile);
-  for (std::int64_t at = 0; at < tile.columns * operand.size; at += kLine) {
-    __builtin_prefetch(from + at);
-  }
-}
-
-void TileProgram::run_part(void* const* data, std::int64_t row, std::int64_t rows, std::int64_t column,
-                           std::int64_t columns) const {
-  const Run run(*this, data);
-  if (columns == columns_ && all_dense_) {  // the rows are one
-    const std::int64_t end = (row + rows) * columns_;
-    for (std::int64_t c = row * columns_; c < end; c += tile_columns_) {
-      run.run({0, 1, c, std::min(tile_columns_, end - c)});
-    }
-    return;
-  }
-  for (std::int64_t r = row; r < row + rows; ++r) {
-    if (r + kRowsAhead < row + rows) {
-      for (const std::uint32_t i : fetched_) {
-        prefetch(operands_[i], data, {r + kRowsAhead, 1, column, columns});
-      }
-    }
-    for (std::int64_t c = column; c < column + columns; c += tile_columns_) {
-      run.run({r, 1, c, std::min(tile_columns_, column + columns - c)});
-    }
-  }
-}
-
-void TileProgram::run(void* const* data) const {
-  parallel_for(tiles_, nanoseconds_of_tile_,
-               [&](std::int64_t first, std::int64_t last) { run_tiles(data, first, last); });
 }
 
 }  // namespace diptych::codegen

@@ -57,6 +57,7 @@ class TileProgram {
                 std::int64_t columns) const;
 
  private:
+  static constexpr std::int64_t kLine = 64;  ///< bytes
   enum class Access : std::uint8_t {
     direct,       ///< read or written where it lies: dense, or one value for the tile
     whole,        ///< read where it lies, by a kernel that knows its strides
@@ -122,10 +123,11 @@ class TileProgram {
   std::uint32_t input_in_rows(std::span<const Input> inputs, std::uint32_t input, const Step& step, std::int64_t width);
   std::uint32_t repeat_rows(std::uint32_t operand, std::int64_t width);
   std::uint32_t add_input(Operand operand);
-  void choose_tile();
+  void choose_tile(std::size_t inputs, std::size_t outputs);
   void choose_tile_of_part();
   std::int64_t elements_of_tile() const;
   void choose_tile_of_rows();
+  void choose_fetched_rows();
   void choose_accesses();
   void place_slots();
   void bind_work(std::span<const Input> inputs);
@@ -153,9 +155,8 @@ class TileProgram {
   std::vector<std::uint32_t> direct_, staged_, staged_once_;  ///< operands
   std::vector<std::int64_t> slots_;                           ///< offsets in bytes
   std::int64_t slot_bytes_ = 0;
-  // Of programs by parts.
-  bool all_dense_ = false;
-  std::vector<std::uint32_t> fetched_;  ///< operands that come from memory, row by row
+  bool all_dense_ = false;              ///< of programs by parts
+  std::vector<std::uint32_t> fetched_;  ///< operands that come from memory, row by row or a tile ahead
 };
 
 }  // namespace diptych::codegen

@@ -46,6 +46,9 @@ constexpr std::size_t kPassesOfReduction = 3;
 constexpr std::size_t kPassesOfRows = 5;
 /// And one more if the tensor is smaller, because the next op finds it in the second cache.
 constexpr std::size_t kSecondCacheBytes = std::size_t{512} << 10;
+/// A kernel of elements must save such a part of the passes over smaller tensors than these.
+constexpr double kLeastPartSaved = 0.4;
+constexpr std::size_t kElementsInCaches = std::size_t{2} << 20;
 /// How much more a step on a tile takes than an instruction of its own.
 constexpr double kNanosecondsOfStep = 2;
 
@@ -72,7 +75,7 @@ class Fusion {
     }
     do {
       join_all();
-    } while (context_.least_fused_bytes > 0 && refuse_rows_that_dont_pay());
+    } while (context_.least_fused_bytes > 0 && refuse_what_doesnt_pay());
     if (context_.refusals != nullptr) {
       note_refusals();
     }
@@ -162,17 +165,18 @@ class Fusion {
     return std::max(form.lost, form.is_small ? kNanosecondsOfStep : 0);
   }
 
-  /// Sets with ops of rows whose results are mostly written anyway: kernels of rows cost more to call on a tile than on
-  /// a tensor. Their ops of rows are taken out; true if there were any.
-  bool refuse_rows_that_dont_pay() {
+  /// Takes the nodes out of sets that save too little, if they are of rows all ops of rows; true if there were any.
+  bool refuse_what_doesnt_pay() {
     bool changed = false;
     for (std::uint32_t set = 0; set < graph_.nodes.size(); ++set) {
-      if (sets_.of(set) != set || rows_[set] == 0 || sets_.nodes(set).size() == 1) {
+      if (sets_.of(set) != set || sets_.nodes(set).size() < 2 || kind_ == FusedKind::epilogues) {
         continue;
       }
-      if (const double lost = lost_bytes(sets_.nodes(set)); lost > 0) {
-        for (const std::uint32_t node : sets_.nodes(set)) {
-          if (forms_[node].rows > 0) {
+      const std::span<const std::uint32_t> nodes = sets_.nodes(set);
+      const bool has_rows = rows_[set] > 0;
+      if (const double lost = has_rows ? lost_by_rows(nodes) : lost_by_elements(nodes); lost > 0) {
+        for (const std::uint32_t node : nodes) {
+          if (!has_rows || forms_[node].rows > 0) {
             forms_[node].refusal = Refusal::unprofitable;
             forms_[node].lost = lost * kNanosecondsOfByte;
             forms_[node].rows = 0;
@@ -184,33 +188,70 @@ class Fusion {
     return changed;
   }
 
-  /// What a kernel of the nodes would have to save, less what it saves; bytes that are read or written.
-  double lost_bytes(std::span<const std::uint32_t> nodes) const {
+  struct Readers {
+    std::size_t inside = 0;   ///< nodes of the set that compute
+    std::size_t outside = 0;  ///< others, and the graph's results
+  };
+  /// Those of a value, and of its views.
+  void count_readers(ValueId value, std::uint32_t set, Readers& readers) const {
+    readers.outside += users_.is_result(value) ? 1 : 0;
+    for (const std::uint32_t user : users_.of(value)) {
+      if (forms_[user].is_view) {
+        count_readers(graph_.nodes[user].output(), set, readers);
+      } else {
+        ++(sets_.of(user) == set ? readers.inside : readers.outside);
+      }
+    }
+  }
+
+  struct Traffic {  // in bytes, by a kernel of the nodes
     std::size_t saved = 0;
-    std::size_t wanted = 0;
+    std::size_t all = 0;  ///< what the nodes read and write by themselves
+  };
+  Traffic traffic_of(std::span<const std::uint32_t> nodes) const {
+    Traffic traffic;
     std::map<ValueId, std::size_t> reads;  // of what comes from outside: from the second on they find it in the tile
     for (const std::uint32_t at : nodes) {
       const Node& node = graph_.nodes[at];
       if (forms_[at].is_view) {
         continue;
       }
+      for (const ValueId input : node.inputs) {
+        const std::size_t bytes = bytes_of(graph_.types[input]);
+        traffic.all += bytes;
+        if ((producer_[input] == kNone || sets_.of(producer_[input]) != sets_.of(at)) && reads[input]++ > 0) {
+          traffic.saved += bytes;
+        }
+      }
+      Readers readers;
+      count_readers(node.output(), sets_.of(at), readers);
+      const std::size_t bytes = bytes_of(graph_.types[node.output()]);
+      traffic.all += bytes;
+      traffic.saved += (readers.inside + (readers.outside > 0 ? 0 : 1)) * bytes;
+    }
+    return traffic;
+  }
+
+  /// What a kernel of the nodes would have to save, less what it saves: kernels of rows cost more to call on a tile than
+  /// on a tensor.
+  double lost_by_rows(std::span<const std::uint32_t> nodes) const {
+    std::size_t wanted = 0;
+    for (const std::uint32_t at : nodes) {
       if (forms_[at].rows > 0) {
+        const Node& node = graph_.nodes[at];
         const std::size_t largest = largest_of(graph_, node);
         const std::size_t passes = node.op->kind == OpKind::reduction ? kPassesOfReduction : kPassesOfRows;
         wanted += (passes + (largest < kSecondCacheBytes ? 1 : 0)) * largest;
       }
-      for (const ValueId input : node.inputs) {
-        if ((producer_[input] == kNone || sets_.of(producer_[input]) != sets_.of(at)) && reads[input]++ > 0) {
-          saved += bytes_of(graph_.types[input]);
-        }
-      }
-      const std::span<const std::uint32_t> users = users_.of(node.output());
-      const auto inside = static_cast<std::size_t>(std::count_if(
-          users.begin(), users.end(), [&](std::uint32_t user) { return sets_.of(user) == sets_.of(at); }));
-      const bool is_written = users_.is_result(node.output()) || inside < users.size();
-      saved += (inside + (is_written ? 0 : 1)) * bytes_of(graph_.types[node.output()]);
     }
-    return static_cast<double>(wanted) - static_cast<double>(saved);
+    return static_cast<double>(wanted) - static_cast<double>(traffic_of(nodes).saved);
+  }
+  double lost_by_elements(std::span<const std::uint32_t> nodes) const {
+    if (largest_of(graph_, graph_.nodes[nodes.front()]) >= kElementsInCaches) {
+      return 0;
+    }
+    const Traffic traffic = traffic_of(nodes);
+    return kLeastPartSaved * static_cast<double>(traffic.all) - static_cast<double>(traffic.saved);
   }
 
   /// Makes one set of the two nodes' sets; says why if it doesn't.
