@@ -391,7 +391,7 @@ bool PackedMatrix<T>::pays_ahead(const Matrix<T>& from, std::int64_t rows_of_lef
     return true;
   }
   const bool stays = from.column_step == 1 && from.row_step <= kCompact && from.columns % kProductStep == 0;
-  return !stays && rows_of_left <= 20 * (from.column_step == 1 ? kRowsOfPacking : kRowsOfTransposing);
+  return !stays && rows_of_left <= 50 * (from.column_step == 1 ? kRowsOfPacking : kRowsOfTransposing);
 }
 
 template class PackedMatrix<float>;

@@ -37,7 +37,7 @@ class PackedMatrix {
   static std::int64_t size(std::int64_t rows, std::int64_t columns);
   /// `to` is aligned to a cache line.
   static PackedMatrix pack(const Matrix<T>& from, T* to);
-  /// Whether products of the two spend a twentieth of their time on packing, or on reading what isn't packed
+  /// Whether products of the two spend a fiftieth of their time on packing, or on reading what isn't packed
   /// (docs/kernels.md).
   static bool pays_ahead(const Matrix<T>& from, std::int64_t rows_of_left);
   /// What `pack` wrote.

@@ -54,7 +54,11 @@ void print_table() {
                                                {100, 256, 256, false},
                                                {100, 768, 768, false},
                                                {150, 768, 768, true},
-                                               {180, 256, 256, true}}) {
+                                               {180, 256, 256, true},
+                                               {197, 768, 768, false},
+                                               {197, 3072, 768, false},
+                                               {197, 768, 3072, false},
+                                               {392, 768, 256, false}}) {
     print_row(m, n, k, is_transposed);
   }
 }
