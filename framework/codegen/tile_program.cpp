@@ -19,12 +19,13 @@ constexpr std::int64_t kTileBytes = 24 << 10;
 /// twice as long (docs/fusion.md).
 constexpr std::int64_t kMostElements = 1024;
 constexpr std::int64_t kMostBytesOfRows = 4 << 10;
-/// What comes from beyond the second cache goes through smaller tiles, so that the loads of a step begin before the last
-/// one has ended; very small ones where there is less to compute than to fetch.
+/// What comes from beyond the second cache goes through smaller tiles, so that the loads of a step begin before the
+/// last one has ended; very small ones where there is less to compute than to fetch.
 constexpr std::int64_t kBytesBeyondCache = 256 << 10;
 constexpr std::int64_t kMostElementsBeyondCache = 512;
 constexpr std::int64_t kMostElementsOfStream = 256;
-/// Rows are fetched a tile ahead if they come from there: kernels of rows leave the machine no time to see what comes next.
+/// Rows are fetched a tile ahead if they come from there: kernels of rows leave the machine no time to see what comes
+/// next.
 constexpr std::int64_t kBytesOfRowsToFetch = 4 << 20;
 /// Between slots: with a line, or nothing, kernels of rows take up to twice as long (Zen 4).
 constexpr std::int64_t kApart = 1 << 10;

@@ -161,7 +161,7 @@ struct OpDef {
   const AttributeType* attributes = nullptr;
   Infer infer;
   View view = nullptr;
-  WriteBack write_back = nullptr;  ///< for views; null: elements repeat, so no update is possible
+  WriteBack write_back = nullptr;  ///< for views: the base with the view's elements
   Kernel kernel;
   const Packing* packing = nullptr;  ///< KernelCall::packed
   int epilogue_axes = 0;             ///< KernelCall::epilogue; 0: the kernel calls none

@@ -171,6 +171,7 @@ const Op kExpand{view_op(
            }
            return true;
          },
+     .write_back = [](const Tensor& base, const Tensor& value, const void*) { return reshape(value, base.shape()); },
      .kernel = dense_copy_kernel,
      // The engine sums a gradient to its input's shape.
      .vjp = [](const VjpCall& v) -> Gradients { return {v.cotangent}; },

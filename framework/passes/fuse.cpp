@@ -232,8 +232,8 @@ class Fusion {
     return traffic;
   }
 
-  /// What a kernel of the nodes would have to save, less what it saves: kernels of rows cost more to call on a tile than
-  /// on a tensor.
+  /// What a kernel of the nodes would have to save, less what it saves: kernels of rows cost more to call on a tile
+  /// than on a tensor.
   double lost_by_rows(std::span<const std::uint32_t> nodes) const {
     std::size_t wanted = 0;
     for (const std::uint32_t at : nodes) {

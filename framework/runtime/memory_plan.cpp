@@ -69,6 +69,24 @@ MemoryPlan place(std::span<const Lifetime> lifetimes, std::span<const std::uint3
   return plan;
 }
 
+/// While the plan needs more than `bound`: a buffer that ends at its peak is placed before all others.
+void improve(std::span<const Lifetime> lifetimes, std::size_t bound, std::vector<std::uint32_t> order,
+             MemoryPlan& best) {
+  constexpr int kTries = 16;
+  MemoryPlan plan = best;
+  for (int i = 0; i < kTries && best.peak > bound; ++i) {
+    const auto highest = std::find_if(order.rbegin(), order.rend(), [&](std::uint32_t id) {
+      return plan.offsets[id] + aligned(lifetimes[id].bytes) == plan.peak;
+    });
+    std::rotate(order.begin(), std::prev(highest.base()), highest.base());
+    plan = place(lifetimes, order);
+    if (plan.peak < best.peak) {
+      plan.heuristic = best.heuristic;
+      best = plan;
+    }
+  }
+}
+
 }  // namespace
 
 MemoryPlan plan_memory(std::span<const Lifetime> lifetimes) {
@@ -76,13 +94,18 @@ MemoryPlan plan_memory(std::span<const Lifetime> lifetimes) {
     const char* name;
     std::function<bool(const Lifetime&, const Lifetime&)> before;
   };
+  const auto steps = [](const Lifetime& a) { return std::size_t{a.last} - a.first + 1; };
   const Heuristic heuristics[] = {
       {"largest first", [](const Lifetime& a, const Lifetime& b) { return a.bytes > b.bytes; }},
-      {"longest-lived first", [](const Lifetime& a, const Lifetime& b) { return a.last - a.first > b.last - b.first; }},
+      {"longest-lived first", [&](const Lifetime& a, const Lifetime& b) { return steps(a) > steps(b); }},
+      {"most bytes times steps first",
+       [&](const Lifetime& a, const Lifetime& b) { return a.bytes * steps(a) > b.bytes * steps(b); }},
       {"in execution order", [](const Lifetime& a, const Lifetime& b) { return a.first < b.first; }},
   };
+  const std::size_t bound = most_live_bytes(lifetimes);
   MemoryPlan best;
   best.peak = std::numeric_limits<std::size_t>::max();
+  std::vector<std::uint32_t> best_order;
   for (const Heuristic& heuristic : heuristics) {
     std::vector<std::uint32_t> order(lifetimes.size());
     std::iota(order.begin(), order.end(), 0U);
@@ -92,9 +115,14 @@ MemoryPlan plan_memory(std::span<const Lifetime> lifetimes) {
     if (plan.peak < best.peak) {
       best = std::move(plan);
       best.heuristic = heuristic.name;
+      best_order = std::move(order);
+    }
+    if (best.peak == bound) {
+      break;
     }
   }
-  best.lower_bound = most_live_bytes(lifetimes);
+  improve(lifetimes, bound, best_order, best);
+  best.lower_bound = bound;
   return best;
 }
 

@@ -1,0 +1,401 @@
+#include "tests/runtime/random_program.h"
+
+#include <algorithm>
+#include <limits>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "framework/dispatch/apply.h"
+
+namespace diptych::testing {
+namespace {
+
+Shape random_shape(Random& random) {
+  static const std::vector<Shape> shapes{{},     {1},    {4},       {5},       {4, 4},    {4, 5},
+                                         {5, 4}, {1, 4}, {4, 1},    {2, 4, 5}, {3, 1, 4}, {0, 4},
+                                         {4, 4}, {4},    {4, 4, 4}, {20},      {1, 1}};
+  return random.pick(shapes);
+}
+
+Tensor random_tensor(Random& random, DType dtype, const Shape& shape) {
+  return visit(dtype, [&]<class T>() {
+    std::vector<T> values;
+    for (std::int64_t i = 0; i < shape.product(); ++i) {
+      if constexpr (std::is_floating_point_v<T>) {
+        using Limits = std::numeric_limits<T>;
+        static const std::vector<T> special{T(0),
+                                            -T(0),
+                                            T(1),
+                                            T(-1),
+                                            T(2),
+                                            Limits::max(),
+                                            Limits::min(),
+                                            T(0.5),
+                                            Limits::denorm_min(),
+                                            Limits::infinity(),
+                                            -Limits::infinity(),
+                                            Limits::quiet_NaN()};
+        values.push_back(random.one_in(8) ? random.pick(special) : static_cast<T>(random.below(2001)) / T(250) - T(4));
+      } else if constexpr (std::is_same_v<T, bfloat16>) {
+        values.push_back(bfloat16(static_cast<float>(random.below(2001)) / 250 - 4));
+      } else {
+        values.push_back(static_cast<T>(static_cast<int>(random.below(9)) - (std::is_same_v<T, bool> ? 0 : 4)));
+      }
+    }
+    return Tensor::from(values, shape);
+  });
+}
+
+Tensor random_argument(Random& random) {
+  static const std::vector<DType> dtypes{DType::float32, DType::float32, DType::float32, DType::float64, DType::int64,
+                                         DType::int32,   DType::boolean, DType::uint8,   DType::bfloat16};
+  const Shape shape = random_shape(random);
+  const Tensor dense = random_tensor(random, random.pick(dtypes), shape);
+  if (shape.rank() >= 2 && random.one_in(3)) {
+    return transpose(dense);
+  }
+  if (shape.rank() >= 1 && shape[0] > 2 && random.one_in(4)) {
+    return slice(dense, 0, 1, shape[0], random.one_in(2) ? 2 : 1);
+  }
+  return dense;
+}
+
+/// Fills in attributes by the names and the printed form of their fields; what doesn't fit is refused by inference.
+void randomise_attributes(Random& random, AttributeValue& attributes, const Shape& like) {
+  const std::string text = attributes.print();
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t equals = text.find('=', at);
+    std::size_t end = equals;
+    for (int depth = 0; end < text.size() && (depth > 0 || text[end] != ','); ++end) {
+      depth += text[end] == '[' ? 1 : text[end] == ']' ? -1 : 0;
+    }
+    const std::string name = text.substr(at, equals - at);
+    const std::string value = text.substr(equals + 1, end - equals - 1);
+    at = end + 2;
+    std::string drawn;
+    if (value.starts_with('[')) {
+      Dims dims;
+      if (name == "axes") {
+        for (int axis = 0; axis < like.rank(); ++axis) {
+          dims.push_back(axis);
+        }
+        if (random.one_in(2)) {
+          for (int axis = like.rank() - 1; axis > 0; --axis) {
+            std::swap(dims[axis], dims[static_cast<int>(random.below(static_cast<std::size_t>(axis) + 1))]);
+          }
+        } else if (like.rank() > 0) {
+          dims = Dims{static_cast<std::int64_t>(random.below(static_cast<std::size_t>(like.rank())))};
+        }
+      } else if (random.one_in(3)) {
+        dims = like;
+        if (dims.rank() < 4) {
+          Dims longer{static_cast<std::int64_t>(1 + random.below(3))};
+          for (std::int64_t length : dims) {
+            longer.push_back(length == 1 ? static_cast<std::int64_t>(1 + random.below(4)) : length);
+          }
+          dims = longer;
+        }
+      } else if (random.one_in(2)) {
+        dims = Dims{like.product()};
+      } else {
+        dims = random_shape(random);
+      }
+      drawn = to_string(dims);
+    } else if (value == "true" || value == "false") {
+      drawn = random.one_in(2) ? "true" : "false";
+    } else if (parse_dtype(value)) {
+      drawn = name_of(static_cast<DType>(random.below(kDTypeCount)));
+    } else if (name == "value") {
+      static const std::vector<std::string> numbers{"0", "-0", "1", "2", "-1", "0.5", "4", "3", "-2"};
+      drawn = random.pick(numbers);
+    } else if (name == "depth") {
+      drawn = "9";
+    } else {
+      drawn = std::to_string(random.below(6));
+    }
+    attributes.type()->parse_field(attributes.get(), name, drawn);
+  }
+}
+
+bool is_real(DType dtype) { return dtype == DType::float32 || dtype == DType::float64; }
+
+/// Of control flow: an op that keeps the type.
+Tensor link_of_chain(std::size_t choice, const Tensor& x) {
+  switch (choice % 6) {
+    case 0:
+      return exp(x);
+    case 1:
+      return tanh(x);
+    case 2:
+      return neg(x);
+    case 3:
+      return square(x);
+    case 4:
+      return relu(x);
+    default:
+      return add(x, x);
+  }
+}
+Tensor chain(std::size_t choice, Tensor x) {
+  for (; choice > 0; choice /= 7) {
+    x = link_of_chain(choice, x);
+  }
+  return x;
+}
+
+void update(const Step& step, const Tensor& target, const Tensor& value) {
+  switch (step.choice % 3) {
+    case 0:
+      add_(target, value);
+      break;
+    case 1:
+      mul_(target, value);
+      break;
+    default:
+      copy_(target, value);
+  }
+}
+
+Tensor compute(const Step& step, const std::vector<Tensor>& values) {
+  if (step.kind == Step::Kind::branch) {
+    const Tensor total = sum(cast(values[step.inputs[0]], DType::float32));
+    return cond(
+        greater(total, full_like(total, 0)), [&](const Tensor& x) { return chain(step.choice, x); },
+        [&](const Tensor& x) { return chain(step.choice / 3, x); }, values[step.inputs[1]]);
+  }
+  if (step.kind == Step::Kind::loop) {
+    const Tensor zero = Tensor::from(std::vector<float>{0}, {});
+    const auto [count, x] =
+        while_loop([](const auto& carry) { return less(std::get<0>(carry), full_like(std::get<0>(carry), 3)); },
+                   [&](const auto& carry) {
+                     return std::tuple(add(std::get<0>(carry), full_like(std::get<0>(carry), 1)),
+                                       chain(step.choice, std::get<1>(carry)));
+                   },
+                   std::tuple(zero, values[step.inputs[0]]));
+    return x;
+  }
+  std::vector<const Tensor*> inputs;
+  for (std::size_t input : step.inputs) {
+    inputs.push_back(&values[input]);
+  }
+  return apply(*step.op, inputs, step.attributes.get(), Location::current());
+}
+
+constexpr std::size_t kNotOurs = SIZE_MAX;  // storage of an argument or a state, which isn't updated in place
+
+}  // namespace
+
+Program random_program(Random& random) {
+  Program program;
+  std::vector<TensorType> types;
+  std::vector<std::size_t> storages;  // of values: by whose op it was allocated
+  const std::size_t argument_count = 1 + random.below(3);
+  for (std::size_t i = 0; i < argument_count; ++i) {
+    program.arguments.push_back(random_argument(random));
+    types.push_back(program.arguments.back().type());
+    storages.push_back(kNotOurs);
+  }
+  const std::size_t state_count = random.below(3);
+  for (std::size_t i = 0; i < state_count; ++i) {
+    // Often the type of an argument, so that assignments fit.
+    const TensorType type =
+        random.one_in(2) ? types[random.below(types.size())] : TensorType{DType::float32, random_shape(random)};
+    program.states.push_back(random_tensor(random, type.dtype, type.shape));
+  }
+  const auto ops = registry();
+  const std::size_t wanted = 2 + random.below(14);
+  for (int tries = 0; tries < 300 && program.steps.size() < wanted; ++tries) {
+    Step step;
+    if (state_count > 0 && random.one_in(6)) {
+      step.variable = random.below(state_count);
+      const Tensor& state = program.states[step.variable];
+      const std::size_t value = random.below(types.size());
+      if (types[value] == state.type()) {
+        step.kind = Step::Kind::assign;
+        step.inputs = {value};
+        const std::size_t shared = storages[value];  // the state's from now on
+        std::replace(storages.begin(), storages.end(), shared, kNotOurs);
+      } else {
+        step.kind = Step::Kind::read;
+        types.push_back(state.type());
+        storages.push_back(kNotOurs);
+      }
+      program.steps.push_back(step);
+      continue;
+    }
+    if (random.one_in(8)) {
+      const std::size_t a = random.below(types.size());
+      const std::size_t b = random.below(types.size());
+      step.choice = 1 + random.below(300);
+      step.kind = random.one_in(2) ? Step::Kind::update : random.one_in(2) ? Step::Kind::branch : Step::Kind::loop;
+      step.inputs = step.kind == Step::Kind::loop ? std::vector{a} : std::vector{b, a};
+      if (step.kind == Step::Kind::update) {
+        step.inputs = {a, b};
+        if (storages[a] == kNotOurs || types[a] != types[b] || types[a].dtype == DType::boolean) {
+          continue;
+        }
+      } else if (!is_real(types[a].dtype)) {
+        continue;
+      } else {
+        types.push_back(types[a]);
+        storages.push_back(kNotOurs);
+      }
+      program.steps.push_back(step);
+      continue;
+    }
+    step.op = ops[random.below(ops.size())];
+    std::vector<const TensorType*> inputs;
+    for (int i = 0; i < step.op->inputs; ++i) {
+      // Recent values more often: deep graphs instead of wide ones.
+      const std::size_t back = std::min(random.below(types.size()), random.below(types.size()));
+      step.inputs.push_back(random.one_in(5) && i > 0 ? step.inputs[0] : types.size() - 1 - back);
+      inputs.push_back(&types[step.inputs.back()]);
+    }
+    step.attributes = AttributeValue(step.op->attributes, nullptr);
+    if (step.op->attributes != nullptr) {
+      randomise_attributes(random, step.attributes, inputs.empty() ? random_shape(random) : inputs[0]->shape);
+    }
+    TensorType type;
+    try {
+      step.op->infer({*step.op, inputs, step.attributes.get(), {}}, type);
+    } catch (const Error&) {
+      continue;
+    }
+    if (type.shape.rank() > 6 || type.shape.product() > 4000 ||
+        std::any_of(type.shape.begin(), type.shape.end(), [](std::int64_t length) { return length < 0; })) {
+      continue;
+    }
+    const bool is_view = step.op->view != nullptr;
+    const bool repeats = is_view && type.shape.product() > inputs[0]->shape.product();
+    storages.push_back(repeats ? kNotOurs : is_view ? storages[step.inputs[0]] : types.size());
+    types.push_back(type);
+    program.steps.push_back(step);
+  }
+  const std::size_t results = 1 + random.below(4);
+  for (std::size_t i = 0; i < results; ++i) {
+    program.results.push_back(types.size() - 1 - std::min(random.below(types.size()), random.below(types.size())));
+  }
+  const std::size_t by = random.below(argument_count);
+  if (random.one_in(3) && is_real(types[by].dtype)) {
+    program.gradient = static_cast<int>(by);
+  }
+  return program;
+}
+
+std::vector<Tensor> Program::run_steps(const std::vector<Tensor>& with, Variables& variables) const {
+  std::vector<Tensor> values = with;
+  for (const Step& step : steps) {
+    if (step.kind == Step::Kind::read) {
+      values.push_back(variables[step.variable].value());
+    } else if (step.kind == Step::Kind::assign) {
+      variables[step.variable].assign(values[step.inputs[0]]);
+    } else if (step.kind == Step::Kind::update) {
+      update(step, values[step.inputs[0]], values[step.inputs[1]]);
+    } else {
+      values.push_back(compute(step, values));
+    }
+  }
+  std::vector<Tensor> chosen;
+  for (std::size_t result : results) {
+    chosen.push_back(values[result]);
+  }
+  return chosen;
+}
+
+std::vector<Tensor> Program::run(const std::vector<Tensor>& with, Variables& variables) const {
+  if (gradient < 0) {
+    return run_steps(with, variables);
+  }
+  const auto by = static_cast<std::size_t>(gradient);
+  auto differentiated = value_and_grad(
+      [&](const Tensor& x) {
+        std::vector<Tensor> inputs = with;
+        inputs[by] = x;
+        std::vector<Tensor> values = run_steps(inputs, variables);
+        Tensor total = mul(sum(cast(x, DType::float32)), full({}, 0));
+        for (const Tensor& value : values) {
+          if (is_real(value.dtype())) {
+            total = total + sum(cast(value, DType::float32));
+          }
+        }
+        return std::pair(total, values);
+      },
+      {.arguments = {0}});
+  auto result = differentiated(with[by]);
+  std::vector<Tensor> all = std::move(result.aux);
+  all.push_back(result.value);
+  all.push_back(result.arguments[0]);
+  return all;
+}
+
+std::string Program::describe() const {
+  std::string text;
+  std::size_t next = 0;
+  for (const Tensor& argument : arguments) {
+    text += fmt::format("v{} = argument {} strides {}\n", next++, to_string(argument.type()),
+                        to_string(argument.strides()));
+  }
+  for (const Step& step : steps) {
+    const std::string inputs = fmt::format("v{}", fmt::join(step.inputs, " v"));
+    switch (step.kind) {
+      case Step::Kind::op:
+        text += fmt::format("v{} = {} {} {{{}}}\n", next, step.op->name, step.inputs.empty() ? "" : inputs,
+                            step.attributes.print());
+        break;
+      case Step::Kind::read:
+        text += fmt::format("v{} = s{}\n", next, step.variable);
+        break;
+      case Step::Kind::assign:
+        text += fmt::format("s{} <- {}\n", step.variable, inputs);
+        break;
+      case Step::Kind::update:
+        text += fmt::format("update {} ({})\n", inputs, step.choice);
+        break;
+      case Step::Kind::branch:
+        text += fmt::format("v{} = branch {} ({})\n", next, inputs, step.choice);
+        break;
+      case Step::Kind::loop:
+        text += fmt::format("v{} = loop {} ({})\n", next, inputs, step.choice);
+        break;
+    }
+    next += step.gives_value() ? 1 : 0;
+  }
+  text += fmt::format("return v{}", fmt::join(results, " v"));
+  return gradient < 0 ? text : text + fmt::format(", and the gradient by v{}", gradient);
+}
+
+std::vector<Program> smaller(const Program& program) {
+  std::vector<Program> all;
+  if (program.gradient >= 0) {
+    all.push_back(program);
+    all.back().gradient = -1;
+  }
+  for (std::size_t i = 0; i < program.results.size() && program.results.size() > 1; ++i) {
+    all.push_back(program);
+    all.back().results.erase(all.back().results.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  std::size_t value = program.arguments.size();
+  for (std::size_t i = 0; i < program.steps.size(); ++i) {
+    const bool gives = program.steps[i].gives_value();
+    const auto reads = [&](std::size_t input) { return gives && input == value; };
+    const bool is_read = std::any_of(program.results.begin(), program.results.end(), reads) ||
+                         std::any_of(program.steps.begin(), program.steps.end(), [&](const Step& step) {
+                           return std::any_of(step.inputs.begin(), step.inputs.end(), reads);
+                         });
+    if (!is_read) {
+      all.push_back(program);
+      Program& without = all.back();
+      without.steps.erase(without.steps.begin() + static_cast<std::ptrdiff_t>(i));
+      const auto renumber = [&](std::size_t& input) { input -= gives && input > value ? 1 : 0; };
+      std::for_each(without.results.begin(), without.results.end(), renumber);
+      for (Step& step : without.steps) {
+        std::for_each(step.inputs.begin(), step.inputs.end(), renumber);
+      }
+    }
+    value += gives ? 1 : 0;
+  }
+  return all;
+}
+
+}  // namespace diptych::testing
