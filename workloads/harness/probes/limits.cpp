@@ -55,28 +55,41 @@ void multiply_add_generic(std::int64_t rounds) { multiply_add<Vector4>(rounds); 
   multiply_add<Vector16>(rounds);
 }
 
+/// Of so many streams, of `bytes` bytes each, a block in turn.
+constexpr std::int64_t kMostStreams = 8;
+constexpr std::int64_t kStreamBlock = 1024;
+
 template <class V>
-[[gnu::always_inline]] inline void read_all(const std::byte* data, std::int64_t bytes) {
-  constexpr int kStreams = 4;
-  V sums[kStreams] = {};
-  for (std::int64_t at = 0; at < bytes; at += kStreams * static_cast<std::int64_t>(sizeof(V))) {
+[[gnu::always_inline]] inline void read_all(const std::byte* data, std::int64_t bytes, std::int64_t streams) {
+  constexpr int kSums = 4;
+  V sums[kSums] = {};
+  const std::int64_t block = streams == 1 ? bytes : kStreamBlock;
+  for (std::int64_t begin = 0; begin < bytes; begin += block) {
+    for (std::int64_t stream = 0; stream < streams; ++stream) {
+      const std::byte* const from = data + stream * bytes + begin;
+      for (std::int64_t at = 0; at < block; at += kSums * static_cast<std::int64_t>(sizeof(V))) {
 #pragma GCC unroll 4
-    for (int i = 0; i < kStreams; ++i) {
-      V value;
-      std::memcpy(&value, data + at + i * static_cast<std::int64_t>(sizeof(V)), sizeof(V));
-      sums[i] += value;
+        for (int i = 0; i < kSums; ++i) {
+          V value;
+          std::memcpy(&value, from + at + i * static_cast<std::int64_t>(sizeof(V)), sizeof(V));
+          sums[i] += value;
+        }
+      }
     }
   }
   const V sum = sums[0] + sums[1] + sums[2] + sums[3];
   asm volatile("" : : "m"(sum));
 }
 
-void read_generic(const std::byte* data, std::int64_t bytes) { read_all<Vector4>(data, bytes); }
-[[gnu::target("avx2,fma")]] void read_avx2(const std::byte* data, std::int64_t bytes) {
-  read_all<Vector8>(data, bytes);
+void read_generic(const std::byte* data, std::int64_t bytes, std::int64_t streams) {
+  read_all<Vector4>(data, bytes, streams);
 }
-[[gnu::target("avx512f,avx512vl,avx512dq,avx512bw,fma")]] void read_avx512(const std::byte* data, std::int64_t bytes) {
-  read_all<Vector16>(data, bytes);
+[[gnu::target("avx2,fma")]] void read_avx2(const std::byte* data, std::int64_t bytes, std::int64_t streams) {
+  read_all<Vector8>(data, bytes, streams);
+}
+[[gnu::target("avx512f,avx512vl,avx512dq,avx512bw,fma")]] void read_avx512(const std::byte* data, std::int64_t bytes,
+                                                                           std::int64_t streams) {
+  read_all<Vector16>(data, bytes, streams);
 }
 
 constexpr double kProbeSeconds = 3e-3;
@@ -175,21 +188,29 @@ double peak_flops_per_second(Isa isa, int threads) {
 }
 
 double read_bytes_per_second(std::int64_t bytes, Isa isa, int threads) {
-  constexpr std::int64_t kGrain = 256;
-  bytes = std::max(bytes / kGrain, std::int64_t{1}) * kGrain;
-  const std::byte* data = probe_memory(threads * bytes);
   const auto run = isa == Isa::avx512 ? read_avx512 : isa == Isa::avx2 ? read_avx2 : read_generic;
   // Long compared with what reading the clock takes, and starting together.
   const std::int64_t burst = std::int64_t{threads == 1 ? 1 : 16} << 20;
-  const std::int64_t sweeps = std::max<std::int64_t>(1, burst / bytes);
-  const double seconds = best_of([&] {
-    on_each_of(threads, [&](std::int64_t thread) {
-      for (std::int64_t sweep = 0; sweep < sweeps; ++sweep) {
-        run(data + thread * bytes, bytes);
-      }
+  double best = 0;
+  // One stream is best from the caches; from memory, several keep more lines under way.
+  for (const std::int64_t streams : {std::int64_t{1}, kMostStreams}) {
+    const std::int64_t grain = streams == 1 ? 256 : streams * kStreamBlock;
+    if (bytes < grain && streams > 1) {
+      continue;
+    }
+    const std::int64_t read = std::max(bytes / grain, std::int64_t{1}) * grain;
+    const std::byte* data = probe_memory(threads * read);
+    const std::int64_t sweeps = std::max<std::int64_t>(1, burst / read);
+    const double seconds = best_of([&] {
+      on_each_of(threads, [&](std::int64_t thread) {
+        for (std::int64_t sweep = 0; sweep < sweeps; ++sweep) {
+          run(data + thread * read, read / streams, streams);
+        }
+      });
     });
-  });
-  return static_cast<double>(threads * bytes * sweeps) / seconds;
+    best = std::max(best, static_cast<double>(threads * read * sweeps) / seconds);
+  }
+  return best;
 }
 
 nlohmann::json measure_limits(const std::vector<MemoryLevel>& levels, int threads) {

@@ -26,8 +26,8 @@ std::vector<MemoryLevel> memory_levels(const profiler::SystemFiles& files = prof
 /// `isa`, on `threads` threads of the pool at the same time: the best of several bursts, about 3 ms in total.
 double peak_flops_per_second(Isa isa, int threads = 1);
 
-/// Bytes per second when each thread reads its own `bytes` again and again: the best of several sweeps, about 3 ms in
-/// total, or two sweeps.
+/// Bytes per second when each thread reads its own `bytes` again and again, from one end to the other or in eight
+/// streams, whichever is faster: the best of several sweeps, about 3 ms in total for each way, or two sweeps.
 double read_bytes_per_second(std::int64_t bytes, Isa isa, int threads = 1);
 
 /// {"threads", "fma_flops_per_second", "bandwidth": [{"level", "size_bytes", "bytes_per_second"}]}. Several threads

@@ -1,0 +1,136 @@
+// What graphs gain by computing ops tile by tile: the tables of docs/fusion.md. Not a test.
+
+#include <array>
+#include <functional>
+
+#include <fmt/format.h>
+
+#include "framework/diptych.h"
+#include "tests/speed/ratio.h"
+#include "tests/support/speed_bound.h"
+
+namespace diptych::testing {
+namespace {
+
+using Inputs = std::array<Tensor, 3>;
+struct Case {
+  const char* name;
+  std::function<Tensor(const Tensor& x, const Tensor& y, const Tensor& z)> compute;
+};
+
+Tensor row_sum(const Tensor& x) { return sum(x, {-1}, true); }
+Tensor row_mean(const Tensor& x) { return mean(x, {-1}, true); }
+Tensor first_row(const Tensor& x) { return slice(x, 0, 0, 1); }
+
+const Case kElements[] = {
+    {"ten multiply-adds in a chain",
+     [](const Tensor& x, const Tensor& y, const Tensor&) {
+       Tensor t = x;
+       for (int i = 0; i < 10; ++i) {
+         t = t * y + x;
+       }
+       return t;
+     }},
+    {"three `tanh(t + y)`",
+     [](const Tensor& x, const Tensor& y, const Tensor&) { return tanh(tanh(tanh(x + y) + y) + y); }},
+    {"a row added, then `relu`",
+     [](const Tensor& x, const Tensor& y, const Tensor&) { return relu(x + first_row(y)); }},
+    {"`x + y + z`", [](const Tensor& x, const Tensor& y, const Tensor& z) { return x + y + z; }},
+};
+
+const Case kRows[] = {
+    {"layer norm written by hand (8 ops)",
+     [](const Tensor& x, const Tensor&, const Tensor&) {
+       const Tensor centred = x - row_mean(x);
+       return centred / sqrt(row_mean(centred * centred) + 1e-5);
+     }},
+    {"softmax written by hand",
+     [](const Tensor& x, const Tensor&, const Tensor&) {
+       const Tensor e = exp(x - max(x, {-1}, true));
+       return e / row_sum(e);
+     }},
+    {"`x / sqrt(sum(square(x)))`",
+     [](const Tensor& x, const Tensor&, const Tensor&) { return x / sqrt(row_sum(square(x))); }},
+    {"its gradient",
+     [](const Tensor& g, const Tensor& x, const Tensor& y) { return g + row_sum(neg(g * x)) * 0.5 / 3.0 * (y + y); }},
+    {"add, add, layer norm, add",
+     [](const Tensor& x, const Tensor& y, const Tensor& z) { return layer_norm(x + y + z, {x.shape()[1]}) + z; }},
+    {"add, layer norm, GELU, mul",
+     [](const Tensor& x, const Tensor& y, const Tensor&) { return gelu(layer_norm(x + y, {x.shape()[1]})) * y; }},
+    {"add, layer norm",
+     [](const Tensor& x, const Tensor& y, const Tensor&) { return layer_norm(x + y, {x.shape()[1]}); }},
+    {"softmax, mul", [](const Tensor& x, const Tensor& y, const Tensor&) { return softmax(x, -1) * y; }},
+};
+
+/// Time with the pass over time without it, all kernels fused however little they save. `sets`: of inputs, in turn.
+std::string ratio(const Case& of, const Shape& shape, int sets) {
+  Rng rng(1);
+  std::vector<Inputs> inputs;
+  for (int i = 0; i < sets; ++i) {
+    inputs.push_back({rng.normal(shape), rng.normal(shape), rng.normal(shape)});
+  }
+  const auto function = [&](bool fuses) {
+    graph::JitOptions options;
+    options.pipeline.least_fused_bytes = 0;
+    if (!fuses) {
+      options.pipeline.disabled = {"fuse"};
+    }
+    return graph::JitFunction(
+        [&](std::span<const Tensor> x, std::shared_ptr<void>& /*structure*/) {
+          return std::vector<Tensor>{of.compute(x[0], x[1], x[2])};
+        },
+        std::move(options));
+  };
+  graph::JitFunction apart = function(false);
+  graph::JitFunction fused = function(true);
+  std::size_t next = 0;
+  const auto calls_of = [&](graph::JitFunction& called) {
+    return block_of([&] { called.call(inputs[next++ % inputs.size()], Location::current()); });
+  };
+  InterleavedRounds round({calls_of(apart), calls_of(fused)}, {}, {});
+  std::vector<std::vector<double>> rounds;
+  for (int i = 0; i < 15; ++i) {
+    rounds.push_back(round());
+  }
+  return ratio_of(rounds, 0, 1).text;
+}
+
+void print_elements() {
+  fmt::print("| elements (f32) |");
+  for (const Case& of : kElements) {
+    fmt::print(" {} |", of.name);
+  }
+  fmt::print("\n|--:|--:|--:|--:|--:|\n");
+  for (const std::int64_t rows : {1, 4, 16, 64, 256, 4096}) {
+    fmt::print("| {} |", rows * 256);
+    for (const Case& of : kElements) {
+      fmt::print(" {} |", ratio(of, {rows, 256}, 1));
+    }
+    fmt::print("\n");
+  }
+}
+
+/// Inputs that are in the cache, and eight sets of them, one after the other, which are not.
+void print_rows() {
+  fmt::print("\n| |");
+  for (const std::int64_t rows : {64, 512, 4096}) {
+    fmt::print(" {} rows | others between |", rows);
+  }
+  fmt::print("\n|---|--:|--:|--:|--:|--:|--:|\n");
+  for (const Case& of : kRows) {
+    fmt::print("| {} |", of.name);
+    for (const std::int64_t rows : {64, 512, 4096}) {
+      fmt::print(" {} | {} |", ratio(of, {rows, 768}, 1), ratio(of, {rows, 768}, 8));
+    }
+    fmt::print("\n");
+  }
+}
+
+}  // namespace
+}  // namespace diptych::testing
+
+int main() {
+  diptych::testing::print_elements();
+  diptych::testing::print_rows();
+  return 0;
+}
