@@ -382,8 +382,7 @@ PackedMatrix<T> PackedMatrix<T>::pack(const Matrix<T>& from, T* to) {
 
 template <class T>
 bool PackedMatrix<T>::pays_ahead(const Matrix<T>& from, std::int64_t rows_of_left) {
-  constexpr std::int64_t kRowsOfPacking = 5;  // that are multiplied in the time that packing takes
-  constexpr std::int64_t kRowsOfTransposing = 9;
+  constexpr std::int64_t kMostRows = 250;  // packing takes as long as multiplying 5 of them, 9 if it transposes
   if (from.columns == 1) {  // it is multiplied from the left
     return false;
   }
@@ -391,7 +390,7 @@ bool PackedMatrix<T>::pays_ahead(const Matrix<T>& from, std::int64_t rows_of_lef
     return true;
   }
   const bool stays = from.column_step == 1 && from.row_step <= kCompact && from.columns % kProductStep == 0;
-  return !stays && rows_of_left <= 50 * (from.column_step == 1 ? kRowsOfPacking : kRowsOfTransposing);
+  return !stays && rows_of_left <= kMostRows;
 }
 
 template class PackedMatrix<float>;
