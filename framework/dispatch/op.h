@@ -172,6 +172,9 @@ struct OpDef {
   /// For the rare elementwise op whose loop depends on more than one dtype.
   LoopSet (*select_loop)(std::span<const TensorType* const> inputs, const TensorType& output) = nullptr;
   RowsFn rows = nullptr;  ///< ops that reduce or process rows: rows_of(), for fusion; null: never
+  /// Bit i: the kernel reads each element of input i before it writes that of the result, or in the same step, so that
+  /// the result may lie in its place. Elementwise ops need not say so.
+  std::uint32_t overwrites = 0;
   Vjp vjp = nullptr;
   Saves saves{};
   /// Forward mode. Null: the tangent follows from `linear` or, for elementwise ops, from `vjp` (their Jacobians are

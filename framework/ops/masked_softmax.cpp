@@ -107,6 +107,7 @@ const Op kMaskedSoftmaxBackward{
                   }
                 },
             .kernel = kernels::through_float<softmax_backward_kernel>,
+            .overwrites = 3,
             .vjp = [](const VjpCall& v) -> Gradients {
               const auto& a = v.as<SoftmaxAttributes>();
               const Tensor& c = v.cotangent;
@@ -167,6 +168,7 @@ const Op kMaskedSoftmax{
             .attributes = &attribute_type<SoftmaxAttributes>,
             .infer = infer_masked_softmax,
             .kernel = kernels::through_float<masked_softmax_kernel>,
+            .overwrites = 1,
             .vjp = [](const VjpCall& v) -> Gradients {
               const auto& a = v.as<SoftmaxAttributes>();
               Gradients gradients;

@@ -88,6 +88,7 @@ OpDef norm_definition(const char* name, const char* doc) {
                  .infer = infer_norm<kind>,
                  .kernel = kernels::through_float<norm_kernel<kind>>,
                  .rows = normalised_rows<kind, 1U | 1U << kStatisticsInput<kind>>,
+                 .overwrites = 1,
                  .vjp = norm_vjp<kind>,
                  .saves = {.inputs = 3U | (kind == NormKind::batch ? 0U : 1U << kStatisticsInput<kind>)},
                  .jvp = norm_jvp<kind>,

@@ -174,6 +174,7 @@ OpDef input_gradient_definition(const char* name, const char* doc) {
                  .infer = infer_input_gradient<kind>,
                  .kernel = kernels::through_float<input_gradient_kernel<kind>>,
                  .rows = normalised_rows<kind, 0b1011>,
+                 .overwrites = 3,
                  .vjp = input_gradient_vjp<kind>,
                  .saves = {.inputs = 7},
                  .jvp = input_gradient_jvp<kind>,

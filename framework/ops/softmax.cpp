@@ -127,6 +127,7 @@ const Op kSoftmax{
             .infer = infer_rows,
             .kernel = kernels::through_float<row_kernel<Softmax, 1>>,
             .rows = rows_of_last_axis<1>,
+            .overwrites = 1,
             .vjp = [](const VjpCall& v) -> Gradients { return {softmax_backward(v.cotangent, v.output)}; },
             .saves = {.output = true},
             .jvp = [](const JvpCall& v) { return softmax_backward(v.tangent(0), v.output); },
@@ -154,6 +155,7 @@ const Op kSoftmaxBackward{row_op({.name = "softmax_backward",
                                   .infer = infer_row_pair,
                                   .kernel = kernels::through_float<row_kernel<SoftmaxBackward, 2>>,
                                   .rows = rows_of_last_axis<3>,
+                                  .overwrites = 3,
                                   .vjp = [](const VjpCall& v) -> Gradients {
                                     const Tensor& dy = v.input(0);
                                     const Tensor& y = v.input(1);
@@ -193,6 +195,7 @@ const Op kLogSoftmaxBackward{row_op({.name = "log_softmax_backward",
                                      .infer = infer_row_pair,
                                      .kernel = kernels::through_float<row_kernel<LogSoftmaxBackward, 2>>,
                                      .rows = rows_of_last_axis<3>,
+                                     .overwrites = 3,
                                      .vjp = [](const VjpCall& v) -> Gradients {
                                        const Tensor weighted = mul(v.cotangent, exp(v.input(1)));
                                        Gradients gradients;

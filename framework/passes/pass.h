@@ -106,6 +106,7 @@ bool eliminate_common_subexpressions(graph::Graph& graph, const PassContext& con
 bool join_attention(graph::Graph& graph, const PassContext& context);
 bool fuse_epilogues(graph::Graph& graph, const PassContext& context);
 bool fuse(graph::Graph& graph, const PassContext& context);
+bool recompute(graph::Graph& graph, const PassContext& context);
 bool eliminate_dead_code(graph::Graph& graph, const PassContext& context);
 
 }  // namespace diptych::passes

@@ -14,6 +14,7 @@ std::span<const Pass> pipeline() {
       {"cse", "computes equal expressions once", eliminate_common_subexpressions},
       {"attention", "joins softmax(q k^T) v to one op", join_attention},
       {"dce", "drops what no result needs", eliminate_dead_code},
+      {"recompute", "computes cheap results again instead of keeping them for the backward pass", recompute},
       {"epilogue", "joins products and the elementwise ops behind them to one kernel", fuse_epilogues},
       {"fuse", "joins elementwise ops and ops of rows to one kernel", fuse},
   };

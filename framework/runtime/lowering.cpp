@@ -203,7 +203,7 @@ class Lowering {
   /// written or in the very step that writes it, through every operand in the buffer (x + transpose(x) may not).
   static bool can_overwrite(const LoweredNode& node, std::size_t output, std::uint32_t buffer) {
     const bool is_fused = node.op == &graph::fused_op();
-    if (!node.op->elementwise() && !is_fused) {
+    if (!node.op->elementwise() && !is_fused && node.op->overwrites == 0) {
       return false;
     }
     if (is_fused && output >= node.regions[0]->outputs.size()) {
@@ -213,7 +213,8 @@ class Lowering {
       const Place& input = node.inputs[i];
       if (input.buffer == buffer &&
           (!input.contiguous || input.offset != 0 || input.type != node.outputs[output].type ||
-           (is_fused && !graph::may_overwrite(*node.regions[0], i, output)))) {
+           (is_fused ? !graph::may_overwrite(*node.regions[0], i, output)
+                     : !node.op->elementwise() && ((node.op->overwrites >> i) & 1U) == 0))) {
         return false;
       }
     }

@@ -20,9 +20,11 @@ namespace diptych::workloads {
 const std::vector<Rung>& pass_rungs() {
   static const std::vector<Rung> rungs = {
       {"+plan",
-       "with planned memory: temporaries at fixed offsets of one arena, elementwise ops in place",
+       "with planned memory: temporaries at fixed offsets of one arena, elementwise ops in place, cheap results "
+       "computed "
+       "again",
        "allocation",
-       {passes::kMemoryPlan, passes::kInPlace}},
+       {passes::kMemoryPlan, passes::kInPlace, "recompute"}},
       {"+simplify",
        "with constant folding, exact simplification, CSE, attention as one op, DCE, and weights packed once",
        "redundant work",
