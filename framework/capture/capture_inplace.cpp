@@ -103,7 +103,8 @@ void Capture::replace(const char* name, ValueId value, ValueId with, Location wh
     updates = {updates.version + 1, where};
     return;
   }
-  if (graph_.types[node->output()].shape.product() > graph_.types[node->inputs[0]].shape.product()) {  // elements repeat
+  const bool repeats = graph_.types[node->output()].shape.product() > graph_.types[node->inputs[0]].shape.product();
+  if (repeats) {
     throw ShapeError(
         fmt::format("{}: elements of {} share memory ({})", name, to_string(graph_.types[value]), node->op->name),
         where, "copy() it first");

@@ -382,7 +382,8 @@ PackedMatrix<T> PackedMatrix<T>::pack(const Matrix<T>& from, T* to) {
 
 template <class T>
 bool PackedMatrix<T>::pays_ahead(const Matrix<T>& from, std::int64_t rows_of_left) {
-  constexpr std::int64_t kMostRows = 250;  // packing takes as long as multiplying 5 of them, 9 if it transposes
+  /// Packing takes as long as multiplying 5 of them, 9 if it transposes.
+  constexpr std::int64_t kMostRows = 250;
   if (from.columns == 1) {  // it is multiplied from the left
     return false;
   }
