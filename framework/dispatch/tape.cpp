@@ -1,6 +1,8 @@
 #include "framework/dispatch/tape.h"
 
 #include <atomic>
+#include <unordered_set>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -151,6 +153,31 @@ void record_custom(std::unique_ptr<CustomRule> rule, std::span<const Tensor> inp
     edges.push_back(edge_of(input));
   }
   record_custom(std::move(rule), edges, outputs, where);
+}
+
+void replace_tape(const Tensor& tensor, const Tensor& result) {
+  TensorBody& body = *tensor.body();
+  TapeNode* const newest = result.body()->tape.get();
+  if (newest != nullptr && !body.references.unique()) {  // otherwise nothing can have saved it
+    std::vector<TapeNode*> open{newest};
+    std::unordered_set<const TapeNode*> seen{newest};
+    while (!open.empty()) {
+      TapeNode& node = *open.back();
+      open.pop_back();
+      for (TapeInput& input : node.inputs()) {
+        if (input.saved.defined() && input.saved.body() == &body) {
+          Tensor old = detached_alias(tensor);
+          attach(old, body.tape, body.tape_output);
+          input.saved = std::move(old);
+        }
+        if (TapeNode* const next = input.node.get(); next != nullptr && seen.insert(next).second) {
+          open.push_back(next);
+        }
+      }
+    }
+  }
+  body.tape = result.body()->tape;
+  body.tape_output = result.body()->tape_output;
 }
 
 Tensor watch(const Tensor& tensor, Location where) {

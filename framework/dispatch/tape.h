@@ -90,6 +90,10 @@ void record_custom(std::unique_ptr<CustomRule> rule, std::span<const TapeEdge> i
 void record_custom(std::unique_ptr<CustomRule> rule, std::span<const Tensor> inputs, std::span<Tensor> outputs,
                    Location where);
 
+/// Gives `tensor`, which was updated in place, the tape of `result`, its new value. What that tape had saved of the old
+/// one keeps the old tape: else the tape would refer to the tensor, and the tensor to the tape.
+void replace_tape(const Tensor& tensor, const Tensor& result);
+
 /// A new tensor with the same elements, with respect to which gradients can be computed; still connected to the tape of
 /// `tensor`. Throws DTypeError for types without gradient.
 Tensor watch(const Tensor& tensor, Location where = Location::current());

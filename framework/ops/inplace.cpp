@@ -115,8 +115,7 @@ Tensor update(const char* name, const Tensor& x, const Tensor& value, Compute co
   }
   const Tensor result = compute(copy(alias_with_tape(x), where), value, where);
   write(x, detached_alias(result), where);
-  x.body()->tape = result.body()->tape;
-  x.body()->tape_output = result.body()->tape_output;
+  autograd::replace_tape(x, result);
   return x;
 }
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "framework/core/allocator.h"
 #include "framework/diptych.h"
 #include "tests/support/message_of.h"
 
@@ -207,6 +208,27 @@ TEST(InPlaceCapture, AStaleSavedTensorIsAnErrorThatSaysWhere) {
     return z;
   }));
   EXPECT_THAT(message_of([&] { by_view(vector({1, 2})); }), HasSubstr("was changed in place"));
+}
+
+TEST(InPlace, AnUpdateByWhatTheTensorWasSavedForLeavesNothingBehind) {
+  const auto in_use = allocator::stats().bytes_in_use;
+  {
+    // The tape of y's new value has the square, which has saved y's old one.
+    auto twice = grad([](const Tensor& x) {
+      const Tensor y = x * 3.0;
+      const Tensor z = y * y;
+      add_(y, z);
+      return sum(y);
+    });
+    EXPECT_THAT(message_of([&] { twice(vector({1, 2})); }), HasSubstr("was changed in place"));
+    auto itself = grad([](const Tensor& x) {
+      const Tensor y = tanh(x);
+      mul_(y, y);
+      return sum(x * 2.0);
+    });
+    EXPECT_EQ(list(itself(vector({1, 2}))), (List{2, 2}));
+  }
+  EXPECT_EQ(allocator::stats().bytes_in_use, in_use);
 }
 
 TEST(InPlaceCapture, RefusesWhatAReplayCannotWrite) {

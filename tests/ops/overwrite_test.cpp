@@ -43,6 +43,9 @@ TEST(Overwrite, SamplesOfEveryOpThatMay) {
     }
     for (const Sample& sample : op->samples()) {
       const std::vector<Tensor> inputs = make_inputs(sample);
+      if (inputs[0].numel() == 0) {
+        continue;
+      }
       for (const int threads : {1, 3}) {
         const WithThreads with(threads, true);
         const std::vector<std::byte> apart = result_of(*op, inputs, sample.attributes.get(), -1);

@@ -172,7 +172,7 @@ Tensor compute(const Step& step, const std::vector<Tensor>& values) {
                      return std::tuple(add(std::get<0>(carry), full_like(std::get<0>(carry), 1)),
                                        chain(step.choice, std::get<1>(carry)));
                    },
-                   std::tuple(zero, values[step.inputs[0]]));
+                   std::tuple(zero, values[step.inputs[0]]), {.max_iterations = 3});
     return x;
   }
   std::vector<const Tensor*> inputs;
@@ -277,7 +277,13 @@ Program random_program(Random& random) {
     program.results.push_back(types.size() - 1 - std::min(random.below(types.size()), random.below(types.size())));
   }
   const std::size_t by = random.below(argument_count);
-  if (random.one_in(3) && is_real(types[by].dtype)) {
+  const auto has = [&](Step::Kind kind) {
+    return std::any_of(program.steps.begin(), program.steps.end(), [&](const Step& step) { return step.kind == kind; });
+  };
+  // The rule of a branch or a loop refers to the tensors that it was given: if one of them is updated by what came out,
+  // which can't be differentiated anyway, both stay.
+  const bool stays = has(Step::Kind::update) && (has(Step::Kind::branch) || has(Step::Kind::loop));
+  if (random.one_in(3) && is_real(types[by].dtype) && !stays) {
     program.gradient = static_cast<int>(by);
   }
   return program;
