@@ -1,5 +1,7 @@
 #include "cli/run_flags.h"
 
+#include <charconv>
+
 #include <fmt/format.h>
 
 #include "framework/kernels/gemm.h"
@@ -63,6 +65,17 @@ void add_measuring_flags(CLI::App* verb, RunOptions& options) {
   verb->add_flag("--veto-losses", options.veto_losses,
                  "Compile without the fused kernels that, timed in the program, take longer than what they replace");
   verb->add_option("--pin", options.pin, "Bind measuring processes to these CPUs, like 1 or 0,2-3 (bare: the last)");
+}
+
+void add_seed(CLI::App* verb, std::uint64_t& seed, const char* help) {
+  verb->add_option("--seed", seed, help)->capture_default_str()->check([](const std::string& text) {
+    // JSON readers represent whole numbers exactly up to 2^53.
+    constexpr std::uint64_t kMost = (std::uint64_t{1} << 53U) - 1;
+    std::uint64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const bool good = error == std::errc() && end == text.data() + text.size() && value <= kMost;
+    return good ? std::string() : fmt::format("'{}' is no whole number from 0 to {}", text, kMost);
+  });
 }
 
 void add_json(CLI::App* verb, RunOptions& options) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <set>
 #include <string>
 #include <vector>
@@ -17,6 +18,8 @@ void add_sizes(CLI::App* verb, RunOptions& options);
 void add_instructions_timeout(CLI::App* verb, double& seconds);
 /// --metric, --instructions-timeout, --threads, --pin.
 void add_measuring_flags(CLI::App* verb, RunOptions& options);
+/// --seed; `help`: of what.
+void add_seed(CLI::App* verb, std::uint64_t& seed, const char* help);
 /// --json.
 void add_json(CLI::App* verb, RunOptions& options);
 /// --inject-time, --inject-instructions, --inject-arm: for the self-test of a gate; hidden from --help.

@@ -130,7 +130,9 @@ int graph(const GraphOptions& options);
 struct ProfileOptions {
   std::string workload;
   std::string arm = "eager";
-  std::optional<int> threads;  ///< empty: those of the environment
+  std::vector<std::string> arms;  ///< two or more in one profile, the base first; empty: `arm` alone
+  std::string by = "op";          ///< how that profile is grouped: a name in reports::profile_groupings()
+  std::optional<int> threads;     ///< empty: those of the environment
   int steps = 10;
   std::uint64_t seed = 1;
   std::string out = "diptych-out";

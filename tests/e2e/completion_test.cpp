@@ -56,6 +56,8 @@ TEST(Completion, OfWorkloadsAndArms) {
   EXPECT_THAT(offered({"graph", "mlp"}), Not(Contains("mlp")));  // one workload, no suite
   EXPECT_THAT(offered({"profile", "mlp/digits", "--arm", "re"}), ElementsAre("replay"));
   EXPECT_THAT(offered({"run", "--arms", "eager,gr"}), ElementsAre("eager,graph"));
+  EXPECT_THAT(offered({"profile", "--arms", "eager,gr"}), ElementsAre("eager,graph"));
+  EXPECT_THAT(offered({"profile", "mlp/digits", "--by", "sc"}), ElementsAre("scope"));
   EXPECT_THAT(offered({"run", "--arms", "=", "lad"}), ElementsAre("ladder"));
   EXPECT_THAT(offered({"list", "--suite", "m"}), ElementsAre("mlp", "micro"));
 }
