@@ -238,18 +238,25 @@ std::map<std::string, reports::OpParts> AlignedTraces::measure_parts(double budg
   replay->call(0);
   const nlohmann::json split = workloads::split_ops(*eager, *replay, make, budget_seconds);
   for (const nlohmann::json& kind : reports::list(split, "kinds")) {
-    const double calls = std::max(1.0, reports::number(kind, "calls").value_or(1));
-    const auto seconds = [&](const char* part) { return reports::number(kind, part).value_or(0) / calls; };
+    const auto seconds = [&](const char* part) { return reports::number(kind, part).value_or(0); };
     const double inference = seconds("inference_seconds");
     const double allocation = seconds("allocation_seconds");
     const double dispatch = std::max(0.0, seconds("apply_seconds") - inference - allocation);
-    // Dispatch takes some ten nanoseconds. What seems to take more computes even without its kernel.
-    constexpr double kMostDispatch = 3e-7;
-    if (dispatch < kMostDispatch) {
-      parts[reports::text(kind, "op")] = {dispatch, inference, allocation, 0};
+    if (const auto of_one =
+            parts_of_one_op(reports::number(kind, "calls").value_or(1), dispatch, inference, allocation)) {
+      parts[reports::text(kind, "op")] = *of_one;
     }
   }
   return parts;
+}
+
+std::optional<reports::OpParts> parts_of_one_op(double calls, double dispatch, double inference, double allocation) {
+  constexpr double kMostDispatch = 3e-7;  // it takes some ten nanoseconds
+  calls = std::max(1.0, calls);
+  if (dispatch / calls > kMostDispatch) {
+    return std::nullopt;
+  }
+  return reports::OpParts{dispatch / calls, inference / calls, allocation / calls, 0};
 }
 
 }  // namespace diptych::cli

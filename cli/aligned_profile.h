@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +21,10 @@ struct AlignedRequest {
   std::uint64_t seed = 1;
   int steps = 10;  ///< of each arm
 };
+
+/// Of one op, from the seconds of so many calls. Nothing where dispatch is longer than it can be, so that the probe
+/// computed something.
+std::optional<reports::OpParts> parts_of_one_op(double calls, double dispatch, double inference, double allocation);
 
 class AlignedTraces {
  public:

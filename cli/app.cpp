@@ -33,6 +33,7 @@ constexpr const char* kExamples =
     "  diptych doctor                        what this machine can measure\n"
     "  diptych run --quick                   the default set, in a minute\n"
     "  diptych run mlp/digits --standard     one workload, with a verdict\n"
+    "  diptych why mlp/digits                why graph mode is faster or slower, on one screen\n"
     "  diptych ladder mlp/digits             what each cause of the gap is worth\n"
     "  diptych graph mlp/digits              its IR before and after each pass\n"
     "  diptych profile mlp/digits --arm eager  where a step's time goes\n"
@@ -49,9 +50,10 @@ class Program {
     add_doctor();
     add_list();
     add_run();
+    explain_.add_why(app_, action_);
     add_ladder();
     add_peers();
-    explain_.add(app_, action_);
+    explain_.add_profile(app_, action_);
     add_graph();
     add_report();
     add_reproduce();
@@ -72,6 +74,7 @@ class Program {
     run_.command.insert(run_.command.end(), arguments.begin(), arguments.end());
     ladder_.run.command = run_.command;
     peers_.run.command = run_.command;
+    explain_.started_as(argv[0], run_.command);
     const auto separator = std::find(arguments.begin(), arguments.end(), "--");
     if (separator != arguments.end()) {
       run_.benchmark_options.assign(separator + 1, arguments.end());

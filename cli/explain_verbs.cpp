@@ -46,6 +46,29 @@ void ExplainVerbs::add_profile(CLI::App& app, std::function<int()>& action) {
       "is faster, ask `diptych run`. How to read a profile of several arms: docs/profile.md.");
 }
 
-void ExplainVerbs::add(CLI::App& app, std::function<int()>& action) { add_profile(app, action); }
+void ExplainVerbs::add_why(CLI::App& app, std::function<int()>& action) {
+  CLI::App* verb = app.add_subcommand("why", "Why graph mode is faster or slower, on one screen; what to try next");
+  verb->allow_extras();
+  verb->callback([this, &action] { action = [this] { return why(why_); }; });
+  verb->add_option("workload", why_.workload, "What to explain: a workload, or a model's file")
+      ->required()
+      ->type_name("WORKLOAD");
+  verb->add_option("--calls", why_.calls, "For how many calls compiling is to pay")
+      ->capture_default_str()
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000'000'000}));
+  add_sizes(verb, why_.run, false);
+  add_seed(verb, why_.run.seed, "Of inputs, models and schedule");
+  verb->add_option("--out", why_.run.out, "Where run folders are made")->capture_default_str();
+  verb->footer(
+      "It measures the ladder, profiles eager beside graph, and says: how much, why, which ops, what isn't fused, "
+      "whether\n"
+      "compiling pays for so many calls, how far the machine's limit is, and what to try next. Every sentence has the\n"
+      "figure that it rests on; what an interval doesn't show is undecided.\n"
+      "Examples:\n"
+      "  diptych why mlp/digits\n"
+      "  diptych why attention/written-out --calls 200\n"
+      "  diptych why model.onnx:batch=8 --standard\n"
+      "It writes why.md, report.html and run.json. How to read it: docs/why.md.");
+}
 
 }  // namespace diptych::cli

@@ -8,16 +8,22 @@
 
 namespace diptych::cli {
 
-/// `diptych profile`: the verbs that say where time goes.
+/// `diptych profile` and `diptych why`: the verbs that say where time goes.
 class ExplainVerbs {
  public:
   /// `action` is set to what the parsed words ask for.
-  void add(CLI::App& app, std::function<int()>& action);
+  void add_profile(CLI::App& app, std::function<int()>& action);
+  void add_why(CLI::App& app, std::function<int()>& action);
+
+  /// The program's path and the words, as typed.
+  void started_as(const std::string& program, const std::vector<std::string>& command) {
+    why_.run.program = program;
+    why_.run.command = command;
+  }
 
  private:
-  void add_profile(CLI::App& app, std::function<int()>& action);
-
   ProfileOptions profile_;
+  WhyOptions why_;
 };
 
 }  // namespace diptych::cli

@@ -23,7 +23,7 @@ CLI::Validator number_from(double low, double high) {
 
 }  // namespace
 
-void add_sizes(CLI::App* verb, RunOptions& options) {
+void add_sizes(CLI::App* verb, RunOptions& options, bool with_gate) {
   auto* sizes = verb->add_option_group("size");
   const auto add = [&](const char* size, const char* help) {
     sizes
@@ -33,7 +33,9 @@ void add_sizes(CLI::App* verb, RunOptions& options) {
   };
   add("quick", "3 processes x 6 rounds: indications, no verdict (default)");
   add("standard", "8 processes x 12 rounds: verdicts");
-  add("gate", "12 processes x 10 rounds, short blocks: what `diptych gate` measures");
+  if (with_gate) {
+    add("gate", "12 processes x 10 rounds, short blocks: what `diptych gate` measures");
+  }
   add("certify", "30 processes x 20 rounds: for publication");
   sizes->require_option(0, 1);
 }

@@ -12,8 +12,8 @@
 /// Options shared by several verbs that measure.
 namespace diptych::cli {
 
-/// --quick, --standard, --gate, --certify.
-void add_sizes(CLI::App* verb, RunOptions& options);
+/// --quick, --standard, --gate, --certify; `with_gate` false: without --gate, which is for gates.
+void add_sizes(CLI::App* verb, RunOptions& options, bool with_gate = true);
 /// --instructions-timeout.
 void add_instructions_timeout(CLI::App* verb, double& seconds);
 /// --metric, --instructions-timeout, --threads, --pin.

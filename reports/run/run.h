@@ -462,6 +462,8 @@ class Run : public Part {
   /// Whether the run was to time anything: its plan says so, or it has no plan.
   bool is_timed() const;
   const Json& environment() const { return member("environment"); }
+  /// If `diptych why` asked for it: how often the program is to be called.
+  std::optional<double> why_calls() const { return reports::number(member("why"), "calls"); }
   Parts<Cell> cells() const { return Parts<Cell>(list(json(), "cells")); }
   /// Nothing if there is none of that name.
   Cell cell(const std::string& workload) const;
