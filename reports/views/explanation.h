@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "framework/core/text.h"
 #include "reports/run/run.h"
 #include "reports/text/format.h"
 
