@@ -1,6 +1,5 @@
 #include "cli/app.h"
 
-#include <charconv>
 #include <cstdio>
 #include <functional>
 #include <new>
@@ -10,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "cli/completion.h"
+#include "cli/explain_verbs.h"
 #include "cli/help.h"
 #include "cli/onnx_verbs.h"
 #include "cli/output.h"
@@ -33,6 +33,7 @@ constexpr const char* kExamples =
     "  diptych doctor                        what this machine can measure\n"
     "  diptych run --quick                   the default set, in a minute\n"
     "  diptych run mlp/digits --standard     one workload, with a verdict\n"
+    "  diptych why mlp/digits                why graph mode is faster or slower, on one screen\n"
     "  diptych ladder mlp/digits             what each cause of the gap is worth\n"
     "  diptych graph mlp/digits              its IR before and after each pass\n"
     "  diptych profile mlp/digits --arm eager  where a step's time goes\n"
@@ -49,9 +50,10 @@ class Program {
     add_doctor();
     add_list();
     add_run();
+    explain_.add_why(app_, action_);
     add_ladder();
     add_peers();
-    add_profile();
+    explain_.add_profile(app_, action_);
     add_graph();
     add_report();
     add_reproduce();
@@ -72,6 +74,7 @@ class Program {
     run_.command.insert(run_.command.end(), arguments.begin(), arguments.end());
     ladder_.run.command = run_.command;
     peers_.run.command = run_.command;
+    explain_.started_as(argv[0], run_.command);
     const auto separator = std::find(arguments.begin(), arguments.end(), "--");
     if (separator != arguments.end()) {
       run_.benchmark_options.assign(separator + 1, arguments.end());
@@ -113,17 +116,6 @@ class Program {
     verb->allow_extras();
     verb->callback([this, action = std::move(action)] { action_ = action; });
     return verb;
-  }
-
-  static void add_seed(CLI::App* verb, std::uint64_t& seed, const char* help) {
-    verb->add_option("--seed", seed, help)->capture_default_str()->check([](const std::string& text) {
-      // JSON readers represent whole numbers exactly up to 2^53.
-      constexpr std::uint64_t kMost = (std::uint64_t{1} << 53U) - 1;
-      std::uint64_t value = 0;
-      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-      const bool good = error == std::errc() && end == text.data() + text.size() && value <= kMost;
-      return good ? std::string() : fmt::format("'{}' is no whole number from 0 to {}", text, kMost);
-    });
   }
 
   static void add_layout(CLI::App* verb, int& layout) {
@@ -235,28 +227,6 @@ class Program {
         "  diptych peers --standard --markdown peers.md\n"
         "An arm that isn't installed is named, with how to get it; the others are measured. How arms take part:\n"
         "docs/arms.md; what it gave on one machine: docs/peers.md.");
-  }
-  void add_profile() {
-    CLI::App* verb = add_verb("profile", "Trace an arm: trace.json for Perfetto, and an op table",
-                              [this] { return profile(profile_); });
-    verb->add_option("workload", profile_.workload, "What to trace")->required()->type_name("WORKLOAD");
-    verb->add_option("--arm", profile_.arm, "How it runs: one arm, of `diptych list`")
-        ->type_name("ARM")
-        ->capture_default_str();
-    verb->add_option("--threads", profile_.threads, "On which it computes (default 1, or DIPTYCH_THREADS)");
-    verb->add_option("--steps", profile_.steps, "Steady calls to trace")
-        ->capture_default_str()
-        ->check(CLI::Range(1, 100000));
-    add_seed(verb, profile_.seed, "Of inputs and models");
-    verb->add_option("--out", profile_.out, "Where the folder is made")->capture_default_str();
-    verb->footer(
-        "Examples:\n"
-        "  diptych profile mlp/digits                   where eager's time goes, op by op\n"
-        "  diptych profile mlp/digits --arm graph       the same of the compiled graph\n"
-        "  diptych profile model.onnx:batch=8 --steps 100\n"
-        "It traces steady calls, and writes trace.json (open it at ui.perfetto.dev), ops.json and ops.txt. Tracing "
-        "takes\n"
-        "time of its own: for how long a call takes, and which arm is faster, ask `diptych run`.");
   }
   void add_graph() {
     CLI::App* verb =
@@ -458,7 +428,7 @@ class Program {
   LadderOptions ladder_;
   PeersOptions peers_;
   std::string worker_plan_;
-  ProfileOptions profile_;
+  ExplainVerbs explain_;
   GraphOptions graph_;
   ReportOptions report_;
   ReproduceOptions reproduce_;

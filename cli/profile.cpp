@@ -1,18 +1,22 @@
+#include <algorithm>
 #include <map>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "cli/aligned_profile.h"
 #include "cli/artifacts.h"
 #include "cli/names.h"
 #include "cli/run_plan.h"
+#include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "framework/core/error.h"
 #include "framework/core/parallel.h"
 #include "reports/run/run_file.h"
 #include "reports/text/text.h"
 #include "reports/views/graph_inputs.h"
+#include "reports/views/profile_views.h"
 
 namespace diptych::cli {
 namespace {
@@ -28,21 +32,90 @@ std::map<std::uint64_t, double> seconds_by_source_op(const Profile& profile, int
   return seconds;
 }
 
+/// An arm of the engine's own, which a trace can show. `option`: where it was named.
+const workloads::Arm& arm_to_trace(const std::string& name, const std::string& option) {
+  const workloads::Arm& arm = resolve_arm(name);
+  if (arm.on_threads) {
+    throw Error(
+        fmt::format("{} {}: a profile has no arm beside it; say {} graph --threads 2", option, arm.name, option));
+  }
+  refuse_external_arms({arm.name}, "a profile");
+  return arm;
+}
+
+std::vector<const workloads::Arm*> arms_to_align(const std::vector<std::string>& names) {
+  std::vector<const workloads::Arm*> arms;
+  for (const std::string& name : names) {
+    if (name == "ladder") {
+      throw Error(fmt::format("--arms ladder: name the arms, the base first; those of the ladder are {}",
+                              fmt::join(workloads::ladder_arms(), ", ")));
+    }
+    const workloads::Arm& arm = arm_to_trace(name, "--arms");
+    if (std::find(arms.begin(), arms.end(), &arm) != arms.end()) {
+      throw Error(fmt::format("--arms: {} stands there twice; an arm beside itself shows only noise", arm.name));
+    }
+    arms.push_back(&arm);
+  }
+  if (arms.size() < 2) {
+    throw Error(fmt::format("--arms {0}: a profile of one arm has nothing beside it; say --arms {0},{1}, or --arm {0}",
+                            arms.front()->name, arms.front()->name == "graph" ? "eager" : "graph"));
+  }
+  return arms;
+}
+
+/// Several arms in one profile.
+int profile_aligned(const workloads::Workload& workload, const ProfileOptions& options) {
+  const std::vector<const workloads::Arm*> arms = arms_to_align(options.arms);
+  const int threads = options.threads.value_or(thread_count());
+  cpus_for(threads);
+  std::string title = workload.name;
+  for (const workloads::Arm* arm : arms) {
+    title += "-" + arm->name;
+  }
+  const std::string folder = make_output_folder(options.out, "profile-" + title);
+  const UseThreads use(threads);
+  AlignedTraces traced(workload, {arms, options.seed, options.steps});
+  constexpr double kPartsSeconds = 0.5;
+  reports::ProfileInput input = traced.profile();
+  input.parts = traced.measure_parts(kPartsSeconds);
+  const reports::AlignedProfile profile = reports::align(input, reports::grouping_named(options.by));
+
+  std::string text =
+      fmt::format("{}, {}: {} steady calls of each, in turns ({} each)\n", reports::printable(workload.name),
+                  fmt::join(profile.arms, " beside "), options.steps, workload.unit);
+  for (const std::string& note : traced.notes()) {
+    text += note + "\n";
+  }
+  constexpr std::size_t kMostRows = 40;
+  fmt::print("{}\n{}\n", text, reports::render_profile(profile, {wants_colour(), terminal_width()}, kMostRows));
+  constexpr int kNoLimit = 1000;
+  reports::write_atomically(folder + "/ops.txt", text + "\n" + reports::render_profile(profile, {false, kNoLimit}));
+  reports::write_atomically(folder + "/ops.csv", reports::profile_csv(profile));
+  reports::write_atomically(folder + "/ops.json", reports::to_text(reports::profile_json(profile, options.steps)));
+  const std::string shown = reports::printable(folder);
+  fmt::print("{0}/ops.txt, ops.csv, ops.json   the table above, every row\n", shown);
+  for (std::size_t arm = 0; arm < arms.size(); ++arm) {
+    const std::string name = fmt::format("trace-{}.json", file_name(arms[arm]->name));
+    write_trace(traced.traces()[arm], folder + "/" + name, traced.graph_of(arm));
+    fmt::print("{}/{}   open it at ui.perfetto.dev\n", shown, name);
+  }
+  return kSuccess;
+}
+
 }  // namespace
 
 int profile(const ProfileOptions& options) {
   const workloads::Workload& workload = resolve_workload(options.workload);
+  if (!options.arms.empty()) {
+    return profile_aligned(workload, options);
+  }
   if (options.arm == "ladder" || options.arm.find(',') != std::string::npos) {
-    throw Error(fmt::format("--arm {}: profile takes one arm; those of the ladder are {}",
+    throw Error(fmt::format("--arm {}: profile takes one arm, or --arms eager,graph; those of the ladder are {}",
                             reports::printable(options.arm), fmt::join(workloads::ladder_arms(), ", ")));
   }
-  const workloads::Arm& arm = resolve_arm(options.arm);
-  if (arm.on_threads) {
-    throw Error(fmt::format("--arm {}: a profile has no arm beside it; say --arm graph --threads 2", arm.name));
-  }
+  const workloads::Arm& arm = arm_to_trace(options.arm, "--arm");
   const int threads = options.threads.value_or(thread_count());
   cpus_for(threads);
-  refuse_external_arms({arm.name}, "a profile");
   const std::string folder = make_output_folder(options.out, fmt::format("profile-{}-{}", workload.name, arm.name));
   const UseThreads use(threads);
   workloads::ArmInstance instance(workload, arm, options.seed);

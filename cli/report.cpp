@@ -9,6 +9,7 @@
 #include "reports/run/google_benchmark.h"
 #include "reports/run/run_file.h"
 #include "reports/text/text.h"
+#include "reports/views/explanation.h"
 #include "reports/views/markdown.h"
 #include "reports/views/table.h"
 
@@ -29,6 +30,10 @@ int report(const ReportOptions& options) {
   }
   reports::write_atomically(folder / "summary.md", reports::render_markdown(run));
   reports::write_atomically(folder / "report.html", reports::render_html(run, {report_pictures(run, folder.string())}));
+  if (const reports::Run view(run); view.why_calls() && !view.cells().empty()) {
+    reports::write_atomically(folder / "why.md",
+                              reports::markdown_explanation(view, view.cells()[0], *view.why_calls()));
+  }
   fmt::print("{}\n{}\n{}\n", reports::render_table(run, {wants_colour(), terminal_width()}),
              reports::printable((folder / "report.html").string()),
              reports::printable((folder / "summary.md").string()));

@@ -102,6 +102,10 @@ class Run {
     if (!result.interrupted && plan_.measures("time")) {
       write_artifacts();
     }
+    if (!result.interrupted && options_.complete) {
+      options_.complete(run_, folder_);
+      reports::write_atomically(path("run.json"), reports::to_text(run_));
+    }
     write_views();
     write_json();  // before anything is printed, so that a full disk costs the table and not the figures
     show(result);
@@ -179,7 +183,12 @@ class Run {
 
   void show(const workloads::RunResult& result) {
     const reports::TableOptions view{wants_colour(), terminal_width()};
-    fmt::print("{}\n", plan_.verb == "ladder" ? reports::render_ladder(run_, view) : reports::render_table(run_, view));
+    if (options_.show && !result.interrupted) {
+      options_.show(run_, folder_);
+    } else {
+      fmt::print("{}\n",
+                 plan_.verb == "ladder" ? reports::render_ladder(run_, view) : reports::render_table(run_, view));
+    }
     for (const std::string& problem : result.problems) {
       fmt::print(stderr, "diptych: {}\n", reports::printable(problem));
     }
@@ -191,6 +200,9 @@ class Run {
     show_failed_arms();
     if (options_.workloads.empty() && options_.filter.empty() && options_.resume.empty()) {
       show_left_out();
+    }
+    if (options_.show && !result.interrupted) {
+      return;
     }
     fmt::print("{}/\n", reports::printable(folder_));
     fmt::print("  report.html   the report: open it in a browser\n");

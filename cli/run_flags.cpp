@@ -1,5 +1,7 @@
 #include "cli/run_flags.h"
 
+#include <charconv>
+
 #include <fmt/format.h>
 
 #include "framework/kernels/gemm.h"
@@ -21,7 +23,7 @@ CLI::Validator number_from(double low, double high) {
 
 }  // namespace
 
-void add_sizes(CLI::App* verb, RunOptions& options) {
+void add_sizes(CLI::App* verb, RunOptions& options, bool with_gate) {
   auto* sizes = verb->add_option_group("size");
   const auto add = [&](const char* size, const char* help) {
     sizes
@@ -31,7 +33,9 @@ void add_sizes(CLI::App* verb, RunOptions& options) {
   };
   add("quick", "3 processes x 6 rounds: indications, no verdict (default)");
   add("standard", "8 processes x 12 rounds: verdicts");
-  add("gate", "12 processes x 10 rounds, short blocks: what `diptych gate` measures");
+  if (with_gate) {
+    add("gate", "12 processes x 10 rounds, short blocks: what `diptych gate` measures");
+  }
   add("certify", "30 processes x 20 rounds: for publication");
   sizes->require_option(0, 1);
 }
@@ -63,6 +67,17 @@ void add_measuring_flags(CLI::App* verb, RunOptions& options) {
   verb->add_flag("--veto-losses", options.veto_losses,
                  "Compile without the fused kernels that, timed in the program, take longer than what they replace");
   verb->add_option("--pin", options.pin, "Bind measuring processes to these CPUs, like 1 or 0,2-3 (bare: the last)");
+}
+
+void add_seed(CLI::App* verb, std::uint64_t& seed, const char* help) {
+  verb->add_option("--seed", seed, help)->capture_default_str()->check([](const std::string& text) {
+    // JSON readers represent whole numbers exactly up to 2^53.
+    constexpr std::uint64_t kMost = (std::uint64_t{1} << 53U) - 1;
+    std::uint64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const bool good = error == std::errc() && end == text.data() + text.size() && value <= kMost;
+    return good ? std::string() : fmt::format("'{}' is no whole number from 0 to {}", text, kMost);
+  });
 }
 
 void add_json(CLI::App* verb, RunOptions& options) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <set>
 #include <string>
 #include <vector>
@@ -11,12 +12,14 @@
 /// Options shared by several verbs that measure.
 namespace diptych::cli {
 
-/// --quick, --standard, --gate, --certify.
-void add_sizes(CLI::App* verb, RunOptions& options);
+/// --quick, --standard, --gate, --certify; `with_gate` false: without --gate, which is for gates.
+void add_sizes(CLI::App* verb, RunOptions& options, bool with_gate = true);
 /// --instructions-timeout.
 void add_instructions_timeout(CLI::App* verb, double& seconds);
 /// --metric, --instructions-timeout, --threads, --pin.
 void add_measuring_flags(CLI::App* verb, RunOptions& options);
+/// --seed; `help`: of what.
+void add_seed(CLI::App* verb, std::uint64_t& seed, const char* help);
 /// --json.
 void add_json(CLI::App* verb, RunOptions& options);
 /// --inject-time, --inject-instructions, --inject-arm: for the self-test of a gate; hidden from --help.

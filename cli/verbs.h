@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -46,6 +47,10 @@ struct RunOptions {
   std::vector<std::string> command;            ///< as typed, except for the program's path
   std::string program = "diptych";             ///< as typed
   std::vector<std::string> benchmark_options;  ///< arguments after "--"
+  /// Once all is measured, before views are written: may add to the run, and to its folder.
+  std::function<void(nlohmann::json& run, const std::string& folder)> complete;
+  /// Instead of the table and the list of files.
+  std::function<void(const nlohmann::json& run, const std::string& folder)> show;
 };
 /// If given, `result` receives the run as in run.json.
 int run(const RunOptions& options, nlohmann::json* result = nullptr);
@@ -62,6 +67,14 @@ struct LadderOptions {
 };
 /// A run of one workload under every rung.
 int ladder(const LadderOptions& options);
+
+struct WhyOptions {
+  std::string workload;
+  std::int64_t calls = 1000;  ///< for which compiling is to pay
+  RunOptions run;             ///< size, seed and place
+};
+/// The ladder and the profile of eager and graph, and what they say, on one screen.
+int why(const WhyOptions& options);
 
 /// One measuring process; `plan`: its document (workloads/harness/worker_plan.h).
 int worker(const std::string& plan);
@@ -130,7 +143,9 @@ int graph(const GraphOptions& options);
 struct ProfileOptions {
   std::string workload;
   std::string arm = "eager";
-  std::optional<int> threads;  ///< empty: those of the environment
+  std::vector<std::string> arms;  ///< two or more in one profile, the base first; empty: `arm` alone
+  std::string by = "op";          ///< how that profile is grouped: a name in reports::profile_groupings()
+  std::optional<int> threads;     ///< empty: those of the environment
   int steps = 10;
   std::uint64_t seed = 1;
   std::string out = "diptych-out";

@@ -7,6 +7,7 @@
 
 #include "reports/assets.h"
 #include "reports/html/cell.h"
+#include "reports/html/explanation.h"
 #include "reports/html/fields.h"
 #include "reports/html/sha256.h"
 #include "reports/html/table.h"
@@ -117,7 +118,7 @@ std::string render_html(const Run& run, const RenderOptions& options) {
   if (const std::string status = run.status(); status != "complete") {
     out += fmt::format("<p class=\"lede\">This run is not complete: {}.</p>", escape_xml(status));
   }
-  out += "</header>\n<section>" + html_overview(run) + "</section>\n";
+  out += "</header>\n" + html_explanation(run) + "<section>" + html_overview(run) + "</section>\n";
   std::size_t index = 0;
   for (const Cell cell : run.cells()) {
     out += html_cell(cell, index++);

@@ -9,6 +9,7 @@
 
 #include "reports/run/json_access.h"
 #include "reports/run/part.h"
+#include "reports/run/profile.h"
 #include "reports/run/verdicts.h"
 #include "reports/statistics/statistics.h"
 
@@ -18,6 +19,16 @@ namespace diptych::reports {
 
 // ---- An arm
 
+/// Edges between ops that a pass left in kernels of their own.
+class RefusedEntry : public Part {
+ public:
+  using Part::Part;
+  std::string producer() const { return text("producer"); }
+  std::string consumer() const { return text("consumer"); }
+  std::string why() const { return text("why"); }
+  double edges() const { return number("edges").value_or(0); }
+};
+
 class PassEntry : public Part {
  public:
   using Part::Part;
@@ -26,6 +37,7 @@ class PassEntry : public Part {
   std::optional<double> nodes_after() const { return number("nodes_after"); }
   std::optional<double> seconds() const { return number("seconds"); }
   bool changed() const { return is_true("changed"); }
+  Parts<RefusedEntry> refused() const { return Parts<RefusedEntry>(list(json(), "refused")); }
 };
 
 /// Instructions of one steady call; present if they were asked for.
@@ -414,6 +426,7 @@ class Cell : public Part {
   Parts<Rung> rungs() const;
   Work work() const { return member("work"); }
   Limits limits() const { return member("limits"); }
+  ProfileEntry profile() const { return member("profile"); }
   Parts<Process> processes() const { return Parts<Process>(list(json(), "processes")); }
 };
 
@@ -449,6 +462,8 @@ class Run : public Part {
   /// Whether the run was to time anything: its plan says so, or it has no plan.
   bool is_timed() const;
   const Json& environment() const { return member("environment"); }
+  /// If `diptych why` asked for it: how often the program is to be called.
+  std::optional<double> why_calls() const { return reports::number(member("why"), "calls"); }
   Parts<Cell> cells() const { return Parts<Cell>(list(json(), "cells")); }
   /// Nothing if there is none of that name.
   Cell cell(const std::string& workload) const;

@@ -53,15 +53,19 @@ TEST(Completion, OfWorkloadsAndArms) {
   EXPECT_THAT(offered({"run", "mlp/"}),
               AllOf(Contains("mlp/digits"), Contains("mlp/simplenet"), Each(StartsWith("mlp/"))));
   EXPECT_THAT(offered({"run", "mlp/digits", "mic"}), AllOf(Contains("micro"), Contains("micro/fusion")));
+  EXPECT_THAT(offered({"why", "attention/wr"}), ElementsAre("attention/written-out", "attention/written-out-train"));
   EXPECT_THAT(offered({"graph", "mlp"}), Not(Contains("mlp")));  // one workload, no suite
   EXPECT_THAT(offered({"profile", "mlp/digits", "--arm", "re"}), ElementsAre("replay"));
   EXPECT_THAT(offered({"run", "--arms", "eager,gr"}), ElementsAre("eager,graph"));
+  EXPECT_THAT(offered({"profile", "--arms", "eager,gr"}), ElementsAre("eager,graph"));
+  EXPECT_THAT(offered({"profile", "mlp/digits", "--by", "sc"}), ElementsAre("scope"));
   EXPECT_THAT(offered({"run", "--arms", "=", "lad"}), ElementsAre("ladder"));
   EXPECT_THAT(offered({"list", "--suite", "m"}), ElementsAre("mlp", "micro"));
 }
 
 TEST(Completion, OfOptionsAndTheirValues) {
   EXPECT_THAT(offered({"run", "--st"}), ElementsAre("--standard"));
+  EXPECT_THAT(offered({"why", "mlp/digits", "--c"}), AllOf(Contains("--calls"), Contains("--certify")));
   EXPECT_THAT(offered({"run", "--"}), AllOf(Contains("--arms"), Contains("--help"), Not(Contains("--inject-time"))));
   EXPECT_THAT(offered({"onnx", "check", "--mode", ""}), ElementsAre("eager", "graph", "both"));
   EXPECT_THAT(offered({"graph", "mlp/digits", "--format", "txt,s"}), ElementsAre("txt,svg"));

@@ -29,10 +29,10 @@ std::string said(const std::vector<std::string>& arguments) {
 
 const std::vector<std::vector<std::string>>& all_verbs() {
   static const std::vector<std::vector<std::string>> verbs = {
-      {"doctor"},       {"list"},           {"run"},         {"ladder"},      {"peers"},
-      {"profile"},      {"graph"},          {"report"},      {"reproduce"},   {"compare"},
-      {"gate"},         {"calibrate"},      {"onnx"},        {"onnx", "run"}, {"onnx", "check"},
-      {"onnx", "grad"}, {"onnx", "export"}, {"onnx", "ops"}, {"help"},        {"completion"},
+      {"doctor"},      {"list"},  {"run"},         {"why"},           {"ladder"},       {"peers"},
+      {"profile"},     {"graph"}, {"report"},      {"reproduce"},     {"compare"},      {"gate"},
+      {"calibrate"},   {"onnx"},  {"onnx", "run"}, {"onnx", "check"}, {"onnx", "grad"}, {"onnx", "export"},
+      {"onnx", "ops"}, {"help"},  {"completion"},
   };
   return verbs;
 }

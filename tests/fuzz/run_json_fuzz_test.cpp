@@ -13,6 +13,7 @@
 #include "reports/html/html.h"
 #include "reports/run/run_file.h"
 #include "reports/run/schema.h"
+#include "reports/views/explanation.h"
 #include "reports/views/markdown.h"
 #include "reports/views/table.h"
 #include "tests/fuzz/json_mutator.h"
@@ -65,6 +66,10 @@ class RunJsonFuzz : public ::testing::Test {
     EXPECT_FALSE(render_table(run, {false, 100}).empty());
     EXPECT_FALSE(render_markdown(run).empty());
     EXPECT_FALSE(render_html(run).empty());
+    const reports::Run view(run);
+    for (const Cell cell : view.cells()) {
+      EXPECT_FALSE(render_explanation(view, cell, 1000).empty());
+    }
   }
 
   // A finding is the text that causes it; without it nobody can look.

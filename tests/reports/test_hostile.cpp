@@ -1,7 +1,9 @@
 // Names in a run are chosen by users, models and files. Random ones go through every view; none may act on a terminal,
 // a browser, a code host or a parser.
 
+#include <algorithm>
 #include <random>
+#include <sstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,7 +14,9 @@
 #include "reports/run/run_file.h"
 #include "reports/run/schema.h"
 #include "reports/text/text.h"
+#include "reports/views/explanation.h"
 #include "reports/views/markdown.h"
+#include "reports/views/profile_views.h"
 #include "reports/views/table.h"
 #include "tests/reports/sample_run.h"
 #include "tests/reports/well_formed.h"
@@ -110,6 +114,18 @@ Json hostile_run(std::uint64_t seed) {
     metric["name"] = name();
     metric["unit"] = name();
   }
+  run["why"] = {{"calls", 1000}};
+  Json row = {{"name", name()}, {"kind", "ops"}, {"ops", 2}, {"saved_seconds", 2e-6}, {"share", nullptr}};
+  for (const Json& arm : first["arms"]) {
+    row["arms"].push_back({{"name", arm["name"]},
+                           {"seconds", 1e-6},
+                           {"estimate", true},
+                           {"fates", {{{"fate", "fused"}, {"with", {name(), name()}}, {"pass", name()}, {"ops", 2}}}}});
+  }
+  first["profile"] = {{"by", "op"}, {"steps", 3}, {"arms", Json::array()}, {"rows", {row, row}}};
+  for (const Json& arm : first["arms"]) {
+    first["profile"]["arms"].push_back({{"name", arm["name"]}, {"seconds", 2e-6}});
+  }
   if (seed % 3 == 0) {
     first["validity"]["agree"] = false;
     first["validity"]["reason"] = name();
@@ -164,6 +180,24 @@ TEST_P(Hostile, MarkdownKeepsItsShape) {
     ++details;
   }
   EXPECT_EQ(details, 1u);
+}
+
+TEST_P(Hostile, AnswersFitTheTerminal) {
+  const Json run = hostile_run(GetParam());
+  const reports::Run view(run);
+  const Cell cell = view.cells()[0];
+  const std::string text = render_explanation(view, cell, 1000);
+  EXPECT_EQ(testing::text_problem(text), "");
+  EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 24);
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) {
+    EXPECT_LE(display_width(line), 120) << line;
+  }
+  EXPECT_EQ(testing::text_problem(markdown_explanation(view, cell, 1000)), "");
+  const auto profile = read_profile(cell.profile());
+  ASSERT_TRUE(profile);
+  EXPECT_EQ(testing::text_problem(render_profile(*profile)), "");
+  EXPECT_EQ(testing::text_problem(profile_csv(*profile)), "");
 }
 
 TEST_P(Hostile, TableDoesNotTouchTheTerminal) {

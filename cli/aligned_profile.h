@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/artifacts.h"
+#include "profiler/trace/trace.h"
+#include "reports/analysis/aligned_profile.h"
+#include "workloads/arms/arm.h"
+
+/// Traces several arms of a workload in alternating steps, for one profile of all of them.
+namespace diptych::cli {
+
+struct AlignedRequest {
+  std::vector<const workloads::Arm*> arms;  ///< the first is the base
+  std::uint64_t seed = 1;
+  int steps = 10;  ///< of each arm
+};
+
+/// Of one op, from the seconds of so many calls. Nothing where dispatch is longer than it can be, so that the probe
+/// computed something.
+std::optional<reports::OpParts> parts_of_one_op(double calls, double dispatch, double inference, double allocation);
+
+class AlignedTraces {
+ public:
+  /// Compiles, warms up, and traces. Arms take turns, forwards and backwards, so that drift of the machine hits all.
+  /// Throws Error.
+  AlignedTraces(const workloads::Workload& workload, const AlignedRequest& request);
+
+  /// Of the middle half of each arm's steps, by duration: one mean over whole steps, so that parts add up. The time
+  /// that tracing takes is subtracted, zone by zone. Without OpParts.
+  const reports::ProfileInput& profile() const { return profile_; }
+  /// What readers must know about these figures; usually nothing.
+  const std::vector<std::string>& notes() const { return notes_; }
+
+  /// Traces of the arms, on one time axis.
+  const std::vector<profiler::Trace>& traces() const { return traces_; }
+  const graph::Graph* graph_of(std::size_t arm) const { return compiled_graph(*instances_[arm]); }
+
+  /// Eager's parts of one op of each kind (workloads/harness/probes/op_split.h); empty unless the base is eager, and if
+  /// they can't be measured in `budget_seconds`. Spoils nothing that was traced.
+  std::map<std::string, reports::OpParts> measure_parts(double budget_seconds);
+
+ private:
+  void make_instances();
+  void capture();
+  void trace();
+  void describe_arm(std::size_t arm);
+
+  const workloads::Workload& workload_;
+  AlignedRequest request_;
+  std::deque<workloads::Arm> arms_;  ///< with hooks that keep the graphs between passes
+  std::deque<std::vector<GraphStage>> stages_;
+  std::vector<std::unique_ptr<workloads::ArmInstance>> instances_;
+  graph::Graph captured_;
+  bool has_control_flow_ = false;
+  std::vector<profiler::Trace> traces_;
+  profiler::TracerOverhead overhead_;
+  reports::ProfileInput profile_;
+  std::vector<std::string> notes_;
+};
+
+}  // namespace diptych::cli

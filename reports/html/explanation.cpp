@@ -1,0 +1,57 @@
+#include "reports/html/explanation.h"
+
+#include <fmt/format.h>
+
+#include "reports/html/table.h"
+#include "reports/text/text.h"
+#include "reports/views/explanation.h"
+
+namespace diptych::reports {
+namespace {
+
+std::string html_ops(const TextRows& rows) {
+  HtmlTable table(rows.front(), {4});
+  for (std::size_t i = 1; i < rows.size(); ++i) {
+    std::vector<HtmlField> fields;
+    for (const std::string& field : rows[i]) {
+      fields.push_back({field});
+    }
+    table.row(std::move(fields));
+  }
+  return table.finish();
+}
+
+std::string html_part(const AnswerPart& point) {
+  std::string out = fmt::format("<h3>{}</h3>\n", escape_xml(point.label));
+  for (const std::string& sentence : point.sentences) {
+    out += fmt::format(R"(<p class="why">{}</p>)", escape_xml(sentence));
+  }
+  if (!point.rows.empty()) {
+    out += html_ops(point.rows);
+  }
+  std::string commands;
+  for (const Suggestion& each : point.suggestions) {
+    commands += (commands.empty() ? "" : "\n") + escape_xml(each.command + "  # " + each.reason);
+  }
+  if (!commands.empty()) {
+    out += fmt::format(R"(<pre class="command"><code>{}</code></pre>)", commands);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string html_explanation(const Run& run) {
+  const auto calls = run.why_calls();
+  if (!calls || run.cells().empty()) {
+    return "";
+  }
+  std::string out = "<section class=\"cell\"><h2>Why</h2>\n";
+  const Parts<Cell> cells = run.cells();
+  for (const AnswerPart& point : explain(run, cells.front(), *calls, Glyphs::typographic)) {
+    out += html_part(point);
+  }
+  return out + "</section>\n";
+}
+
+}  // namespace diptych::reports

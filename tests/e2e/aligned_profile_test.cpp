@@ -1,0 +1,112 @@
+// `diptych profile --arms`: several arms in one profile.
+
+#include <algorithm>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/e2e/program.h"
+
+namespace diptych::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using Json = nlohmann::json;
+
+/// The seconds of an arm over all rows.
+double sum_of(const Json& profile, std::size_t arm) {
+  double sum = 0;
+  for (const Json& row : profile["rows"]) {
+    sum += row["arms"][arm]["seconds"].is_number() ? row["arms"][arm]["seconds"].get<double>() : 0;
+  }
+  return sum;
+}
+
+void expect_sums(const Json& profile) {
+  for (std::size_t arm = 0; arm < profile["arms"].size(); ++arm) {
+    const double total = profile["arms"][arm]["seconds"];
+    EXPECT_GT(total, 0);
+    EXPECT_NEAR(sum_of(profile, arm), total, 1e-9 * total + 1e-12) << profile["arms"][arm]["name"];
+  }
+}
+
+TEST(ProfileOfArms, JoinsEagerAndGraphOpByOp) {
+  TemporaryFolder folder;
+  const Outcome outcome = diptych({"profile", "mlp/digits", "--arms", "eager,graph", "--steps", "4"}, folder.path());
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
+  EXPECT_EQ(outcome.error, "");
+  EXPECT_THAT(outcome.output,
+              AllOf(HasSubstr("mlp/digits, eager beside graph: 4 steady calls of each, in turns"), HasSubstr("matmul"),
+                    HasSubstr("same kernel"), HasSubstr("view, no kernel"), HasSubstr("folded while compiling"),
+                    HasSubstr("(tape)"), HasSubstr("(outside ops)"), HasSubstr("trace-graph.json")));
+  const fs::path written = run_folder(folder.path());
+  EXPECT_THAT(written.filename().string(), HasSubstr("profile-mlp-digits-eager-graph"));
+  EXPECT_THAT(tree(written), ElementsAre("ops.csv", "ops.json", "ops.txt", "trace-eager.json", "trace-graph.json"));
+  const Json profile = read_json(written / "ops.json");
+  EXPECT_EQ(profile["by"], "op");
+  EXPECT_EQ(profile["steps"], 4);
+  expect_sums(profile);
+  for (const Json& row : profile["rows"]) {
+    if (row["kind"] == "ops") {
+      EXPECT_GT(row["ops"], 0) << row["name"] << " is no op of the capture";
+    }
+    if (row["name"] == "matmul") {
+      EXPECT_EQ(row["ops"], 5);
+      EXPECT_EQ(row["arms"][1]["fates"][0]["fate"], "kernel");
+    }
+  }
+  for (const char* name : {"trace-eager.json", "trace-graph.json"}) {
+    int steps = 0;
+    const Json trace = read_json(written / name);
+    for (const Json& event : trace["traceEvents"]) {
+      steps += event["name"].get<std::string>().starts_with("ProfilerStep#") ? 1 : 0;
+    }
+    EXPECT_EQ(steps, 4) << name;
+  }
+  const std::string csv = read_text(written / "ops.csv");
+  EXPECT_THAT(csv, ::testing::StartsWith("op,kind,ops,eager_seconds,eager_estimate,graph_seconds,"));
+  EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 1 + std::ssize(profile["rows"]));
+}
+
+TEST(ProfileOfArms, ThreeArmsByModule) {
+  TemporaryFolder folder;
+  const Outcome outcome = diptych(
+      {"profile", "gpt/mini-infer", "--arms", "eager,replay,graph", "--by", "scope", "--steps", "2"}, folder.path());
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr("eager beside replay beside graph"), HasSubstr("0.self_attention.key")));
+  const Json profile = read_json(run_folder(folder.path()) / "ops.json");
+  expect_sums(profile);
+  for (const Json& row : profile["rows"]) {
+    EXPECT_FALSE(row["name"].get<std::string>().starts_with("(no source op)")) << row["name"] << ": not aligned";
+  }
+}
+
+TEST(ProfileOfArms, WrongUsageSaysWhatToSay) {
+  for (const auto& [arguments, said] : std::vector<std::pair<std::vector<std::string>, std::string>>{
+           {{"--arms", "eager"}, "--arms eager,graph, or --arm eager"},
+           {{"--arms", "eager,eager"}, "stands there twice"},
+           {{"--arms", "eager,torch-eager"}, "no arms of other frameworks"},
+           {{"--arms", "eager,grap"}, "'graph'"},
+           {{"--arms", "ladder"}, "the base first"},
+           {{"--arms", "eager,graph", "--by", "colour"}, "--by"},
+           {{"--by", "scope"}, "add --arms eager,graph"},
+           {{"--arm", "eager", "--arms", "eager,graph"}, "excludes"},
+       }) {
+    SCOPED_TRACE(::testing::PrintToString(arguments));
+    TemporaryFolder folder;
+    std::vector<std::string> words = {"profile", "micro/dispatch"};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    const Outcome outcome = diptych(words, folder.path());
+    EXPECT_EQ(outcome.exit_code, 1);
+    EXPECT_EQ(outcome.output, "");
+    EXPECT_THAT(outcome.error, HasSubstr(said));
+    EXPECT_THAT(run_folders(folder.path()), IsEmpty());
+  }
+}
+
+}  // namespace
+}  // namespace diptych::testing

@@ -1,0 +1,325 @@
+// The profile of several arms as one: the join on hand-made profiles, the fates of ops on real graphs, the views.
+
+#include <cmath>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "framework/diptych.h"
+#include "framework/graph/fused_op.h"
+#include "framework/transforms/jit.h"
+#include "reports/analysis/aligned_profile.h"
+#include "reports/views/profile_views.h"
+#include "reports/views/source_ops.h"
+
+namespace diptych::reports {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::SizeIs;
+using Json = nlohmann::json;
+
+const AlignedRow& row_of(const AlignedProfile& profile, const std::string& name) {
+  for (const AlignedRow& row : profile.rows) {
+    if (row.name == name) {
+      return row;
+    }
+  }
+  throw std::out_of_range("no row " + name);
+}
+
+void expect_sums(const AlignedProfile& profile) {
+  for (std::size_t arm = 0; arm < profile.arms.size(); ++arm) {
+    double sum = 0;
+    for (const AlignedRow& row : profile.rows) {
+      sum += row.arms[arm].seconds.value_or(0);
+    }
+    EXPECT_NEAR(sum, profile.total_seconds[arm], 1e-15) << profile.arms[arm];
+  }
+}
+
+/// exp, mul and add are one kernel in the graph; full is folded, check is only in eager, pack only in the graph.
+ProfileInput sample() {
+  ProfileInput input;
+  input.ops = {{1, "matmul", "net.0", "model.cpp:3", "f32[4,4]"}, {2, "exp", "net.1", "model.cpp:5", "f32[4,4]"},
+               {3, "mul", "net.1", "model.cpp:6", "f32[4,4]"},    {4, "add", "net.1", "model.cpp:6", "f32[4]"},
+               {5, "full", "", "model.cpp:9", "f32[]"},           {6, "pack", "", "", "f32[4,4]"}};
+  ProfiledArm eager{"eager",
+                    {{"matmul", {1}, 50e-6},
+                     {"exp", {2}, 10e-6},
+                     {"mul", {3}, 20e-6},
+                     {"add", {4}, 30e-6},
+                     {"full", {5}, 1e-6},
+                     {"check", {}, 2e-6}},
+                    {},
+                    3e-6,
+                    120e-6};
+  ProfiledArm graph{"graph",
+                    {{"matmul", {1}, 52e-6}, {"fused", {2, 3, 4}, 12e-6}, {"pack", {6}, 1e-6}},
+                    {{1, {Fate::kernel}},
+                     {2, {Fate::fused, {"mul", "add"}}},
+                     {3, {Fate::fused, {"exp", "add"}}},
+                     {4, {Fate::fused, {"exp", "mul"}}},
+                     {5, {Fate::folded, {}, "constant-folding"}},
+                     {6, {Fate::kernel}}},
+                    0,
+                    70e-6};
+  input.arms = {eager, graph};
+  input.parts = {{"matmul", {1e-6, 2e-6, 3e-6, 0}}, {"full", {3e-6, 0, 1e-6, 0}}};
+  return input;
+}
+
+TEST(AlignedProfile, JoinsOpsOfBothArmsAndOfOne) {
+  const AlignedProfile profile = align(sample(), ProfileBy::op);
+  expect_sums(profile);
+  EXPECT_DOUBLE_EQ(profile.gap(1), 50e-6);
+  EXPECT_NEAR(profile.saved(row_of(profile, "matmul"), 1), -2e-6, 1e-15);
+  const AlignedRow& check = row_of(profile, "check");
+  EXPECT_DOUBLE_EQ(check.arms[0].seconds.value(), 2e-6);
+  EXPECT_EQ(check.arms[1].seconds, std::nullopt);
+  EXPECT_EQ(fates_text(profile, check, 1), "only in eager");
+  const AlignedRow& pack = row_of(profile, "pack");
+  EXPECT_EQ(pack.arms[0].seconds, std::nullopt);
+  EXPECT_DOUBLE_EQ(profile.saved(pack, 1), -1e-6);
+  EXPECT_EQ(fates_text(profile, pack, 1), "only in graph; same kernel");
+  EXPECT_EQ(fates_text(profile, row_of(profile, "full"), 1), "folded while compiling");
+  EXPECT_DOUBLE_EQ(row_of(profile, "(tape)").arms[0].seconds.value(), 3e-6);
+  EXPECT_NEAR(row_of(profile, "(outside ops)").arms[0].seconds.value(), 4e-6, 1e-15);
+  EXPECT_NEAR(row_of(profile, "(outside ops)").arms[1].seconds.value(), 5e-6, 1e-15);
+}
+
+TEST(AlignedProfile, DividesAFusedKernelByWhatItsOpsCostAlone) {
+  const AlignedProfile profile = align(sample(), ProfileBy::op);
+  const AlignedRow& exp = row_of(profile, "exp");
+  EXPECT_NEAR(exp.arms[1].seconds.value(), 2e-6, 1e-15);
+  EXPECT_NEAR(row_of(profile, "mul").arms[1].seconds.value(), 4e-6, 1e-15);
+  EXPECT_NEAR(row_of(profile, "add").arms[1].seconds.value(), 6e-6, 1e-15);
+  EXPECT_TRUE(exp.arms[1].is_estimate);
+  EXPECT_FALSE(exp.arms[0].is_estimate);
+  EXPECT_FALSE(row_of(profile, "matmul").arms[1].is_estimate);
+  EXPECT_EQ(fates_text(profile, exp, 1), "fused with mul, add");
+}
+
+TEST(AlignedProfile, OpsWithoutACostOfTheirOwnCountAsTheMeanOfTheOthers) {
+  ProfileInput input = sample();
+  input.arms[0].kernels.erase(input.arms[0].kernels.begin() + 1);  // exp
+  const AlignedProfile profile = align(input, ProfileBy::op);
+  EXPECT_NEAR(row_of(profile, "exp").arms[1].seconds.value(), 4e-6, 1e-15) << "25 of 25 + 20 + 30";
+  expect_sums(profile);
+  input.arms[0].kernels.clear();
+  const AlignedProfile equal = align(input, ProfileBy::op);
+  EXPECT_NEAR(row_of(equal, "add").arms[1].seconds.value(), 4e-6, 1e-15);
+  expect_sums(equal);
+}
+
+TEST(AlignedProfile, WhatChangedMostComesFirst) {
+  const AlignedProfile profile = align(sample(), ProfileBy::op);
+  std::vector<std::string> names;
+  for (const AlignedRow& row : profile.rows) {
+    names.push_back(row.name);
+  }
+  ASSERT_THAT(names, SizeIs(9));
+  EXPECT_THAT(std::vector<std::string>(names.begin(), names.begin() + 4), ElementsAre("add", "mul", "exp", "(tape)"));
+}
+
+TEST(AlignedProfile, GroupsByScopeShapeAndLine) {
+  const AlignedProfile scopes = align(sample(), ProfileBy::scope);
+  expect_sums(scopes);
+  EXPECT_EQ(row_of(scopes, "net.1").ops, 3U);
+  EXPECT_NEAR(row_of(scopes, "net.1").arms[0].seconds.value(), 60e-6, 1e-15);
+  EXPECT_NEAR(row_of(scopes, "net.1").arms[1].seconds.value(), 12e-6, 1e-15);
+  EXPECT_EQ(fates_text(scopes, row_of(scopes, "net.1"), 1), "fused with mul, add, exp");
+  EXPECT_EQ(row_of(scopes, "(no module)").ops, 2U);
+  const AlignedProfile shapes = align(sample(), ProfileBy::shape);
+  expect_sums(shapes);
+  EXPECT_EQ(row_of(shapes, "add f32[4]").ops, 1U);
+  const AlignedProfile lines = align(sample(), ProfileBy::line);
+  expect_sums(lines);
+  EXPECT_EQ(row_of(lines, "model.cpp:6").ops, 2U);
+  EXPECT_EQ(row_of(lines, "(no line)").ops, 1U);
+}
+
+TEST(AlignedProfile, SplitsTheBaseByTheCostOfAnOpBesidesItsKernel) {
+  const AlignedProfile profile = align(sample(), ProfileBy::op);
+  const OpParts matmul = row_of(profile, "matmul").parts.value();
+  EXPECT_DOUBLE_EQ(matmul.dispatch, 1e-6);
+  EXPECT_DOUBLE_EQ(matmul.inference, 2e-6);
+  EXPECT_DOUBLE_EQ(matmul.allocation, 3e-6);
+  EXPECT_NEAR(matmul.kernel, 44e-6, 1e-15);
+  const OpParts full = row_of(profile, "full").parts.value();  // probed at 4 us, it took 1
+  EXPECT_NEAR(full.dispatch, 0.75e-6, 1e-15);
+  EXPECT_NEAR(full.allocation, 0.25e-6, 1e-15);
+  EXPECT_DOUBLE_EQ(full.kernel, 0);
+  EXPECT_EQ(row_of(profile, "exp").parts, std::nullopt);
+}
+
+TEST(AlignedProfile, AnEmptySide) {
+  ProfileInput input = sample();
+  input.arms[1] = {"graph", {}, {}, 0, 0};
+  const AlignedProfile profile = align(input, ProfileBy::op);
+  expect_sums(profile);
+  EXPECT_EQ(row_of(profile, "matmul").arms[1].seconds, std::nullopt);
+  EXPECT_DOUBLE_EQ(profile.gap(1), 120e-6);
+  EXPECT_THAT(render_profile(profile), HasSubstr("only in eager"));
+  input.arms[0] = input.arms[1];
+  input.ops.clear();
+  const AlignedProfile nothing = align(input, ProfileBy::op);
+  EXPECT_THAT(nothing.rows, SizeIs(1)) << "outside ops: 0 s";
+  EXPECT_EQ(share_of_gap(nothing, nothing.rows[0], 1), std::nullopt);
+  EXPECT_THAT(render_profile(nothing), HasSubstr("all"));
+}
+
+TEST(AlignedProfile, AViewThatHasTimeIsACopy) {
+  ProfileInput input = sample();
+  input.arms[1].fates[1] = {Fate::view};
+  EXPECT_EQ(fates_text(align(input, ProfileBy::op), row_of(align(input, ProfileBy::op), "matmul"), 1), "same kernel");
+  input.arms[1].kernels.erase(input.arms[1].kernels.begin());
+  const AlignedProfile profile = align(input, ProfileBy::op);
+  EXPECT_EQ(fates_text(profile, row_of(profile, "matmul"), 1), "view, no kernel");
+}
+
+TEST(AlignedProfile, HostileNamesActNowhere) {
+  ProfileInput input = sample();
+  const std::string hostile = "a\"b,c\x1b[2J\n\xE2\x80\xAE\t|";
+  input.ops[0].op = hostile;
+  input.arms[1].fates[2].with = {hostile};
+  const AlignedProfile profile = align(input, ProfileBy::op);
+  for (const std::string& text : {render_profile(profile), profile_csv(profile)}) {
+    EXPECT_THAT(text, AllOf(Not(HasSubstr("\x1b")), Not(HasSubstr("\xE2\x80\xAE")), Not(HasSubstr("\t")),
+                            HasSubstr("\\x1b[2J")));
+  }
+  const std::string csv = profile_csv(profile);
+  EXPECT_THAT(csv, HasSubstr("\"a\"\"b,c\\x1b")) << "quoted once, quotes doubled";
+  EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 1 + std::ssize(profile.rows));
+}
+
+TEST(AlignedProfile, JsonReadsBack) {
+  const AlignedProfile profile = align(sample(), ProfileBy::op);
+  const Json json = profile_json(profile, 10);
+  const auto again = read_profile(json);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(render_profile(*again), render_profile(profile));
+  EXPECT_EQ(profile_json(*again, 10), json);
+  EXPECT_NEAR(json["rows"][0]["saved_seconds"].get<double>(), 24e-6, 1e-15);
+  EXPECT_NEAR(json["rows"][0]["share"].get<double>(), 24.0 / 50, 1e-9);
+  for (const Json& odd :
+       {Json(), Json(7), Json{{"arms", 3}}, Json{{"by", "op"}, {"arms", {1, 2}}, {"rows", {{}, 3}}}}) {
+    if (const auto read = read_profile(odd)) {
+      render_profile(*read);
+      profile_csv(*read);
+    }
+  }
+  EXPECT_FALSE(read_profile(Json{{"by", "colour"}, {"arms", {1, 2}}}));
+}
+
+TEST(AlignedProfile, RowsBeyondTheMostAreSummedUp) {
+  const AlignedProfile profile = align(sample(), ProfileBy::op);
+  const std::string text = render_profile(profile, {}, 3);
+  EXPECT_THAT(text, AllOf(HasSubstr("and 6 more rows, which save"), Not(HasSubstr("check"))));
+}
+
+std::vector<SourceOp> named(const std::vector<std::string>& names) {
+  std::vector<SourceOp> ops;
+  for (const std::string& name : names) {
+    ops.push_back({ops.size() + 1, name, "", "", ""});
+  }
+  return ops;
+}
+
+std::vector<std::uint64_t> aligned_calls(const std::vector<std::string>& applied, const std::vector<std::string>& ops,
+                                         bool repeats = false) {
+  return source_ops_of_calls(applied, named(ops), repeats);
+}
+
+TEST(SourceOpsOfCalls, AreThoseOfTheCaptureInOrder) {
+  EXPECT_THAT(aligned_calls({"add", "mul", "add"}, {"add", "mul", "add"}), ElementsAre(1, 2, 3));
+  EXPECT_THAT(aligned_calls({"slice", "add", "mul"}, {"add", "mul"}), ElementsAre(0, 1, 2)) << "making an input";
+  EXPECT_THAT(aligned_calls({"add", "exp", "mul", "add"}, {"add", "mul", "log", "add"}), ElementsAre(1, 0, 2, 4));
+  EXPECT_THAT(aligned_calls({}, {"add"}), IsEmpty());
+  EXPECT_THAT(aligned_calls({"add"}, {}), ElementsAre(0));
+}
+
+TEST(SourceOpsOfCalls, LoopsComeBackToTheOpsOfTheirBody) {
+  const std::vector<std::string> looped = {"exp", "add", "mul", "add", "mul", "log"};
+  EXPECT_THAT(aligned_calls(looped, {"exp", "add", "mul", "while_loop", "log"}, true), ElementsAre(1, 2, 3, 2, 3, 5));
+  EXPECT_THAT(aligned_calls(looped, {"exp", "add", "mul", "while_loop", "log"}, false)[3], 0U);
+}
+
+/// What a graph's passes make of `(exp(x) * y + 1 - 1 * ...)`, from the observer of its compilation.
+struct Observed {
+  std::vector<std::pair<std::string, graph::Graph>> stages;
+  CompiledOps compiled;
+  std::vector<SourceOp> ops;
+
+  const SourceOp& op(const std::string& name, std::size_t which = 0) const {
+    for (const SourceOp& each : ops) {
+      if (each.op == name && which-- == 0) {
+        return each;
+      }
+    }
+    throw std::out_of_range("no op " + name);
+  }
+  OpFate fate(const std::string& name, std::size_t which = 0) const { return compiled.fates.at(op(name, which).id); }
+};
+
+template <class Function, class... Arguments>
+Observed observe(Function function, const Arguments&... arguments) {
+  Observed result;
+  graph::JitOptions options;
+  options.pipeline.observe = [&](const std::string& stage, const graph::Graph& graph, bool) {
+    result.stages.emplace_back(stage, graph);
+  };
+  auto compiled = jit(function, options);
+  compiled(arguments...);
+  std::vector<StageGraph> stages;
+  for (const auto& [pass, graph] : result.stages) {
+    stages.push_back({pass, &graph});
+  }
+  result.compiled = compiled_ops(stages);
+  result.ops = source_ops_of(result.stages.front().second);
+  return result;
+}
+
+TEST(CompiledOps, SayWhatThePassesMadeOfEachOp) {
+  const Tensor x = full({512, 512}, 0.5F);
+  const Observed seen = observe(
+      [](const Tensor& a) {
+        const Tensor once = exp(a);
+        const Tensor again = exp(a);                         // cse
+        const Tensor unused = log(a);                        // dce
+        const Tensor two = full({}, 1.0F) + full({}, 1.0F);  // folded
+        return reshape(tanh(once * again + two), {512 * 512});
+      },
+      x);
+  EXPECT_EQ(seen.fate("log").fate, Fate::removed);
+  EXPECT_EQ(seen.fate("log").pass, "dce");
+  EXPECT_EQ(seen.fate("full").fate, Fate::folded);
+  EXPECT_EQ(seen.fate("exp", 1).fate, Fate::merged);
+  EXPECT_EQ(seen.fate("exp", 1).pass, "cse");
+  EXPECT_EQ(seen.fate("reshape").fate, Fate::view);
+  ASSERT_EQ(seen.fate("mul").fate, Fate::fused);
+  EXPECT_THAT(seen.fate("mul").with, ElementsAre("exp", "add", "tanh"));
+  EXPECT_EQ(seen.fate("mul").pass, "");
+  const std::vector<std::uint64_t> of_kernel = seen.compiled.source_ops_of(seen.op("exp").id, graph::fused_op().name);
+  EXPECT_THAT(of_kernel, ElementsAre(seen.op("exp").id, seen.op("mul").id, seen.op("add", 1).id, seen.op("tanh").id));
+  EXPECT_THAT(seen.compiled.source_ops_of(999, "exp"), IsEmpty());
+  EXPECT_EQ(seen.op("exp").shape, "f32[512,512]");
+  EXPECT_THAT(seen.op("exp").line, ::testing::StartsWith("test_aligned_profile.cpp:"));
+}
+
+TEST(CompiledOps, AttentionIsWhatItsOpsAreJoinedInto) {
+  const Tensor q = full({2, 64, 32}, 0.5F);
+  const Observed seen = observe([](const Tensor& a) { return matmul(softmax(matmul(a, transpose(a)) * 0.25), a); }, q);
+  for (const char* op : {"softmax", "matmul"}) {
+    EXPECT_EQ(seen.fate(op).fate, Fate::joined) << op;
+    EXPECT_THAT(seen.fate(op).with, ElementsAre("attention"));
+    EXPECT_EQ(seen.fate(op).pass, "attention") << "and not dce, which only clears up";
+  }
+}
+
+}  // namespace
+}  // namespace diptych::reports
