@@ -292,7 +292,7 @@ TEST(CompiledOps, SayWhatThePassesMadeOfEachOp) {
         const Tensor again = exp(a);                         // cse
         const Tensor unused = log(a);                        // dce
         const Tensor two = full({}, 1.0F) + full({}, 1.0F);  // folded
-        return reshape(tanh(once * again + two), {512 * 512});
+        return reshape(tanh(once * again + two), {std::int64_t{512} * 512});
       },
       x);
   EXPECT_EQ(seen.fate("log").fate, Fate::removed);

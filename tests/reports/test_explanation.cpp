@@ -24,7 +24,6 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using testing::SampleCell;
 using testing::SampleSize;
-using ::testing::SizeIs;
 using Json = nlohmann::json;
 
 Json fused(double seconds, double apart, bool loss) {

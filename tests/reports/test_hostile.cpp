@@ -50,8 +50,7 @@ class Names {
                                                     "\r\n# head",
                                                     "\x1b[2J",
                                                     "\x1b]0;t\x07",
-                                                    "\xC2\x9B"
-                                                    "31m",
+                                                    "\xC2\x9B\x33\x31m",
                                                     "\xE2\x80\xAE",
                                                     "\xFF",
                                                     "\xC0\xBC",
