@@ -13,6 +13,7 @@
 #include "framework/core/context.h"
 #include "framework/core/tensor_body.h"
 #include "framework/dispatch/op.h"
+#include "framework/dispatch/tape.h"
 #include "framework/ops/elementwise.h"
 
 namespace diptych::graph {
@@ -143,8 +144,7 @@ void Capture::update(const char* name, const Tensor& x, const Tensor& value, Loc
   const Tensor fresh = copy(value, where);
   replace(name, body.trace_value, value_of(fresh, name, where), where);
   if (thread_context.grad_enabled && fresh.requires_grad()) {
-    x.body()->tape = fresh.body()->tape;
-    x.body()->tape_output = fresh.body()->tape_output;
+    autograd::replace_tape(x, fresh);
   }
 }
 
