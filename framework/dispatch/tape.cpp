@@ -155,6 +155,12 @@ void record_custom(std::unique_ptr<CustomRule> rule, std::span<const Tensor> inp
   record_custom(std::move(rule), edges, outputs, where);
 }
 
+Tensor alias_with_tape(const Tensor& tensor) {
+  Tensor alias = detached_alias(tensor);
+  attach(alias, tensor.body()->tape, tensor.body()->tape_output);
+  return alias;
+}
+
 void replace_tape(const Tensor& tensor, const Tensor& result) {
   TensorBody& body = *tensor.body();
   TapeNode* const newest = result.body()->tape.get();
@@ -166,9 +172,7 @@ void replace_tape(const Tensor& tensor, const Tensor& result) {
       open.pop_back();
       for (TapeInput& input : node.inputs()) {
         if (input.saved.defined() && input.saved.body() == &body) {
-          Tensor old = detached_alias(tensor);
-          attach(old, body.tape, body.tape_output);
-          input.saved = std::move(old);
+          input.saved = alias_with_tape(tensor);
         }
         if (TapeNode* const next = input.node.get(); next != nullptr && seen.insert(next).second) {
           open.push_back(next);

@@ -90,6 +90,9 @@ void record_custom(std::unique_ptr<CustomRule> rule, std::span<const TapeEdge> i
 void record_custom(std::unique_ptr<CustomRule> rule, std::span<const Tensor> inputs, std::span<Tensor> outputs,
                    Location where);
 
+/// A separate tensor with the same memory and the tape that `tensor` has now.
+Tensor alias_with_tape(const Tensor& tensor);
+
 /// Gives `tensor`, which was updated in place, the tape of `result`, its new value. What that tape had saved of the old
 /// one keeps the old tape: else the tape would refer to the tensor, and the tensor to the tape.
 void replace_tape(const Tensor& tensor, const Tensor& result);

@@ -65,14 +65,6 @@ void write(const Tensor& x, Tensor value, Location where) {
   body.storage->written = where;
 }
 
-/// A separate tensor that aliases x and has x's current tape.
-Tensor alias_with_tape(const Tensor& x) {
-  Tensor alias = detached_alias(x);
-  alias.body()->tape = x.body()->tape;
-  alias.body()->tape_output = x.body()->tape_output;
-  return alias;
-}
-
 /// Throws unless the tape can follow the update.
 void check_recordable(const char* name, const Tensor& x, Location where) {
   const TensorBody& body = *x.body();
@@ -96,7 +88,7 @@ Tensor update(const char* name, const Tensor& x, const Tensor& value, Compute co
   }
   if (tracer != nullptr) {
     // A copy, because the rule of the update may read the old value of x.
-    const Tensor before = alias_with_tape(x);
+    const Tensor before = autograd::alias_with_tape(x);
     tracer->update(name, x, compute(recorded ? copy(before, where) : before, value, where), where);
     return x;
   }
@@ -113,7 +105,7 @@ Tensor update(const char* name, const Tensor& x, const Tensor& value, Compute co
     write(x, compute(x, value, where), where);
     return x;
   }
-  const Tensor result = compute(copy(alias_with_tape(x), where), value, where);
+  const Tensor result = compute(copy(autograd::alias_with_tape(x), where), value, where);
   write(x, detached_alias(result), where);
   autograd::replace_tape(x, result);
   return x;

@@ -158,33 +158,26 @@ class Recompute {
            node.regions.empty() && !node.op->effect && !node.op->can_fail;
   }
 
-  /// The first node behind the peak that computes from the value or its views; kNone if there is none, or it is read at
-  /// the peak.
+  /// The first node behind the peak that reads the value or a view of it; kNone if there is none, or it is read at the
+  /// peak.
   std::uint32_t next_reader(ValueId value, const Lifetimes& lifetimes, const graph::Users& users) const {
     if (lifetimes.last(value) <= lifetimes.peak_at() || lifetimes.last(value) >= graph_.nodes.size()) {
       return kNone;
     }
-    std::uint32_t next = kNone;
-    for (const std::uint32_t user : users.of(value)) {
-      const bool is_view = graph_.nodes[user].op->view != nullptr;
-      const std::uint32_t reader =
-          is_view && user <= lifetimes.peak_at() ? next_reader_of_view(user, lifetimes, users) : user;
-      if (user == lifetimes.peak_at() || reader == lifetimes.peak_at()) {
-        return kNone;
-      }
-      next = reader > lifetimes.peak_at() ? std::min(next, reader) : next;
-    }
-    return next;
+    const std::uint32_t reader = first_reader(value, lifetimes.peak_at(), users);
+    return reader == lifetimes.peak_at() ? kNone : reader;
   }
-  std::uint32_t next_reader_of_view(std::uint32_t view, const Lifetimes& lifetimes, const graph::Users& users) const {
-    std::uint32_t next = kNone;
-    for (const std::uint32_t user : users.of(graph_.nodes[view].output())) {
-      const bool is_view = graph_.nodes[user].op->view != nullptr;
-      const std::uint32_t reader =
-          is_view && user <= lifetimes.peak_at() ? next_reader_of_view(user, lifetimes, users) : user;
-      next = reader >= lifetimes.peak_at() ? std::min(next, reader) : next;
+  /// From the peak on.
+  std::uint32_t first_reader(ValueId value, std::uint32_t peak, const graph::Users& users) const {
+    std::uint32_t first = kNone;
+    for (const std::uint32_t user : users.of(value)) {
+      if (user >= peak) {
+        first = std::min(first, user);
+      } else if (graph_.nodes[user].op->view != nullptr) {
+        first = std::min(first, first_reader(graph_.nodes[user].output(), peak, users));
+      }
     }
-    return next;
+    return first;
   }
 
   /// Whether what the node reads is there until `until`, anyway.

@@ -14,7 +14,6 @@ namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using Json = nlohmann::json;
 
 /// The seconds of an arm over all rows.
@@ -96,15 +95,9 @@ TEST(ProfileOfArms, WrongUsageSaysWhatToSay) {
            {{"--by", "scope"}, "add --arms eager,graph"},
            {{"--arm", "eager", "--arms", "eager,graph"}, "excludes"},
        }) {
-    SCOPED_TRACE(::testing::PrintToString(arguments));
-    TemporaryFolder folder;
     std::vector<std::string> words = {"profile", "micro/dispatch"};
     words.insert(words.end(), arguments.begin(), arguments.end());
-    const Outcome outcome = diptych(words, folder.path());
-    EXPECT_EQ(outcome.exit_code, 1);
-    EXPECT_EQ(outcome.output, "");
-    EXPECT_THAT(outcome.error, HasSubstr(said));
-    EXPECT_THAT(run_folders(folder.path()), IsEmpty());
+    expect_usage_error(words, said);
   }
 }
 

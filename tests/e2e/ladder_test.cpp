@@ -136,13 +136,7 @@ TEST(Ladder, WrongUsageNamesTheNearest) {
            {{"ladderr", "mlp/digits"}, "'ladder'"},
            {{"run", "micro/dispatch", "--arms", "replay+simplfy"}, "no arm 'replay+simplfy'"},
        }) {
-    SCOPED_TRACE(::testing::PrintToString(arguments));
-    TemporaryFolder folder;
-    const Outcome outcome = diptych(arguments, folder.path());
-    EXPECT_EQ(outcome.exit_code, 1);
-    EXPECT_EQ(outcome.output, "");
-    EXPECT_THAT(outcome.error, HasSubstr(said));
-    EXPECT_THAT(run_folders(folder.path()), IsEmpty());
+    expect_usage_error(arguments, said);
   }
 }
 

@@ -43,6 +43,15 @@ Outcome refused(const std::vector<std::string>& arguments, const fs::path& folde
   return outcome;
 }
 
+void expect_usage_error(const std::vector<std::string>& arguments, const std::string& said) {
+  SCOPED_TRACE(::testing::PrintToString(arguments));
+  TemporaryFolder folder;
+  const Outcome outcome = refused(arguments, folder.path());
+  EXPECT_EQ(outcome.output, "");
+  EXPECT_THAT(outcome.error, ::testing::HasSubstr(said));
+  EXPECT_THAT(run_folders(folder.path()), ::testing::IsEmpty());
+}
+
 std::string read_text(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) {

@@ -20,6 +20,8 @@ nlohmann::json run_json(const std::vector<std::string>& arguments, const std::fi
                         Outcome* outcome = nullptr);
 /// `diptych ARGUMENTS...`, which has to be refused.
 Outcome refused(const std::vector<std::string>& arguments, const std::filesystem::path& folder);
+/// Whether these arguments are refused with a message that has `said`, before anything is measured or written.
+void expect_usage_error(const std::vector<std::string>& arguments, const std::string& said);
 
 std::string read_text(const std::filesystem::path& path);
 nlohmann::json read_json(const std::filesystem::path& path);

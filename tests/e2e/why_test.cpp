@@ -77,13 +77,7 @@ TEST(Why, WrongUsageNamesTheNearest) {
            {{"why", "mlp/digits", "micro/dispatch"}, "one argument too many"},
            {{"why", "missing.onnx"}, "missing.onnx"},
        }) {
-    SCOPED_TRACE(::testing::PrintToString(arguments));
-    TemporaryFolder folder;
-    const Outcome outcome = diptych(arguments, folder.path());
-    EXPECT_EQ(outcome.exit_code, 1);
-    EXPECT_EQ(outcome.output, "");
-    EXPECT_THAT(outcome.error, HasSubstr(said));
-    EXPECT_THAT(run_folders(folder.path()), IsEmpty());
+    expect_usage_error(arguments, said);
   }
 }
 

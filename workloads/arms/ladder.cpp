@@ -20,9 +20,8 @@ namespace diptych::workloads {
 const std::vector<Rung>& pass_rungs() {
   static const std::vector<Rung> rungs = {
       {"+plan",
-       "with planned memory: temporaries at fixed offsets of one arena, elementwise ops in place, cheap results "
-       "computed "
-       "again",
+       "with planned memory: temporaries at fixed offsets of one arena, elementwise ops in place, cheap "
+       "results computed again",
        "allocation",
        {passes::kMemoryPlan, passes::kInPlace, "recompute"}},
       {"+simplify",
