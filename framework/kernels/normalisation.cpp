@@ -83,10 +83,21 @@ struct NormaliseRows {
 
 template <class T>
 struct NormaliseRow {
-  DIPTYCH_INLINE static void run(std::int64_t n, const RowStatistics<T>* of_row, const T* x, T weight, T bias, T* y) {
+  /// `weight` and `bias`: of the row. `weight` may be null, and then `bias` isn't read.
+  DIPTYCH_INLINE static void run(std::int64_t n, const RowStatistics<T>* of_row, const T* x, const T* weight,
+                                 const T* bias, Pieces pieces, T* y) {
     const RowStatistics<T> s = *of_row;
-    for (std::int64_t i = 0; i < n; ++i) {
-      y[i] = s.normalised(x[i]) * weight + bias;
+    const T b = bias != nullptr ? *bias : T(0);
+    for (std::int64_t begin = 0; begin < n; begin += pieces.length, x += pieces.length, y += pieces.pitch) {
+      if (weight == nullptr) {
+        for (std::int64_t i = 0; i < pieces.length; ++i) {
+          y[i] = s.normalised(x[i]);
+        }
+      } else {
+        for (std::int64_t i = 0; i < pieces.length; ++i) {
+          y[i] = s.normalised(x[i]) * *weight + b;
+        }
+      }
     }
   }
 };
@@ -116,20 +127,15 @@ void normalise(const NormShape& shape, DType dtype, const void* x, const void* w
       return;
     }
     const auto find = statistics_of_rows<T>(shape.centred);
-    const auto run_weighted = PerIsa<NormaliseRow<T>>::active();
+    const auto run_row = PerIsa<NormaliseRow<T>>::active();
     for_channels(shape, [&](std::int64_t first, std::int64_t last) {
       const Channels<T> from(shape);
-      const Channels<T> to(shape);
       for (std::int64_t channel = first; channel < last; ++channel) {
         const T* const row = from.gather(in, channel);
         RowStatistics<T> statistics;
         find(1, shape.columns, static_cast<T>(shape.eps), row, &statistics, nullptr);
-        if (w == nullptr) {
-          run(1, shape.columns, &statistics, row, nullptr, nullptr, to.row());
-        } else {
-          run_weighted(shape.columns, &statistics, row, w[channel], b != nullptr ? b[channel] : T(0), to.row());
-        }
-        to.scatter(out, channel);
+        run_row(shape.columns, &statistics, row, w != nullptr ? w + channel : nullptr,
+                b != nullptr ? b + channel : nullptr, pieces_of_channel(shape), out + channel * shape.plane);
       }
     });
   });

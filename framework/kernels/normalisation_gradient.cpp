@@ -27,13 +27,13 @@ struct RowWeight {
   }
 };
 
-/// At most kMostTogether rows.
+/// At most kMostTogether rows; with a weight per column, each in one piece.
 template <class T, bool centred, bool per_column>
 struct InputGradientRows {
   template <int bytes>
   struct Of {
     DIPTYCH_INLINE static void run(std::int64_t rows, std::int64_t n, const RowStatistics<T>* statistics, const T* dy,
-                                   const T* x, const T* weights, T* dx) {
+                                   const T* x, const T* weights, Pieces pieces, T* dx) {
       const RowWeight<T, per_column> weight{weights};
       const T count = static_cast<T>(n);
       T along[kMostTogether];  // the mean of g h
@@ -57,10 +57,13 @@ struct InputGradientRows {
           mean[row] = sum_of<T, bytes>(n, element) / count;
         }
       }
-      for (std::int64_t row = 0; row < rows; ++row, dy += n, x += n, dx += n) {
+      for (std::int64_t row = 0; row < rows; ++row) {
         const RowStatistics<T> s = statistics[row];
-        for (std::int64_t i = 0; i < n; ++i) {
-          dx[i] = s.rstd * ((weight.one(dy[i], i) - mean[row]) - s.normalised(x[i]) * along[row]);
+        for (std::int64_t begin = 0; begin < n;
+             begin += pieces.length, dy += pieces.length, x += pieces.length, dx += pieces.pitch) {
+          for (std::int64_t i = 0; i < pieces.length; ++i) {
+            dx[i] = s.rstd * ((weight.one(dy[i], i) - mean[row]) - s.normalised(x[i]) * along[row]);
+          }
         }
       }
     }
@@ -132,20 +135,18 @@ void normalise_input_gradient(const NormShape& shape, DType dtype, const void* d
                         [&](std::int64_t first, std::int64_t count, const RowStatistics<T>* statistics) {
                           const std::int64_t from = first * shape.columns;
                           run(count, shape.columns, statistics, cotangent + from, in + from, w != nullptr ? w : &one,
-                              out + from);
+                              {shape.columns, shape.columns}, out + from);
                         });
       return;
     }
     for_channels(shape, [&](std::int64_t first, std::int64_t last) {
       const Channels<T> from(shape);
       const Channels<T> above(shape);
-      const Channels<T> to(shape);
       for (std::int64_t channel = first; channel < last; ++channel) {
         const T* const row = from.gather(in, channel);
         const RowStatistics<T> statistics = statistics_of(shape, dtype, row);
         run_single(1, shape.columns, &statistics, above.gather(cotangent, channel), row,
-                   w != nullptr ? w + channel : &one, to.row());
-        to.scatter(out, channel);
+                   w != nullptr ? w + channel : &one, pieces_of_channel(shape), out + channel * shape.plane);
       }
     });
   });

@@ -81,6 +81,17 @@ void for_channels(const NormShape& shape, const Fn& fn) {
   parallel_for(shape.rows, kNanosecondsOfNormalised * static_cast<double>(shape.columns), fn);
 }
 
+/// Where the elements of a row are written: `length` neighbouring ones, then, `pitch` elements on, the next.
+struct Pieces {
+  std::int64_t length;
+  std::int64_t pitch;
+};
+
+/// A channel of [batch, channels, plane]. Results are written there from the gathered row at once: a second buffer
+/// would be copied once more, and lie at the same offset of its pages as the first, so that loads wait for the stores
+/// before.
+inline Pieces pieces_of_channel(const NormShape& shape) { return {shape.plane, shape.rows * shape.plane}; }
+
 /// One channel of [batch, channels, plane] as a dense row.
 template <class T>
 class Channels {
@@ -96,13 +107,6 @@ class Channels {
       std::copy_n(x + image * shape_.rows * shape_.plane, shape_.plane, row_.data() + image * shape_.plane);
     }
     return row_.data();
-  }
-  T* row() const { return row_.data(); }
-  void scatter(T* y, std::int64_t channel) const {
-    y += channel * shape_.plane;
-    for (std::int64_t image = 0; image < shape_.batch; ++image) {
-      std::copy_n(row_.data() + image * shape_.plane, shape_.plane, y + image * shape_.rows * shape_.plane);
-    }
   }
 
  private:
