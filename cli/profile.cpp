@@ -15,6 +15,7 @@
 #include "framework/core/parallel.h"
 #include "reports/run/run_file.h"
 #include "reports/text/text.h"
+#include "reports/views/flames.h"
 #include "reports/views/graph_inputs.h"
 #include "reports/views/profile_views.h"
 
@@ -92,12 +93,18 @@ int profile_aligned(const workloads::Workload& workload, const ProfileOptions& o
   reports::write_atomically(folder + "/ops.txt", text + "\n" + reports::render_profile(profile, {false, kNoLimit}));
   reports::write_atomically(folder + "/ops.csv", reports::profile_csv(profile));
   reports::write_atomically(folder + "/ops.json", reports::to_text(reports::profile_json(profile, options.steps)));
+  const reports::AlignedProfile stacks = reports::align(input, reports::ProfileBy::stack);
+  reports::write_atomically(folder + "/flame.svg", reports::flame_svg(stacks));
   const std::string shown = reports::printable(folder);
   fmt::print("{0}/ops.txt, ops.csv, ops.json   the table above, every row\n", shown);
+  fmt::print("{0}/flame.svg   modules and ops as flame graphs, coloured by what changes\n", shown);
   for (std::size_t arm = 0; arm < arms.size(); ++arm) {
     const std::string name = fmt::format("trace-{}.json", file_name(arms[arm]->name));
     write_trace(traced.traces()[arm], folder + "/" + name, traced.graph_of(arm));
     fmt::print("{}/{}   open it at ui.perfetto.dev\n", shown, name);
+    const std::string collapsed = fmt::format("stacks-{}.txt", file_name(arms[arm]->name));
+    reports::write_atomically(folder + "/" + collapsed, reports::folded_stacks(stacks, arm));
+    fmt::print("{}/{}   collapsed stacks: open them at speedscope.app\n", shown, collapsed);
   }
   return kSuccess;
 }

@@ -14,7 +14,7 @@ std::string_view name_of(Fate fate) {
 }
 
 std::span<const std::string_view> profile_groupings() {
-  static constexpr std::array<std::string_view, 4> names = {"op", "scope", "shape", "line"};
+  static constexpr std::array<std::string_view, 5> names = {"op", "scope", "shape", "line", "stack"};
   return names;
 }
 
@@ -65,6 +65,18 @@ std::vector<double> shares_of(const KernelTime& kernel, const Seconds& costs) {
   return shares;
 }
 
+/// As a frame of a stack.
+std::string frame_of(std::string name) {
+  std::replace(name.begin(), name.end(), ';', ',');
+  return name;
+}
+
+std::string stack_of(const SourceOp& op) {
+  std::string frames = frame_of(op.scope);
+  std::replace(frames.begin(), frames.end(), '.', ';');
+  return frames + (frames.empty() ? "" : ";") + frame_of(op.op);
+}
+
 std::string key_of(const SourceOp& op, ProfileBy by) {
   switch (by) {
     case ProfileBy::op:
@@ -75,6 +87,8 @@ std::string key_of(const SourceOp& op, ProfileBy by) {
       return op.op + " " + op.shape;
     case ProfileBy::line:
       return op.line.empty() ? "(no line)" : op.line;
+    case ProfileBy::stack:
+      return stack_of(op);
   }
   return op.op;
 }
@@ -122,7 +136,9 @@ class Join {
 
   /// A kernel of no source op has only its name.
   std::size_t index_of(const SourceOp* op, const std::string& kernel) {
-    return index_of(op != nullptr ? key_of(*op, by_) : by_ == ProfileBy::op ? kernel : "(no source op) " + kernel);
+    return index_of(op != nullptr          ? key_of(*op, by_)
+                    : by_ == ProfileBy::op ? kernel
+                                           : "(no source op) " + frame_of(kernel));
   }
 
   const SourceOp* find(std::uint64_t id) const {
@@ -216,7 +232,7 @@ class Join {
   }
 
   void sort() {
-    if (result_.arms.size() < 2) {
+    if (result_.arms.size() < 2 || by_ == ProfileBy::stack) {
       return;
     }
     const std::size_t last = result_.arms.size() - 1;

@@ -70,7 +70,13 @@ struct ProfileInput {
   std::map<std::string, OpParts> parts;  ///< of one op of that kind in the base, without its kernel; empty: not known
 };
 
-enum class ProfileBy : std::uint8_t { op, scope, shape, line };
+enum class ProfileBy : std::uint8_t {
+  op,
+  scope,
+  shape,
+  line,
+  stack  ///< the modules around an op, from the outside, and the op: "net;0;matmul". Rows stay in program order.
+};
 std::span<const std::string_view> profile_groupings();  ///< their names, in order
 ProfileBy grouping_named(std::string_view name);        ///< of a name in profile_groupings()
 

@@ -1,10 +1,12 @@
 // `diptych profile --arms`: several arms in one profile.
 
 #include <algorithm>
+#include <sstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "reports/text/plain_svg.h"
 #include "tests/e2e/program.h"
 
 namespace diptych::testing {
@@ -44,7 +46,8 @@ TEST(ProfileOfArms, JoinsEagerAndGraphOpByOp) {
                     HasSubstr("(tape)"), HasSubstr("(outside ops)"), HasSubstr("trace-graph.json")));
   const fs::path written = run_folder(folder.path());
   EXPECT_THAT(written.filename().string(), HasSubstr("profile-mlp-digits-eager-graph"));
-  EXPECT_THAT(tree(written), ElementsAre("ops.csv", "ops.json", "ops.txt", "trace-eager.json", "trace-graph.json"));
+  EXPECT_THAT(tree(written), ElementsAre("flame.svg", "ops.csv", "ops.json", "ops.txt", "stacks-eager.txt",
+                                         "stacks-graph.txt", "trace-eager.json", "trace-graph.json"));
   const Json profile = read_json(written / "ops.json");
   EXPECT_EQ(profile["by"], "op");
   EXPECT_EQ(profile["steps"], 4);
@@ -65,6 +68,18 @@ TEST(ProfileOfArms, JoinsEagerAndGraphOpByOp) {
       steps += event["name"].get<std::string>().starts_with("ProfilerStep#") ? 1 : 0;
     }
     EXPECT_EQ(steps, 4) << name;
+  }
+  const std::string flames = read_text(written / "flame.svg");
+  EXPECT_TRUE(reports::is_plain_svg(flames));
+  EXPECT_THAT(flames, HasSubstr("matmul: eager "));
+  for (std::size_t arm = 0; arm < 2; ++arm) {  // their nanoseconds are the arm's, but for what runs at one time
+    std::istringstream lines(read_text(written / (arm == 0 ? "stacks-eager.txt" : "stacks-graph.txt")));
+    double sum = 0;
+    for (std::string line; std::getline(lines, line);) {
+      sum += std::stod(line.substr(line.rfind(' ') + 1)) * 1e-9;
+    }
+    const double total = profile["arms"][arm]["seconds"];
+    EXPECT_NEAR(sum, total, 0.01 * total);
   }
   const std::string csv = read_text(written / "ops.csv");
   EXPECT_THAT(csv, ::testing::StartsWith("op,kind,ops,eager_seconds,eager_estimate,graph_seconds,"));
