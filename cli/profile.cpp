@@ -99,10 +99,11 @@ int profile_aligned(const workloads::Workload& workload, const ProfileOptions& o
   fmt::print("{0}/ops.txt, ops.csv, ops.json   the table above, every row\n", shown);
   fmt::print("{0}/flame.svg   modules and ops as flame graphs, coloured by what changes\n", shown);
   for (std::size_t arm = 0; arm < arms.size(); ++arm) {
-    const std::string name = fmt::format("trace-{}.json", file_name(arms[arm]->name));
+    const std::string of_arm = file_name(arms[arm]->name);
+    const std::string name = fmt::format("trace-{}.json", of_arm);
     write_trace(traced.traces()[arm], folder + "/" + name, traced.graph_of(arm));
     fmt::print("{}/{}   open it at ui.perfetto.dev\n", shown, name);
-    const std::string collapsed = fmt::format("stacks-{}.txt", file_name(arms[arm]->name));
+    const std::string collapsed = fmt::format("stacks-{}.txt", of_arm);
     reports::write_atomically(folder + "/" + collapsed, reports::folded_stacks(stacks, arm));
     fmt::print("{}/{}   collapsed stacks: open them at speedscope.app\n", shown, collapsed);
   }

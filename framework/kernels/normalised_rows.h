@@ -87,9 +87,8 @@ struct Pieces {
   std::int64_t pitch;
 };
 
-/// A channel of [batch, channels, plane]. Results are written there from the gathered row at once: a second buffer
-/// would be copied once more, and lie at the same offset of its pages as the first, so that loads wait for the stores
-/// before.
+/// A channel of [batch, channels, plane]. Results go there from the gathered row at once, not through a buffer that
+/// would be copied once more.
 inline Pieces pieces_of_channel(const NormShape& shape) { return {shape.plane, shape.rows * shape.plane}; }
 
 /// One channel of [batch, channels, plane] as a dense row.

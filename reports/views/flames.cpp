@@ -74,14 +74,14 @@ class Flames {
     add_seconds(at, row);
     std::string_view rest = row.name;
     for (std::size_t depth = 0; depth < kMostFrames; ++depth) {
-      const bool is_last = row.kind != AlignedRow::Kind::ops || rest.find(';') == std::string_view::npos;
-      at = inside(at, std::string(is_last ? rest : rest.substr(0, rest.find(';'))));
+      const std::size_t end = row.kind == AlignedRow::Kind::ops ? rest.find(';') : std::string_view::npos;
+      at = inside(at, std::string(rest.substr(0, end)));
       add_seconds(at, row);
       deepest_ = std::max(deepest_, depth + 1);
-      if (is_last) {
+      if (end == std::string_view::npos) {
         return;
       }
-      rest.remove_prefix(rest.find(';') + 1);
+      rest.remove_prefix(end + 1);
     }
   }
 
@@ -111,9 +111,13 @@ class Flames {
     y_ += static_cast<double>(deepest_ + 1) * kRow;
   }
 
+  double width_of(const Frame& frame, std::size_t arm) const {
+    return longest_ > 0 ? frame.seconds[arm] / longest_ * (kWidth - 2 * kMargin) : 0;
+  }
+
   void draw(std::size_t index, std::size_t arm, double x, std::size_t depth, const std::string& around) {
     const Frame& frame = frames_[index];
-    const double width = longest_ > 0 ? frame.seconds[arm] / longest_ * (kWidth - 2 * kMargin) : 0;
+    const double width = width_of(frame, arm);
     if (!(width >= kNarrowest)) {
       return;
     }
@@ -124,14 +128,14 @@ class Flames {
                         coordinate(width), coordinate(kRow - 1));
     const int columns = static_cast<int>((width - 6) / kAdvance);
     constexpr int kFewest = 6;  // or nothing would be left of a longer name
-    if (columns >= std::min(kFewest, display_width(printable(frame.name)))) {
+    if (const std::string name = printable(frame.name); columns >= std::min(kFewest, display_width(name))) {
       out_ += fmt::format("<text x=\"{}\" y=\"{}\">{}</text>", coordinate(x + 3), coordinate(y + 12.5),
-                          escape_xml(shorten(printable(frame.name), columns)));
+                          escape_xml(shorten(name, columns)));
     }
     out_ += "</g>\n";
     for (const std::size_t each : frame.inside) {
       draw(each, arm, x, depth + 1, depth == 0 ? "" : path);
-      x += longest_ > 0 ? frames_[each].seconds[arm] / longest_ * (kWidth - 2 * kMargin) : 0;
+      x += width_of(frames_[each], arm);
     }
   }
 

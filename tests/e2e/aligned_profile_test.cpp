@@ -92,7 +92,7 @@ TEST(ProfileOfArms, ThreeArmsByModule) {
       {"profile", "gpt/mini-infer", "--arms", "eager,replay,graph", "--by", "scope", "--steps", "2"}, folder.path());
   ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
   EXPECT_THAT(outcome.output, HasSubstr("eager beside replay beside graph"));
-  const std::filesystem::path written = run_folder(folder.path());
+  const fs::path written = run_folder(folder.path());
   EXPECT_THAT(read_text(written / "ops.txt"), HasSubstr("0.self_attention.key"));  // the terminal shows the largest
   const Json profile = read_json(written / "ops.json");
   expect_sums(profile);
