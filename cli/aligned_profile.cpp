@@ -9,7 +9,6 @@
 #include "profiler/trace/split_steps.h"
 #include "profiler/trace/tracer.h"
 #include "reports/run/json_access.h"
-#include "reports/views/source_ops.h"
 #include "workloads/harness/probes/op_split.h"
 
 namespace diptych::cli {
@@ -176,16 +175,20 @@ void AlignedTraces::capture() {
   captured_ = *compiled_graph(replay);
 }
 
+reports::CompiledOps AlignedTraces::compiled_ops_of(std::size_t arm) const {
+  std::vector<reports::StageGraph> stages;
+  for (const GraphStage& stage : stages_[arm]) {
+    stages.push_back({stage.name, &stage.graph});
+  }
+  return reports::compiled_ops(stages);
+}
+
 void AlignedTraces::describe_arm(std::size_t arm) {
   reports::ProfiledArm described{arms_[arm].name, {}, {}, 0, 0};
   const bool is_compiled = !stages_[arm].empty();
   reports::CompiledOps compiled;
   if (is_compiled) {
-    std::vector<reports::StageGraph> stages;
-    for (const GraphStage& stage : stages_[arm]) {
-      stages.push_back({stage.name, &stage.graph});
-    }
-    compiled = reports::compiled_ops(stages);
+    compiled = compiled_ops_of(arm);
     described.fates = compiled.fates;
   }
   struct Sum {

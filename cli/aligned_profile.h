@@ -11,6 +11,8 @@
 #include "cli/artifacts.h"
 #include "profiler/trace/trace.h"
 #include "reports/analysis/aligned_profile.h"
+#include "reports/analysis/memory_profile.h"
+#include "reports/views/source_ops.h"
 #include "workloads/arms/arm.h"
 
 /// Traces several arms of a workload in alternating steps, for one profile of all of them.
@@ -46,11 +48,16 @@ class AlignedTraces {
   /// they can't be measured in `budget_seconds`. Spoils nothing that was traced.
   std::map<std::string, reports::OpParts> measure_parts(double budget_seconds);
 
+  /// What a call of each arm holds, over the seconds of its traced calls: one more call of each, on one thread, watched
+  /// (workloads/harness/probes/memory_watch.h). May add notes.
+  std::vector<reports::MemoryOfArm> watch_memory();
+
  private:
   void make_instances();
   void capture();
   void trace();
   void describe_arm(std::size_t arm);
+  reports::CompiledOps compiled_ops_of(std::size_t arm) const;
 
   const workloads::Workload& workload_;
   AlignedRequest request_;

@@ -17,6 +17,7 @@
 #include "reports/text/text.h"
 #include "reports/views/flames.h"
 #include "reports/views/graph_inputs.h"
+#include "reports/views/memory_views.h"
 #include "reports/views/profile_views.h"
 
 namespace diptych::cli {
@@ -79,6 +80,7 @@ int profile_aligned(const workloads::Workload& workload, const ProfileOptions& o
   constexpr double kPartsSeconds = 0.5;
   reports::ProfileInput input = traced.profile();
   input.parts = traced.measure_parts(kPartsSeconds);
+  const std::vector<reports::MemoryOfArm> memory = traced.watch_memory();
   const reports::AlignedProfile profile = reports::align(input, reports::grouping_named(options.by));
 
   std::string text =
@@ -88,16 +90,21 @@ int profile_aligned(const workloads::Workload& workload, const ProfileOptions& o
     text += note + "\n";
   }
   constexpr std::size_t kMostRows = 40;
-  fmt::print("{}\n{}\n", text, reports::render_profile(profile, {wants_colour(), terminal_width()}, kMostRows));
+  fmt::print("{}\n{}\n{}\n", text, reports::render_profile(profile, {wants_colour(), terminal_width()}, kMostRows),
+             reports::memory_summary(memory));
   constexpr int kNoLimit = 1000;
   reports::write_atomically(folder + "/ops.txt", text + "\n" + reports::render_profile(profile, {false, kNoLimit}));
   reports::write_atomically(folder + "/ops.csv", reports::profile_csv(profile));
   reports::write_atomically(folder + "/ops.json", reports::to_text(reports::profile_json(profile, options.steps)));
   const reports::AlignedProfile stacks = reports::align(input, reports::ProfileBy::stack);
   reports::write_atomically(folder + "/flame.svg", reports::flame_svg(stacks));
+  reports::write_atomically(folder + "/memory.txt", reports::memory_text(memory, {false, kNoLimit}));
+  reports::write_atomically(folder + "/memory.svg", reports::memory_svg(memory));
+  reports::write_atomically(folder + "/memory.json", reports::to_text(reports::memory_json(memory)));
   const std::string shown = reports::printable(folder);
   fmt::print("{0}/ops.txt, ops.csv, ops.json   the table above, every row\n", shown);
   fmt::print("{0}/flame.svg   modules and ops as flame graphs, coloured by what changes\n", shown);
+  fmt::print("{0}/memory.svg, memory.txt, memory.json   what each arm holds, and who holds it at the peak\n", shown);
   for (std::size_t arm = 0; arm < arms.size(); ++arm) {
     const std::string of_arm = file_name(arms[arm]->name);
     const std::string name = fmt::format("trace-{}.json", of_arm);

@@ -104,7 +104,7 @@ Block allocate(std::size_t bytes) {
   ++mine.stats.allocations;
   mine.stats.bytes_in_use += size;
   mine.stats.peak_bytes = std::max(mine.stats.peak_bytes, mine.stats.bytes_in_use);
-  trace::counter(&kBytesInUse, mine.stats.bytes_in_use);
+  trace::counter(&kBytesInUse, mine.stats.bytes_in_use, data);
   return {data, size_class};
 }
 
@@ -112,7 +112,7 @@ void release(Block block) noexcept {
   ThreadCache& mine = cache;
   const auto size = static_cast<std::int64_t>(bytes_of(block.size_class));
   mine.stats.bytes_in_use -= size;
-  trace::counter(&kBytesInUse, mine.stats.bytes_in_use);
+  trace::counter(&kBytesInUse, mine.stats.bytes_in_use, block.data);
   if (mine.closed || mine.stats.cached_bytes + size > kCacheLimit) [[unlikely]] {
     std::free(block.data);
     return;

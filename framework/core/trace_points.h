@@ -21,8 +21,9 @@ struct Hooks {
   /// `source_op`: id of the source op, 0 if there is none.
   void (*begin)(const Label* label, std::uint64_t source_op) noexcept;
   void (*end)(const Label* label) noexcept;
-  /// A sample of a counter, for example bytes in use.
-  void (*counter)(const Label* label, std::int64_t value) noexcept;
+  /// A sample of a counter, for example bytes in use. `subject`: what has changed it, for example the block that was
+  /// allocated or is to be released; may be null.
+  void (*counter)(const Label* label, std::int64_t value, const void* subject) noexcept;
 };
 
 #ifdef DIPTYCH_TRACE_POINTS
@@ -62,9 +63,9 @@ class Zone {
   const Label* label_;
 };
 
-inline void counter(const Label* label, std::int64_t value) noexcept {
+inline void counter(const Label* label, std::int64_t value, const void* subject = nullptr) noexcept {
   if (const Hooks* active = hooks(); active != nullptr) [[unlikely]] {
-    active->counter(label, value);
+    active->counter(label, value, subject);
   }
 }
 

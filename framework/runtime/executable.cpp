@@ -228,8 +228,14 @@ Executable::Executable(const graph::Graph& graph, std::span<const Strides> argum
     stats_.planned_peak_bytes += plan.peak;
     stats_.heuristic = plan.heuristic;
     arena_ = allocate_storage(plan.peak);
+    std::size_t behind = plan.peak;
+    for (PlannedTemporary& of_region : planned_temporaries_) {
+      of_region.offset = behind;
+      behind += of_region.bytes;
+    }
     for (std::size_t i = 0; i < temporaries.size(); ++i) {
       bind(buffers_[temporaries[i]], static_cast<std::byte*>(arena_->data()) + plan.offsets[i]);
+      planned_temporaries_.push_back({lifetimes[i].bytes, plan.offsets[i], lifetimes[i].first, lifetimes[i].last});
     }
   } else {
     stats_.allocations += static_cast<std::uint32_t>(temporaries.size());
@@ -257,6 +263,10 @@ void Executable::build_control(const LoweredNode& node) {
   }
   for (const auto& region : task->runner.regions()) {
     stats_.planned_peak_bytes += region->stats().planned_peak_bytes;
+    if (const auto instruction = static_cast<std::uint32_t>(instructions_.size());
+        region->stats().planned_peak_bytes > 0) {
+      planned_temporaries_.push_back({region->stats().planned_peak_bytes, 0, instruction, instruction});
+    }
     stats_.lower_bound_bytes += region->stats().lower_bound_bytes;
     stats_.temporary_bytes += region->stats().temporary_bytes;
   }

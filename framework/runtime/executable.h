@@ -34,6 +34,14 @@ struct ExecutableStats {
   const char* heuristic = "";          ///< the one that placed them
 };
 
+/// A temporary in the arena, or the arena of a loop's or a branch's body, which lies behind it.
+struct PlannedTemporary {
+  std::size_t bytes;
+  std::size_t offset;
+  std::uint32_t first;  ///< the instruction that writes it
+  std::uint32_t last;   ///< the last one that reads it
+};
+
 /// A graph as a flat array of kernel calls with bound pointers. A call allocates nothing but its outputs.
 class Executable {
  public:
@@ -50,6 +58,8 @@ class Executable {
   const ExecutableStats& stats() const { return stats_; }
   /// By instruction: the first value that it makes; kNoValue: it copies.
   std::span<const graph::ValueId> values() const { return values_; }
+  /// Empty if memory isn't planned.
+  std::span<const PlannedTemporary> temporaries() const { return planned_temporaries_; }
 
  private:
   struct Instruction {
@@ -135,6 +145,7 @@ class Executable {
   std::vector<std::unique_ptr<FusedTask>> fused_tasks_;
   std::vector<std::unique_ptr<ContractionTask>> contraction_tasks_;
   std::vector<PackedOperand> packed_;
+  std::vector<PlannedTemporary> planned_temporaries_;
   StorageRef arena_;
   std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
 };

@@ -74,7 +74,7 @@ void on_end(const trace::Label* label) noexcept {
   }
 }
 
-void on_counter(const trace::Label* label, std::int64_t value) noexcept {
+void on_counter(const trace::Label* label, std::int64_t value, const void* /*subject*/) noexcept {
   if (ThreadBuffer* buffer = is_current() ? slot.buffer : attach(); buffer != nullptr) [[likely]] {
     buffer->sample(label, value);
   }

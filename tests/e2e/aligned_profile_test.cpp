@@ -46,8 +46,9 @@ TEST(ProfileOfArms, JoinsEagerAndGraphOpByOp) {
                     HasSubstr("(tape)"), HasSubstr("(outside ops)"), HasSubstr("trace-graph.json")));
   const fs::path written = run_folder(folder.path());
   EXPECT_THAT(written.filename().string(), HasSubstr("profile-mlp-digits-eager-graph"));
-  EXPECT_THAT(tree(written), ElementsAre("flame.svg", "ops.csv", "ops.json", "ops.txt", "stacks-eager.txt",
-                                         "stacks-graph.txt", "trace-eager.json", "trace-graph.json"));
+  EXPECT_THAT(tree(written),
+              ElementsAre("flame.svg", "memory.json", "memory.svg", "memory.txt", "ops.csv", "ops.json", "ops.txt",
+                          "stacks-eager.txt", "stacks-graph.txt", "trace-eager.json", "trace-graph.json"));
   const Json profile = read_json(written / "ops.json");
   EXPECT_EQ(profile["by"], "op");
   EXPECT_EQ(profile["steps"], 4);
@@ -84,6 +85,53 @@ TEST(ProfileOfArms, JoinsEagerAndGraphOpByOp) {
   const std::string csv = read_text(written / "ops.csv");
   EXPECT_THAT(csv, ::testing::StartsWith("op,kind,ops,eager_seconds,eager_estimate,graph_seconds,"));
   EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 1 + std::ssize(profile["rows"]));
+}
+
+/// What an arena holds at one time lies apart.
+void expect_apart(const Json& arm) {
+  std::vector<Json> blocks;
+  for (const Json& block : arm["blocks"]) {
+    if (!block["offset"].is_null()) {
+      EXPECT_LE(block["offset"].get<std::int64_t>() + block["bytes"].get<std::int64_t>(), arm["arena_bytes"]);
+      blocks.push_back(block);
+    }
+  }
+  EXPECT_GT(blocks.size(), 10U);
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      const auto overlap = [&](const Json& a_from, const Json& a_to, const Json& b_from, const Json& b_to) {
+        return a_from < b_to && b_from < a_to;
+      };
+      const auto end = [](const Json& block) {
+        return Json(block["offset"].get<std::int64_t>() + block["bytes"].get<std::int64_t>());
+      };
+      EXPECT_FALSE(overlap(blocks[i]["from_seconds"], blocks[i]["to_seconds"], blocks[j]["from_seconds"],
+                           blocks[j]["to_seconds"]) &&
+                   overlap(blocks[i]["offset"], end(blocks[i]), blocks[j]["offset"], end(blocks[j])))
+          << blocks[i] << " and " << blocks[j];
+    }
+  }
+}
+
+TEST(ProfileOfArms, MemoryOfATrainingStep) {
+  TemporaryFolder folder;
+  const Outcome outcome = diptych({"profile", "mlp/digits", "--arms", "eager,graph", "--steps", "4"}, folder.path());
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr("memory of eager: at most "), HasSubstr("its arena has ")));
+  const fs::path written = run_folder(folder.path());
+  EXPECT_TRUE(reports::is_plain_svg(read_text(written / "memory.svg")));
+  const Json memory = read_json(written / "memory.json");
+  const Json& eager = memory["arms"][0];
+  const Json& graph = memory["arms"][1];
+  // The step's exact metric, which the allocator counts by itself.
+  const Outcome run = diptych({"run", "mlp/digits", "--arms", "eager,graph", "--quick"}, folder.path());
+  ASSERT_EQ(run.exit_code, 0) << run.error;
+  const Json metrics = read_json(folder.path() / "diptych-out" / "latest" / "run.json")["cells"][0]["arms"];
+  EXPECT_EQ(eager["peak_bytes"], metrics[0]["exact"]["peak_bytes"]);
+  EXPECT_EQ(graph["arena_bytes"], metrics[1]["exact"]["planned_peak_bytes"]);
+  EXPECT_TRUE(eager["arena_bytes"].is_null());
+  EXPECT_LE(graph["peak_bytes"], eager["peak_bytes"]);
+  expect_apart(graph);
 }
 
 TEST(ProfileOfArms, ThreeArmsByModule) {

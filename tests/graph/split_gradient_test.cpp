@@ -104,7 +104,8 @@ class RunOps {
   }
   static constexpr trace::Hooks kHooks{
       [](const trace::Label* label, std::uint64_t /*source_op*/) noexcept { names().emplace_back(label->name); },
-      [](const trace::Label* /*label*/) noexcept {}, [](const trace::Label* /*label*/, std::int64_t) noexcept {}};
+      [](const trace::Label* /*label*/) noexcept {},
+      [](const trace::Label* /*label*/, std::int64_t, const void*) noexcept {}};
 };
 
 TEST(SplitGradient, AnEagerStepRunsEachProductOnce) {

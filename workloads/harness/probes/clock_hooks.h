@@ -5,8 +5,9 @@
 
 namespace diptych::workloads {
 
-/// While it lives, the trace points of this thread tell `clock`: begin(category), end(category) and counter(), which
-/// must not throw, nor allocate. Those on other threads tell nothing; nothing else may be traced at the same time.
+/// While it lives, the trace points of this thread tell `clock`: begin(label, source_op), end(label) and
+/// counter(value, subject), which must not throw, nor allocate tensors. Those on other threads tell nothing; nothing
+/// else may be traced at the same time.
 template <class Clock>
 class ClockHooks {
  public:
@@ -25,21 +26,22 @@ class ClockHooks {
  private:
   static inline thread_local Clock* running = nullptr;
 
-  static constexpr trace::Hooks kHooks{[](const trace::Label* label, std::uint64_t /*source_op*/) noexcept {
-                                         if (running != nullptr) {
-                                           running->begin(label->category);
-                                         }
-                                       },
-                                       [](const trace::Label* label) noexcept {
-                                         if (running != nullptr) {
-                                           running->end(label->category);
-                                         }
-                                       },
-                                       [](const trace::Label* /*label*/, std::int64_t /*value*/) noexcept {
-                                         if (running != nullptr) {
-                                           running->counter();
-                                         }
-                                       }};
+  static constexpr trace::Hooks kHooks{
+      [](const trace::Label* label, std::uint64_t source_op) noexcept {
+        if (running != nullptr) {
+          running->begin(*label, source_op);
+        }
+      },
+      [](const trace::Label* label) noexcept {
+        if (running != nullptr) {
+          running->end(*label);
+        }
+      },
+      [](const trace::Label* /*label*/, std::int64_t value, const void* subject) noexcept {
+        if (running != nullptr) {
+          running->counter(value, subject);
+        }
+      }};
 };
 
 }  // namespace diptych::workloads

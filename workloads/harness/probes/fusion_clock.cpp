@@ -18,17 +18,17 @@ struct InstructionClock {
   int depth = 0;
   double began = 0;
 
-  void begin(trace::Category /*category*/) {
+  void begin(const trace::Label& /*label*/, std::uint64_t /*source_op*/) {
     if (++depth == 2) {  // inside the zone of the graph
       began = steady_seconds();
     }
   }
-  void end(trace::Category /*category*/) {
+  void end(const trace::Label& /*label*/) {
     if (depth-- == 2 && seconds.size() < seconds.capacity()) {
       seconds.push_back(steady_seconds() - began);
     }
   }
-  void counter() {}
+  void counter(std::int64_t /*value*/, const void* /*subject*/) {}
 };
 
 /// A program as a graph whose instructions are timed.

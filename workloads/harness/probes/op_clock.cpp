@@ -19,17 +19,17 @@ struct PassClock {
   double begin_seconds = 0;
   std::int64_t begin_points = 0;
 
-  void begin(trace::Category category) {
+  void begin(const trace::Label& label, std::uint64_t /*source_op*/) {
     ++points;
-    if (category == trace::Category::autograd && depth++ == 0) {
+    if (label.category == trace::Category::autograd && depth++ == 0) {
       pass.begin = ops_since(first_op);
       begin_points = points;
       begin_seconds = steady_seconds();
     }
   }
-  void end(trace::Category category) {
+  void end(const trace::Label& label) {
     ++points;
-    const bool is_last = category == trace::Category::autograd && --depth == 0;
+    const bool is_last = label.category == trace::Category::autograd && --depth == 0;
     if (is_last && times.ops.size() < times.ops.capacity()) {
       times.seconds += steady_seconds() - begin_seconds;
       times.trace_points_in += static_cast<double>(points - begin_points);
@@ -37,7 +37,7 @@ struct PassClock {
       times.ops.push_back(pass);
     }
   }
-  void counter() { ++points; }
+  void counter(std::int64_t /*value*/, const void* /*subject*/) { ++points; }
 };
 
 }  // namespace

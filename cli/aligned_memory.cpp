@@ -1,0 +1,121 @@
+// What a call of each arm of an aligned profile holds in memory.
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "cli/aligned_profile.h"
+#include "framework/core/parallel.h"
+#include "reports/views/source_ops.h"
+#include "workloads/harness/probes/memory_watch.h"
+
+namespace diptych::cli {
+namespace {
+
+/// What readers know a block's op by.
+class Describe {
+ public:
+  explicit Describe(const std::vector<reports::SourceOp>& ops) : ops_(ops) {}
+
+  void operator()(reports::MemoryBlock& block, const char* op, std::uint64_t source_op) const {
+    block.op = op;
+    block.source_op = source_op;
+    const auto found =
+        std::find_if(ops_.begin(), ops_.end(), [&](const reports::SourceOp& each) { return each.id == source_op; });
+    if (found != ops_.end()) {
+      block.scope = found->scope;
+      block.shape = found->shape;
+    }
+  }
+
+ private:
+  const std::vector<reports::SourceOp>& ops_;
+};
+
+/// A graph's instructions are its ops that stand in no other; empty if the call ran more than one graph, or eager ops.
+std::vector<workloads::OpMark> instructions_of(const workloads::MemoryOfCall& call, std::size_t expected) {
+  std::vector<workloads::OpMark> marks;
+  std::copy_if(call.ops.begin(), call.ops.end(), std::back_inserter(marks),
+               [](const workloads::OpMark& mark) { return mark.depth == 0; });
+  return marks.size() == expected ? marks : std::vector<workloads::OpMark>();
+}
+
+}  // namespace
+
+std::vector<reports::MemoryOfArm> AlignedTraces::watch_memory() {
+  const UseThreads use(1);  // of several, only one would be seen
+  const Describe describe(profile_.ops);
+  std::vector<reports::MemoryOfArm> arms;
+  for (std::size_t index = 0; index < instances_.size(); ++index) {
+    workloads::ArmInstance& instance = *instances_[index];
+    const workloads::MemoryOfCall call = workloads::watch_memory([&] {
+      instance.call(request_.steps);
+      instance.finish();
+    });
+    if (!call.is_whole) {
+      notes_.push_back(fmt::format("INCOMPLETE: the memory of {} has more events than are kept", arms_[index].name));
+    }
+    reports::MemoryOfArm arm{.name = arms_[index].name, .seconds = profile_.arms[index].total_seconds};
+    const double scale = call.seconds > 0 ? arm.seconds / call.seconds : 1;  // watching takes time of its own
+    const graph::JitFunction* const compiled = instance.compiled();
+    std::vector<std::uint64_t> sources;
+    reports::CompiledOps made;
+    if (compiled != nullptr) {
+      made = compiled_ops_of(index);
+    } else {
+      std::vector<std::string> names;
+      for (const workloads::OpMark& op : call.ops) {
+        names.emplace_back(op.name);
+      }
+      sources = reports::source_ops_of_calls(names, profile_.ops, has_control_flow_);
+    }
+    const auto source_of = [&](const workloads::OpMark& op) {
+      const std::vector<std::uint64_t> all = made.source_ops_of(op.source_op, op.name);
+      return all.empty() ? std::uint64_t{0} : all.back();
+    };
+    for (const workloads::WatchedBlock& watched : call.blocks) {
+      reports::MemoryBlock block{
+          .bytes = watched.bytes, .from = watched.from * scale, .to = watched.to * scale, .is_older = watched.is_older};
+      if (watched.op != workloads::WatchedBlock::kNoOp) {
+        const workloads::OpMark& op = call.ops[watched.op];
+        describe(block, op.name, compiled != nullptr ? source_of(op) : sources[watched.op]);
+      } else if (compiled != nullptr && !watched.is_older) {
+        block.op = "(results)";
+      }
+      arm.blocks.push_back(std::move(block));
+    }
+    if (compiled != nullptr) {
+      const runtime::Executable& executable = *compiled->executable();
+      const std::vector<workloads::OpMark> instructions = instructions_of(call, executable.values().size());
+      for (const runtime::PlannedTemporary& planned : executable.temporaries()) {
+        if (instructions.empty()) {
+          continue;
+        }
+        const workloads::OpMark& first = instructions[planned.first];
+        reports::MemoryBlock block{.bytes = static_cast<std::int64_t>(planned.bytes),
+                                   .from = first.from * scale,
+                                   .to = instructions[planned.last].to * scale,
+                                   .offset = static_cast<std::int64_t>(planned.offset)};
+        describe(block, first.name, source_of(first));
+        arm.blocks.push_back(std::move(block));
+      }
+      const runtime::ExecutableStats& stats = executable.stats();
+      if (*stats.heuristic != '\0') {
+        arm.arena_bytes = static_cast<std::int64_t>(stats.planned_peak_bytes);
+        arm.lower_bound_bytes = static_cast<std::int64_t>(stats.lower_bound_bytes);
+        if (instructions.empty() && stats.planned_peak_bytes > 0) {
+          notes_.push_back(
+              fmt::format("memory: {} runs more than one graph; only what it allocates is shown", arm.name));
+        }
+      }
+      arm.packed_bytes = static_cast<std::int64_t>(stats.packed_bytes);
+      if (arm.packed_bytes > 0) {
+        arm.blocks.push_back({.bytes = arm.packed_bytes, .from = 0, .to = arm.seconds, .op = "(packed once)"});
+      }
+    }
+    arms.push_back(std::move(arm));
+  }
+  return arms;
+}
+
+}  // namespace diptych::cli
