@@ -1,9 +1,7 @@
 // Damaged model files: reading, importing and calling one either works or throws Error; nothing else happens. It takes
 // seconds by default; DIPTYCH_FUZZ_SECONDS sets another time, DIPTYCH_FUZZ_SEED other damage.
 
-#include <chrono>
 #include <csignal>
-#include <cstdlib>
 #include <fcntl.h>
 #include <new>
 #include <random>
@@ -14,6 +12,7 @@
 #include "framework/diptych.h"
 #include "framework/io/onnx/export.h"
 #include "framework/io/onnx/import.h"
+#include "tests/fuzz/budget.h"
 #include "tests/io/folder.h"
 #include "tests/onnx/builder.h"
 
@@ -188,19 +187,15 @@ void keep_what_hangs(int /*signal*/) {
 }
 
 TEST(OnnxFuzz, DamagedModelsAreErrorsOrRun) {
-  const char* const given = std::getenv("DIPTYCH_FUZZ_SECONDS");
-  const double seconds = given != nullptr ? std::atof(given) : 5;
   const std::vector<std::string> files = seed_models();
-  const char* const chosen = std::getenv("DIPTYCH_FUZZ_SEED");
-  const std::uint64_t seed = chosen != nullptr ? std::strtoull(chosen, nullptr, 10) : 20261121;
-  ModelMutator mutator(seed);
+  const diptych::testing::FuzzBudget budget(20261121);
+  ModelMutator mutator(budget.seed());
   set_memory_limit(std::uint64_t{1} << 30U);  // what it tries is one of many
   signal(SIGALRM, keep_what_hangs);
   std::int64_t read = 0;
   std::int64_t ran = 0;
   std::int64_t tried = 0;
-  const auto begin = std::chrono::steady_clock::now();
-  while (std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() < seconds) {
+  while (budget.lasts_seconds(5)) {
     current = mutator.damaged(files[static_cast<std::size_t>(tried) % files.size()]);
     ++tried;
     alarm(60);
@@ -217,7 +212,7 @@ TEST(OnnxFuzz, DamagedModelsAreErrorsOrRun) {
     }
   }
   alarm(0);
-  std::printf("seed %llu: %ld tried, %ld read, %ld ran\n", static_cast<unsigned long long>(seed),
+  std::printf("seed %llu: %ld tried, %ld read, %ld ran\n", static_cast<unsigned long long>(budget.seed()),
               static_cast<long>(tried), static_cast<long>(read), static_cast<long>(ran));
   EXPECT_GT(read, tried / 20) << "the damage is too rough to get far";
   EXPECT_GT(ran, 0);
