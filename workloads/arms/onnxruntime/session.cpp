@@ -50,7 +50,7 @@ class SessionModel final : public arms::Model {
     library_.call(kSetIntraOpNumThreads, options.get(), wanted.threads);
     library_.call(kSetInterOpNumThreads, options.get(), 1);
     session_ = library_.create(kCreateSession, kReleaseSession, &environment, wanted.model.c_str(), options.get());
-    seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    seconds_ = arms::seconds_since(start);
     input_names_ = names(kSessionGetInputCount, kSessionGetInputName);
     output_names_ = names(kSessionGetOutputCount, kSessionGetOutputName);
     if (input_names_.size() != inputs_.size()) {

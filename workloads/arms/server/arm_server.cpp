@@ -1,7 +1,6 @@
 #include "workloads/arms/server/arm_server.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -135,6 +134,10 @@ void Input::read_into(void* data, std::size_t bytes) const {
       !stream.read(static_cast<char*>(data), static_cast<std::streamsize>(bytes))) {
     throw std::runtime_error("an input's file hasn't the " + std::to_string(bytes) + " bytes of its shape");
   }
+}
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
 int wanted_threads() {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -59,6 +60,8 @@ struct Framework {
   int threads = 1;
   std::function<Loaded(const Load&)> load;  ///< what it throws is the answer
 };
+
+double seconds_since(std::chrono::steady_clock::time_point start);
 
 /// As many threads as the other arms have.
 int wanted_threads();
