@@ -35,7 +35,7 @@ Json with_external_arm(const std::string& why = "") {
     const std::string old_name = arm["name"];
     arm["name"] = "ort";
     arm["in_ladder"] = false;
-    arm["external"] = {{"command", {"node", "arm.mjs"}},
+    arm["external"] = {{"command", {"diptych_ort_arm", "all"}},
                        {"framework", "ONNX | Runtime <1>"},
                        {"threads", 1},
                        {"overhead_nanoseconds", 50}};

@@ -26,11 +26,11 @@ std::string folder_of_scripts() {
   return "scripts/arms";
 }
 
-/// Next to the program that was built, or installed with the scripts.
-std::string libtorch_program(const std::string& program, const std::string& folder) {
-  const fs::path built = fs::path(program).parent_path() / "arms/diptych_libtorch_arm";
+/// An arm that is a program of its own: next to the program that was built, or installed with the scripts.
+std::string arm_program(const std::string& name, const std::string& program, const std::string& folder) {
+  const fs::path built = fs::path(program).parent_path() / "arms" / name;
   std::error_code error;
-  return fs::exists(built, error) ? built.string() : folder + "/diptych_libtorch_arm";
+  return fs::exists(built, error) ? built.string() : (fs::path(folder) / name).string();
 }
 
 }  // namespace
@@ -46,9 +46,15 @@ void add_shipped_arms(const std::string& program) {
   torch("torch-eager", "eager", "PyTorch, op by op");
   torch("torch-script", "script", "PyTorch, traced to TorchScript and frozen");
   torch("torch-compile", "compile", "PyTorch's compiler, from 2.0 on");
-  add_external_arm("ort", {"node", folder + "/ort_arm.mjs"}, "ONNX Runtime",
-                   "apt-get install nodejs npm, then npm install --ignore-scripts onnxruntime-node");
-  add_external_arm("libtorch", {libtorch_program(program, folder)}, "libtorch, op by op from C++",
+  const auto ort = [&](const char* name, const char* level, const char* description) {
+    add_external_arm(name, {arm_program("diptych_ort_arm", program, folder), level}, description,
+                     "apt-get install npm, then npm install --ignore-scripts onnxruntime-node, or its library in "
+                     "DIPTYCH_ONNXRUNTIME");
+  };
+  ort("ort", "all", "ONNX Runtime");
+  ort("ort-basic", "basic", "ONNX Runtime, basic optimisations");
+  ort("ort-off", "off", "ONNX Runtime, no optimisations");
+  add_external_arm("libtorch", {arm_program("diptych_libtorch_arm", program, folder)}, "libtorch, op by op from C++",
                    "install libtorch with scripts/setup --torch, then build again");
 }
 

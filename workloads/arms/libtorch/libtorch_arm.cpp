@@ -4,35 +4,26 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <functional>
-#include <iostream>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <set>
 #include <stdexcept>
 #include <string>
-#include <sys/resource.h>
 #include <torch/torch.h>
 #include <torch/version.h>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "framework/core/tensor_body.h"
 #include "framework/io/onnx/model.h"
+#include "workloads/arms/server/arm_server.h"
 
 namespace {
 
 using diptych::onnx::Graph;
 using diptych::onnx::Node;
-using nlohmann::json;
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 const std::map<std::string, at::ScalarType> kTypes = {{"f32", at::kFloat}, {"f64", at::kDouble}, {"i32", at::kInt},
                                                       {"i64", at::kLong},  {"u8", at::kByte},    {"bool", at::kBool}};
@@ -46,25 +37,16 @@ std::string name_of(at::ScalarType type) {
   throw std::runtime_error(std::string("the protocol has no name for ") + at::toString(type));
 }
 
-at::Tensor read_input(const json& described) {
-  at::Tensor tensor = at::empty(described["shape"].get<std::vector<std::int64_t>>(), kTypes.at(described["dtype"]));
-  std::ifstream file(described["file"].get<std::string>(), std::ios::binary);
-  file.read(static_cast<char*>(tensor.data_ptr()), static_cast<std::streamsize>(tensor.nbytes()));
-  if (!file) {
-    throw std::runtime_error("an input's file is too short");
-  }
+at::Tensor tensor_of(const diptych::arms::Input& input) {
+  at::Tensor tensor = at::empty(input.shape, kTypes.at(input.dtype));
+  input.read_into(tensor.data_ptr(), tensor.nbytes());
   return tensor;
 }
 
-json write_output(const at::Tensor& output, const std::string& folder, std::size_t index) {
-  const at::Tensor dense = output.contiguous();
-  const std::string name = "output_" + std::to_string(index) + ".bin";
-  std::ofstream file(std::filesystem::path(folder) / name, std::ios::binary);
-  file.write(static_cast<const char*>(dense.data_ptr()), static_cast<std::streamsize>(dense.nbytes()));
-  if (!file.flush()) {
-    throw std::runtime_error("cannot write " + name);
-  }
-  return {{"dtype", name_of(dense.scalar_type())}, {"shape", dense.sizes().vec()}, {"file", name}};
+diptych::arms::Output described(const at::Tensor& output) {
+  auto dense = std::make_shared<at::Tensor>(output.contiguous());
+  const void* const data = dense->data_ptr();
+  return {name_of(dense->scalar_type()), dense->sizes().vec(), data, dense->nbytes(), std::move(dense)};
 }
 
 /// A node: maps its inputs to its one output.
@@ -162,7 +144,7 @@ Call call_of(const Node& node, Operands constants) {
   return nullptr;
 }
 
-class Model {
+class Model final : public diptych::arms::Model {
  public:
   Model(const std::string& path, std::vector<at::Tensor> inputs) {
     const diptych::onnx::Model model = diptych::onnx::read_model(path);
@@ -210,7 +192,18 @@ class Model {
     find_last_uses();
   }
 
-  std::vector<at::Tensor> run() {
+  void run() override { call(); }
+
+  std::vector<diptych::arms::Output> results() override {
+    std::vector<diptych::arms::Output> results;
+    for (const at::Tensor& output : call()) {
+      results.push_back(described(output));
+    }
+    return results;
+  }
+
+ private:
+  std::vector<at::Tensor> call() {
     std::vector<at::Tensor> arguments;
     for (const Step& step : steps_) {
       arguments.clear();
@@ -232,7 +225,6 @@ class Model {
     return results;
   }
 
- private:
   struct Step {
     Call call;
     std::vector<std::size_t> inputs;
@@ -280,85 +272,19 @@ class Model {
   std::set<std::size_t> made_;  ///< values computed by steps
 };
 
-class Arm {
- public:
-  json answer(const json& request) {
-    const std::string what = request["do"];
-    if (what == "describe") {
-      return {{"protocol", 1},
-              {"framework", std::string("libtorch ") + TORCH_VERSION},
-              {"threads", at::get_num_threads()},
-              {"overhead_nanoseconds", overhead()}};
-    }
-    if (what == "load") {
-      std::vector<at::Tensor> inputs;
-      for (const json& described : request["inputs"]) {
-        inputs.push_back(read_input(described));
-      }
-      const auto start = Clock::now();
-      model_ = std::make_unique<Model>(request["model"], std::move(inputs));
-      return {{"load_seconds", seconds_since(start)}, {"compile_seconds", 0}};
-    }
-    if (what == "memory") {
-      rusage usage{};
-      getrusage(RUSAGE_SELF, &usage);
-      return {{"peak_bytes", usage.ru_maxrss * 1024}};
-    }
-    if (!model_) {
-      throw std::runtime_error("no model is loaded");
-    }
-    if (what == "check") {
-      json outputs = json::array();
-      for (const at::Tensor& output : model_->run()) {
-        outputs.push_back(write_output(output, request["folder"], outputs.size()));
-      }
-      return {{"outputs", outputs}};
-    }
-    if (what == "warm_up" || what == "run") {
-      return {{"nanoseconds", std::max(timed(request["count"], [this] { model_->run(); }), std::int64_t{1})}};
-    }
-    throw std::runtime_error("unknown request " + what);
-  }
-
- private:
-  template <typename Body>
-  static std::int64_t timed(std::int64_t count, const Body& body) {
-    const auto start = Clock::now();
-    for (std::int64_t i = 0; i < count; ++i) {
-      body();
-    }
-    return std::chrono::nanoseconds(Clock::now() - start).count();
-  }
-
-  static std::int64_t overhead() {
-    std::int64_t least = timed(1, [] {});
-    for (int i = 0; i < 100; ++i) {
-      least = std::min(least, timed(1, [] {}));
-    }
-    return least;
-  }
-
-  std::unique_ptr<Model> model_;
-};
+diptych::arms::Loaded load(const diptych::arms::Load& wanted) {
+  std::vector<at::Tensor> inputs;
+  std::transform(wanted.inputs.begin(), wanted.inputs.end(), std::back_inserter(inputs), tensor_of);
+  const auto start = std::chrono::steady_clock::now();
+  auto model = std::make_unique<Model>(wanted.model, std::move(inputs));
+  return {std::move(model), diptych::arms::seconds_since(start)};
+}
 
 }  // namespace
 
 int main() {
-  const char* const threads = std::getenv("OMP_NUM_THREADS");
-  at::set_num_threads(threads != nullptr ? std::max(std::atoi(threads), 1) : 1);
+  at::set_num_threads(diptych::arms::wanted_threads());
   const c10::InferenceMode without_gradients;
-  Arm arm;
-  for (std::string line; std::getline(std::cin, line);) {
-    json reply;
-    try {
-      const json request = json::parse(line);
-      if (request["do"] == "exit") {
-        return 0;
-      }
-      reply = arm.answer(request);
-    } catch (const std::exception& error) {  // reported to the other side, which ends only this arm
-      reply = {{"error", error.what()}};
-    }
-    std::cout << reply.dump(-1, ' ', true, json::error_handler_t::replace) << std::endl;
-  }
+  return diptych::arms::serve(
+      {.name = std::string("libtorch ") + TORCH_VERSION, .threads = at::get_num_threads(), .load = load});
 }
