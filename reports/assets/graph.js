@@ -231,7 +231,7 @@ const marksOf = (pane, box) => {
 const addBadge = (group, tally) => {
   const box = group.querySelector(".dg-box");
   const right = Number(box.getAttribute("x")) + Number(box.getAttribute("width"));
-  const text = svgElement("text", { y: Number(box.getAttribute("y")) + 3, "text-anchor": "end", x: right - 2, class: "badge-text" });
+  const text = svgElement("text", { y: Number(box.getAttribute("y")) - 1, "text-anchor": "end", x: right - 2, class: "badge-text" });
   let length = 0;
   for (const [mark, number] of tally) {
     const word = tally.size === 1 && number === 1 ? `${marks[mark][0]} ${mark}` : `${marks[mark][0]}${number}`;
@@ -241,7 +241,7 @@ const addBadge = (group, tally) => {
     text.append(span);
   }
   const width = 7 * length + 6;
-  group.append(svgElement("rect", { x: right - width, y: Number(box.getAttribute("y")) - 9, width, height: 16, rx: 8, class: "badge" }), text);
+  group.append(svgElement("rect", { x: right - width, y: Number(box.getAttribute("y")) - 13, width, height: 16, rx: 8, class: "badge" }), text);
 };
 
 const addShadow = (group) => {

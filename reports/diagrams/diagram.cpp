@@ -70,7 +70,7 @@ std::string draw_cluster(const PlacedCluster& cluster) {
 }
 
 std::string draw_edge(const PlacedEdge& edge) {
-  if (edge.curve.size() < 4) {
+  if (edge.hidden || edge.curve.size() < 4) {
     return "";
   }
   std::string data = fmt::format("M{} {}C", coordinate(edge.curve[0].x), coordinate(edge.curve[0].y));
@@ -89,9 +89,9 @@ std::string draw_edge(const PlacedEdge& edge) {
   const auto corner = [&](double back, double side) {
     return coordinate(tip.x - back * ux - side * uy) + " " + coordinate(tip.y - back * uy + side * ux);
   };
-  const std::string drawn = fmt::format(R"(<path d="{}" class="dg-edge"/><path d="M{}L{}L{}Z" class="dg-head"/>)", data,
-                                        corner(0, 0), corner(7, 3.2), corner(7, -3.2));
-  return (edge.aside ? fmt::format(R"(<g class="dg-aside">{}</g>)", drawn) : drawn) + "\n";
+  return fmt::format(R"(<path d="{}" class="dg-edge"/><path d="M{}L{}L{}Z" class="dg-head"/>)", data, corner(0, 0),
+                     corner(7, 3.2), corner(7, -3.2)) +
+         "\n";
 }
 
 std::string draw_edge_label(const PlacedEdge& edge) {

@@ -45,7 +45,7 @@ struct DiagramNode {
 struct DiagramEdge {
   std::string from, to;  ///< node ids; edges to unknown nodes are left out
   std::string label;     ///< "f32[2,197,256]"
-  bool aside = false;    ///< drawn faintly, and without a say in where nodes stand: from one group to another
+  bool hidden = false;   ///< not drawn: only sets `to` below `from`
 };
 
 enum class Direction { top_down, left_right };

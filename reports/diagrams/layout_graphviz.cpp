@@ -88,9 +88,6 @@ Agraph_t* build(const Prepared& prepared, Handles& handles) {
       set(made, "label", blank(edge.label, 10));
       set(made, "fontsize", "10");
     }
-    if (edge.aside) {
-      set(made, "constraint", "false");
-    }
     handles.edges.push_back(made);
   }
   return graph;

@@ -84,11 +84,16 @@ std::vector<std::string> instance_names(const Part& repeat) {
   }
 }
 
+/// Modules of a sequence have numbers for names.
+std::string module_name(const std::string& name) {
+  return !name.empty() && name.front() >= '0' && name.front() <= '9' ? "module " + name : name;
+}
+
 }  // namespace
 
 /// A level while it is put together: what leads into it and out of it, and between its boxes.
 struct GraphLevels::Picture {
-  std::map<std::pair<std::size_t, std::size_t>, bool> edges;         ///< between boxes; whether from lane to lane
+  std::set<std::pair<std::size_t, std::size_t>> edges;               ///< between boxes
   std::vector<std::pair<ValueId, std::set<std::size_t>>> ins, outs;  ///< values and the boxes that read or make them
   std::vector<std::map<std::string, std::size_t>> from_lanes;  ///< by box: how many values it reads of another lane
 };
@@ -198,8 +203,14 @@ int GraphLevels::level(const std::vector<Box>& boxes, const std::string& path, c
     diagram.nodes.push_back(std::move(node));
     entries.push_back(entry_of(boxes[i], path, lane.value_or(lane_of(boxes[i].nodes.front()))));
   }
-  for (const auto& [ends, aside] : picture.edges) {
-    diagram.edges.push_back({std::to_string(first + ends.first), std::to_string(first + ends.second), "", aside});
+  for (const auto& [from, to] : picture.edges) {
+    diagram.edges.push_back({std::to_string(first + from), std::to_string(first + to), ""});
+  }
+  // Lanes are columns, in program order.
+  for (std::size_t i = 1; i < boxes.size(); ++i) {
+    if (!boxes[i].cluster.empty() && boxes[i].cluster == boxes[i - 1].cluster && !picture.edges.contains({i - 1, i})) {
+      diagram.edges.push_back({std::to_string(first + i - 1), std::to_string(first + i), "", true});
+    }
   }
   add_ends(picture.outs, "out", NodeClass::output, false);
   return tables_.level({{"path", tables_.string(path)},
@@ -229,9 +240,11 @@ void GraphLevels::find_reads(const std::vector<Box>& boxes, std::optional<Lane> 
       }
       const auto inside = maker == nobody ? box_of_node.end() : box_of_node.find(maker);
       if (inside != box_of_node.end()) {
-        if (inside->second != i) {
-          const bool aside = boxes[inside->second].cluster != boxes[i].cluster;
-          picture.edges.try_emplace({inside->second, i}, aside);
+        const Box& other = boxes[inside->second];
+        if (other.cluster != boxes[i].cluster) {
+          ++picture.from_lanes[i][other.cluster];
+        } else if (inside->second != i) {
+          picture.edges.emplace(inside->second, i);
         }
       } else if (maker != nobody && lane && lane_of(maker) != *lane) {
         ++picture.from_lanes[i][name_of(lane_of(maker))];
@@ -240,7 +253,13 @@ void GraphLevels::find_reads(const std::vector<Box>& boxes, std::optional<Lane> 
         if (is_new) {
           picture.ins.push_back({value, {}});
         }
-        picture.ins[entry->second].second.insert(i);
+        std::set<std::size_t>& readers = picture.ins[entry->second].second;
+        // An arrow from lane to lane would tie the columns to one another.
+        if (readers.empty() || boxes[*readers.begin()].cluster == boxes[i].cluster) {
+          readers.insert(i);
+        } else {
+          ++picture.from_lanes[i]["arguments"];
+        }
       }
     }
   }
@@ -311,14 +330,15 @@ DiagramNode GraphLevels::drawn(const Box& box, const std::map<std::string, std::
       break;
     }
     case Part::Kind::scope:
-      node.label = {shown(part.name), fmt::format("{} → {}", ops, results)};
+      node.label = {shown(module_name(part.name)), fmt::format("{} → {}", ops, results)};
       break;
     case Part::Kind::repeat: {
       const std::vector<std::string> names = instance_names(part);
       const bool is_named = !part.parts.front().name.empty();
       const std::vector<std::size_t> each = nodes_of(part.parts.front());
-      node.label = {shown(is_named ? fmt::format("{} to {}", names.front(), names.back()) : names_of(graph_, each)),
-                    fmt::format("× {}, {} each", names.size(), counted(each.size(), "op"))};
+      node.label = {
+          shown(is_named ? module_name(fmt::format("{} to {}", names.front(), names.back())) : names_of(graph_, each)),
+          fmt::format("× {}, {} each", names.size(), counted(each.size(), "op"))};
       break;
     }
     case Part::Kind::stretch:

@@ -21,7 +21,7 @@ std::string content_of(const Diagram& diagram) {
     content += "\n";
   }
   for (const DiagramEdge& edge : diagram.edges) {
-    content += fmt::format("{} {} {}\n", edge.from, edge.to, edge.aside);
+    content += fmt::format("{} {} {}\n", edge.from, edge.to, edge.hidden);
   }
   return content;
 }
