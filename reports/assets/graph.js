@@ -1,5 +1,6 @@
 "use strict";
 // The graph explorer. Every picture was laid out before; this script places them, opens levels, and joins two stages by
+// Neither script has a less-than sign: no reader of the page may take one for a tag.
 // the source ops that their nodes stand for. Text from the program only ever becomes text content, never markup.
 const data = JSON.parse(document.getElementById("data").textContent);
 const string = (index) => data.strings[index];
@@ -73,7 +74,7 @@ const walkOf = (stage) => {
   walks.set(key, walk);
   return walk;
 };
-const makerOf = (walk, value, kernel) => walk.makers.get(value < 0 ? `${kernel} ${value}` : value);
+const makerOf = (walk, value, kernel) => walk.makers.get(0 > value ? `${kernel} ${value}` : value);
 const counterparts = (walk, sources) => {
   const found = new Set();
   for (const source of sources) for (const node of walk.bySource.get(source) ?? []) found.add(node);
@@ -91,7 +92,15 @@ const marks = {
   moved: ["»", "the same op, but it reads other values"],
 };
 const isFused = (index) => nodes[index].op.startsWith("fused: ");
+const knownMarks = new Map();  // by the two stages' walks, and by node
 const markOf = (index, here, there, isLeft) => {
+  if (!knownMarks.has(here)) knownMarks.set(here, new Map());
+  if (!knownMarks.get(here).has(there)) knownMarks.get(here).set(there, new Map());
+  const known = knownMarks.get(here).get(there);
+  if (!known.has(index)) known.set(index, findMark(index, here, there, isLeft));
+  return known.get(index);
+};
+const findMark = (index, here, there, isLeft) => {
   if (there.places.has(index)) return "";
   const others = counterparts(there, nodes[index].sources).filter((other) => !isFused(other) || isFused(index));
   if (others.length === 0) return isFused(index) ? "fused" : isLeft ? "removed" : "added";
@@ -142,7 +151,7 @@ const openBox = (pane, box, instance = 0) => {
   open(pane, [...pane.trail, { level: box.levels[instance], box, instance }]);
 };
 const up = (pane) => {
-  if (pane.trail.length < 2) return;
+  if (pane.trail.length === 1) return;
   const left = pane.trail[pane.trail.length - 1].box;
   const trail = pane.trail.slice(0, -1);
   const position = levelOf(trail[trail.length - 1].level).boxes.indexOf(left);

@@ -4,11 +4,14 @@
 const entries = (pairs) => element("dl", {}, ...pairs.filter(([, value]) => value !== "" && value !== null).flatMap(
   ([name, value]) => [element("dt", {}, name), element("dd", {}, value)]));
 const mostListed = 60;
-const listed = (title, items) => (items.length === 0 ? [] : [
-  element("h3", {}, title),
-  element("ul", {}, ...items.slice(0, mostListed).map((item) => element("li", {}, item)),
-    ...(items.length > mostListed ? [element("li", {}, element("small", {}, `and ${items.length - mostListed} more`))] : [])),
-]);
+const mostOpen = 12;
+const listed = (title, items) => {
+  if (items.length === 0) return [];
+  const list = element("ul", {}, ...items.slice(0, mostListed).map((item) => element("li", {}, item)),
+    ...(items.length > mostListed ? [element("li", {}, element("small", {}, `and ${items.length - mostListed} more`))] : []));
+  if (mostOpen >= items.length) return [element("h3", {}, title), list];
+  return [element("details", {}, element("summary", {}, `${title} (${items.length})`), list)];
+};
 const nameOf = (index) => `${nodes[index].scope ? `${nodes[index].scope}: ` : ""}${nodes[index].op}`;
 const goTo = (pane, index) => element("button", { type: "button", onclick: () => show(pane, index) }, nameOf(index));
 
@@ -160,7 +163,7 @@ const neighbour = (pane, from, dx, dy) => {
     const [otherX, otherY] = centre(group);
     const along = (otherX - x) * dx + (otherY - y) * dy;
     const across = Math.abs((otherX - x) * dy) + Math.abs((otherY - y) * dx);
-    if (position !== from && along > 1 && along + 2 * across < least) {
+    if (position !== from && along > 1 && least > along + 2 * across) {
       least = along + 2 * across;
       best = position;
     }
@@ -168,7 +171,7 @@ const neighbour = (pane, from, dx, dy) => {
   return best;
 };
 const stepStage = (pane, step) => {
-  for (let stage = pane.stage + step; stage >= 0 && stage <= last; stage += step) {
+  for (let stage = pane.stage + step; stage >= 0 && last >= stage; stage += step) {
     if (data.stages[stage].changed || byId("all").checked) {
       setStage(pane, stage);
       draw();
@@ -209,7 +212,7 @@ const onKey = (event) => {
 
 byId("static").remove();
 byId("app").hidden = false;
-if (window.innerWidth <= 900) byId("two").checked = false;
+if (900 >= window.innerWidth) byId("two").checked = false;
 makePane(state.panes[0], "Left");
 makePane(state.panes[1], "Right");
 for (const pane of state.panes) setStage(pane, pane.stage);

@@ -60,7 +60,7 @@ std::string fused_names(const Node& node) {
 }
 
 /// Without what all instances' names end with: "blocks.0.layer" -> "blocks.0".
-std::vector<std::string> instance_names(const Part& repeat) {
+std::vector<std::string> instance_names(const GraphPart& repeat) {
   std::vector<std::string> names;
   for (std::size_t i = 0; i < repeat.parts.size(); ++i) {
     const std::string& name = repeat.parts[i].name;
@@ -135,7 +135,7 @@ GraphLevels::GraphLevels(ExplorerTables& tables, const Graph& graph, const Place
 int GraphLevels::top(const std::string& title) {
   std::vector<Box> boxes;
   for (const LaneOutline& lane : outline_) {
-    for (const Part& part : lane.parts) {
+    for (const GraphPart& part : lane.parts) {
       boxes.push_back({&part, outline_.size() > 1 ? name_of(lane.lane) : "", nodes_of(part)});
     }
   }
@@ -152,12 +152,12 @@ json GraphLevels::values() const {
   return texts;
 }
 
-int GraphLevels::level_of(const Part& part, const std::string& path, const std::string& title, Lane lane) {
+int GraphLevels::level_of(const GraphPart& part, const std::string& path, const std::string& title, Lane lane) {
   std::vector<Box> boxes;
-  if (part.kind == Part::Kind::op) {
+  if (part.kind == GraphPart::Kind::op) {
     boxes.push_back({&part, "", {part.node}});
   }
-  for (const Part& inner : part.parts) {
+  for (const GraphPart& inner : part.parts) {
     boxes.push_back({&inner, "", nodes_of(inner)});
   }
   return level(boxes, path, title, lane);
@@ -312,12 +312,12 @@ std::size_t GraphLevels::updates_of(const Box& box) const {
 }
 
 DiagramNode GraphLevels::drawn(const Box& box, const std::map<std::string, std::size_t>& from_lanes) const {
-  const Part& part = *box.part;
+  const GraphPart& part = *box.part;
   DiagramNode node;
   const std::string results = results_of(box);
   const std::string ops = counted(box.nodes.size(), "op");
   switch (part.kind) {
-    case Part::Kind::op: {
+    case GraphPart::Kind::op: {
       const Node& op = graph_.nodes[part.node];
       const bool is_fused = op.op == &graph::fused_op();
       std::string title = is_fused ? "fused: " + fused_names(op) : std::string(op.op->name);
@@ -329,10 +329,10 @@ DiagramNode GraphLevels::drawn(const Box& box, const std::map<std::string, std::
       node.node_class = is_fused ? NodeClass::fused : node_class_from(std::string(op.op->family_name()));
       break;
     }
-    case Part::Kind::scope:
+    case GraphPart::Kind::scope:
       node.label = {shown(module_name(part.name)), fmt::format("{} → {}", ops, results)};
       break;
-    case Part::Kind::repeat: {
+    case GraphPart::Kind::repeat: {
       const std::vector<std::string> names = instance_names(part);
       const bool is_named = !part.parts.front().name.empty();
       const std::vector<std::size_t> each = nodes_of(part.parts.front());
@@ -341,7 +341,7 @@ DiagramNode GraphLevels::drawn(const Box& box, const std::map<std::string, std::
           fmt::format("× {}, {} each", names.size(), counted(each.size(), "op"))};
       break;
     }
-    case Part::Kind::stretch:
+    case GraphPart::Kind::stretch:
       node.label = {shown(names_of(graph_, box.nodes)), fmt::format("{} → {}", ops, results)};
       break;
   }
@@ -358,8 +358,8 @@ DiagramNode GraphLevels::drawn(const Box& box, const std::map<std::string, std::
 }
 
 json GraphLevels::entry_of(const Box& box, const std::string& path, Lane lane) {
-  const Part& part = *box.part;
-  if (part.kind == Part::Kind::op) {
+  const GraphPart& part = *box.part;
+  if (part.kind == GraphPart::Kind::op) {
     const Node& node = graph_.nodes[part.node];
     json entry = {{"node", node_entry(part.node)}};
     add_regions(entry, node, path);
@@ -369,16 +369,16 @@ json GraphLevels::entry_of(const Box& box, const std::string& path, Lane lane) {
   json names = json::array();
   const std::string here =
       path.find(" / ") == std::string::npos && outline_.size() > 1 ? fmt::format("{} / {}", path, name_of(lane)) : path;
-  const auto add = [&](const Part& opened, const std::string& name) {
+  const auto add = [&](const GraphPart& opened, const std::string& name) {
     levels.push_back(level_of(opened, fmt::format("{} / {}", here, name), name, lane));
     names.push_back(tables_.string(name));
   };
-  if (part.kind == Part::Kind::repeat) {
+  if (part.kind == GraphPart::Kind::repeat) {
     const std::vector<std::string> shown_names = instance_names(part);
     for (std::size_t i = 0; i < part.parts.size(); ++i) {
       add(part.parts[i], shown_names[i]);
     }
-  } else if (part.kind == Part::Kind::scope) {
+  } else if (part.kind == GraphPart::Kind::scope) {
     add(part, part.name);
   } else {
     add(part, fmt::format("ops {} to {}", box.nodes.front(), box.nodes.back()));
@@ -394,7 +394,7 @@ void GraphLevels::add_regions(json& entry, const Node& node, const std::string& 
     const std::uint32_t source = node.provenance.source_ops.empty() ? 0 : node.provenance.source_ops.front();
     GraphLevels inner(tables_, *region, places_, &node);
     std::vector<Box> boxes;
-    for (const Part& part : inner.outline_.front().parts) {
+    for (const GraphPart& part : inner.outline_.front().parts) {
       boxes.push_back({&part, "", nodes_of(part)});
     }
     entry["levels"].push_back(inner.level(boxes, fmt::format("{} / {} #{}", path, name, source), name, std::nullopt));

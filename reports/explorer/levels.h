@@ -25,14 +25,14 @@ class GraphLevels {
 
  private:
   struct Box {
-    const Part* part;
+    const GraphPart* part;
     std::string cluster;
     std::vector<std::size_t> nodes;
   };
   struct Picture;
 
   int level(const std::vector<Box>& boxes, const std::string& path, const std::string& title, std::optional<Lane> lane);
-  int level_of(const Part& part, const std::string& path, const std::string& title, Lane lane);
+  int level_of(const GraphPart& part, const std::string& path, const std::string& title, Lane lane);
   nlohmann::json entry_of(const Box& box, const std::string& path, Lane lane);
   void add_regions(nlohmann::json& entry, const graph::Node& node, const std::string& path);
   DiagramNode drawn(const Box& box, const std::map<std::string, std::size_t>& from_lanes) const;

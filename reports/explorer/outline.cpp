@@ -20,18 +20,18 @@ constexpr int name_columns = 60;
 /// In lists of so many boxes, series of ops that repeat are folded, too.
 constexpr std::size_t many_ops = 20;
 
-void insert(std::vector<Part>& parts, std::string_view scope, std::size_t node, std::size_t depth = 0) {
+void insert(std::vector<GraphPart>& parts, std::string_view scope, std::size_t node, std::size_t depth = 0) {
   if (scope.empty()) {
-    parts.push_back({Part::Kind::op, "", node});
+    parts.push_back({GraphPart::Kind::op, "", node});
     return;
   }
   const std::size_t dot = depth + 1 == deepest ? std::string_view::npos : scope.find('.');
   const std::string name = shorten_middle(scope.substr(0, dot), name_columns);
   // From the back: the module that ran last is the one that goes on.
-  const auto known = std::find_if(parts.rbegin(), parts.rend(), [&](const Part& part) {
-    return part.kind == Part::Kind::scope && part.name == name;
+  const auto known = std::find_if(parts.rbegin(), parts.rend(), [&](const GraphPart& part) {
+    return part.kind == GraphPart::Kind::scope && part.name == name;
   });
-  Part& home = known != parts.rend() ? *known : parts.emplace_back(Part{Part::Kind::scope, name});
+  GraphPart& home = known != parts.rend() ? *known : parts.emplace_back(GraphPart{GraphPart::Kind::scope, name});
   insert(home.parts, dot == std::string_view::npos ? "" : scope.substr(dot + 1), node, depth + 1);
 }
 
@@ -40,40 +40,63 @@ std::string joined(const std::string& outer, const std::string& inner) {
 }
 
 /// A module that holds one thing is that thing.
-Part unwrapped(Part part) {
-  if (part.kind != Part::Kind::scope || part.parts.size() != 1) {
+GraphPart unwrapped(GraphPart part) {
+  if (part.kind != GraphPart::Kind::scope || part.parts.size() != 1) {
     return part;
   }
-  Part only = std::move(part.parts.front());
-  if (only.kind == Part::Kind::repeat) {
-    for (Part& instance : only.parts) {
+  GraphPart only = std::move(part.parts.front());
+  if (only.kind == GraphPart::Kind::repeat) {
+    for (GraphPart& instance : only.parts) {
       instance.name = joined(part.name, instance.name);
     }
   }
-  if (only.kind != Part::Kind::stretch) {
+  if (only.kind != GraphPart::Kind::stretch) {
     only.name = joined(part.name, only.name);
   }
   return only;
 }
 
-/// Too many boxes become boxes of about a dozen of them.
-std::vector<Part> in_stretches(std::vector<Part> parts, std::size_t most) {
-  while (parts.size() > most) {
-    const std::size_t length = std::max<std::size_t>(12, (parts.size() + most - 1) / most);
-    std::vector<Part> stretches;
-    for (std::size_t start = 0; start < parts.size(); start += length) {
-      Part stretch{Part::Kind::stretch, ""};
-      const auto from = std::make_move_iterator(parts.begin() + static_cast<std::ptrdiff_t>(start));
-      stretch.parts.assign(from, from + static_cast<std::ptrdiff_t>(std::min(length, parts.size() - start)));
-      stretches.push_back(std::move(stretch));
+constexpr std::size_t stretch_length = 12;
+
+/// Boxes of about a dozen of them each; `only_ops`: of neighbours that are ops, modules stay as they are.
+std::vector<GraphPart> gathered(std::vector<GraphPart> parts, std::size_t length, bool only_ops) {
+  std::vector<GraphPart> out;
+  bool is_open = false;
+  for (GraphPart& part : parts) {
+    const bool may_join = !only_ops || part.kind == GraphPart::Kind::op;
+    if (!may_join) {
+      out.push_back(std::move(part));
+      is_open = false;
+      continue;
     }
-    parts = std::move(stretches);
+    if (!is_open || out.back().parts.size() == length) {
+      out.push_back({GraphPart::Kind::stretch, ""});
+      is_open = true;
+    }
+    out.back().parts.push_back(std::move(part));
+  }
+  for (GraphPart& part : out) {  // a box around one thing says nothing
+    if (part.kind == GraphPart::Kind::stretch && part.parts.size() == 1) {
+      GraphPart only = std::move(part.parts.front());
+      part = std::move(only);
+    }
+  }
+  return out;
+}
+
+std::vector<GraphPart> in_stretches(std::vector<GraphPart> parts, std::size_t most) {
+  if (parts.size() > most) {
+    parts = gathered(std::move(parts), stretch_length, true);
+  }
+  while (parts.size() > most) {
+    const std::size_t length = std::max(stretch_length, (parts.size() + most - 1) / most);
+    parts = gathered(std::move(parts), length, false);
   }
   return parts;
 }
 
-void fold(const Graph& graph, Structures& structures, std::vector<Part>& parts, std::size_t most) {
-  for (Part& part : parts) {
+void fold(const Graph& graph, Structures& structures, std::vector<GraphPart>& parts, std::size_t most) {
+  for (GraphPart& part : parts) {
     fold(graph, structures, part.parts, kMostBoxes);
     part = unwrapped(std::move(part));
   }
@@ -85,7 +108,7 @@ void fold(const Graph& graph, Structures& structures, std::vector<Part>& parts, 
 bool is_written_out(const graph::Node& node) { return node.op == &op::full; }
 
 std::vector<LaneOutline> outline_of(const Graph& graph, const Places& places) {
-  std::array<std::vector<Part>, 3> by_lane;
+  std::array<std::vector<GraphPart>, 3> by_lane;
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     if (!is_written_out(graph.nodes[i])) {
       const Place place = places.of(graph.nodes[i].provenance);
@@ -96,7 +119,7 @@ std::vector<LaneOutline> outline_of(const Graph& graph, const Places& places) {
   Structures structures(graph);
   std::vector<LaneOutline> lanes;
   for (const Lane lane : {Lane::forward, Lane::backward, Lane::optimizer}) {
-    std::vector<Part>& parts = by_lane[static_cast<std::size_t>(lane)];
+    std::vector<GraphPart>& parts = by_lane[static_cast<std::size_t>(lane)];
     if (!parts.empty()) {
       fold(graph, structures, parts, used > 1 ? kMostBoxes / 2 : kMostBoxes);
       lanes.push_back({lane, std::move(parts)});
@@ -105,8 +128,8 @@ std::vector<LaneOutline> outline_of(const Graph& graph, const Places& places) {
   return lanes;
 }
 
-std::vector<Part> outline_of_region(const Graph& region, const Places& places) {
-  std::vector<Part> parts;
+std::vector<GraphPart> outline_of_region(const Graph& region, const Places& places) {
+  std::vector<GraphPart> parts;
   for (std::size_t i = 0; i < region.nodes.size(); ++i) {
     if (!is_written_out(region.nodes[i])) {
       insert(parts, places.of(region.nodes[i].provenance).scope, i);
@@ -117,12 +140,12 @@ std::vector<Part> outline_of_region(const Graph& region, const Places& places) {
   return parts;
 }
 
-std::vector<std::size_t> nodes_of(const Part& part) {
-  if (part.kind == Part::Kind::op) {
+std::vector<std::size_t> nodes_of(const GraphPart& part) {
+  if (part.kind == GraphPart::Kind::op) {
     return {part.node};
   }
   std::vector<std::size_t> nodes;
-  for (const Part& inner : part.parts) {
+  for (const GraphPart& inner : part.parts) {
     const std::vector<std::size_t> more = nodes_of(inner);
     nodes.insert(nodes.end(), more.begin(), more.end());
   }

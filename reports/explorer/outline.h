@@ -10,7 +10,7 @@
 namespace diptych::reports {
 
 /// One box of a picture.
-struct Part {
+struct GraphPart {
   enum class Kind : unsigned char {
     op,      ///< a node
     scope,   ///< a module
@@ -20,12 +20,12 @@ struct Part {
   Kind kind = Kind::op;
   std::string name;      ///< of the module, relative to what it stands in; of an op: the module that holds it alone
   std::size_t node = 0;  ///< of an op: its index in Graph::nodes
-  std::vector<Part> parts{};  ///< what it holds; of a repeat: the instances
+  std::vector<GraphPart> parts{};  ///< what it holds; of a repeat: the instances
 };
 
 struct LaneOutline {
   Lane lane;
-  std::vector<Part> parts;
+  std::vector<GraphPart> parts;
 };
 
 /// The most boxes of a picture of one lane.
@@ -38,9 +38,9 @@ bool is_written_out(const graph::Node& node);
 /// longer than half of it.
 std::vector<LaneOutline> outline_of(const graph::Graph& graph, const Places& places);
 /// The same of a region, whose ops are not parted by lane.
-std::vector<Part> outline_of_region(const graph::Graph& region, const Places& places);
+std::vector<GraphPart> outline_of_region(const graph::Graph& region, const Places& places);
 
 /// The nodes of a part, in program order.
-std::vector<std::size_t> nodes_of(const Part& part);
+std::vector<std::size_t> nodes_of(const GraphPart& part);
 
 }  // namespace diptych::reports

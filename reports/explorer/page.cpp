@@ -32,7 +32,7 @@ std::string explorer_policy() {
 }
 
 std::string title_of(const ExplorerStage& stage, std::size_t index) {
-  return index == 0 ? "as captured" : "after " + stage.name;
+  return index == 0 ? "as captured" : "after " + shorten(printable(std::string_view(stage.name).substr(0, 400)), 60);
 }
 
 std::string stage_table(const ExplorerInput& input) {

@@ -89,7 +89,7 @@ class Finder {
 
   /// A backward pass visits the forward ops in reverse order, and a rule reads its op's inputs and output. So the op
   /// whose gradient this is lies no later than that of the node before, and is the last of those that touch a value
-  /// which the node reads. One that reads only gradients belongs to the op whose source line it has.
+  /// which the node reads.
   std::string scope_of_gradient(const Node& node) {
     std::optional<std::size_t> last;
     for (const ValueId input : node.inputs) {
@@ -100,21 +100,7 @@ class Finder {
       }
     }
     cursor_ = last.value_or(cursor_);
-    if (cursor_ >= scopes_.size()) {
-      return "";
-    }
-    return scopes_[last ? cursor_ : with_line_of(node).value_or(cursor_)];
-  }
-
-  std::optional<std::size_t> with_line_of(const Node& node) const {
-    const Location where = node.provenance.where;
-    for (std::size_t i = cursor_ + 1; where.line > 0 && i-- > 0;) {
-      const Location other = graph_.nodes[i].provenance.where;
-      if (other.line == where.line && std::string_view(other.file) == where.file && lanes_[i] == Lane::forward) {
-        return i;
-      }
-    }
-    return std::nullopt;
+    return cursor_ < scopes_.size() ? scopes_[cursor_] : "";
   }
 
   /// That of a parameter that it reads, or else of its gradient, or else of the optimizer's state for it.

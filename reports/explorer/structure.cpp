@@ -52,13 +52,13 @@ class Writer {
     }
     text_ += ";";
   }
-  void write(const Part& part) {
-    if (part.kind == Part::Kind::op) {
+  void write(const GraphPart& part) {
+    if (part.kind == GraphPart::Kind::op) {
       write(graph_.nodes[part.node]);
       return;
     }
-    text_ += part.kind == Part::Kind::repeat ? "x(" : "(";
-    for (const Part& inner : part.parts) {
+    text_ += part.kind == GraphPart::Kind::repeat ? "x(" : "(";
+    for (const GraphPart& inner : part.parts) {
       write(inner);
     }
     text_ += ")";
@@ -86,7 +86,7 @@ constexpr std::size_t nowhere = SIZE_MAX;
 /// Neighbours with their structures, and from which neighbour each reads.
 class Row {
  public:
-  Row(const Graph& graph, Structures& structures, const std::vector<Part>& parts) : parts_(parts) {
+  Row(const Graph& graph, Structures& structures, const std::vector<GraphPart>& parts) : parts_(parts) {
     std::map<ValueId, std::size_t> made_by;
     for (std::size_t i = 0; i < parts.size(); ++i) {
       for (const std::size_t node : nodes_of(parts[i])) {
@@ -95,7 +95,7 @@ class Row {
         }
       }
     }
-    for (const Part& part : parts) {
+    for (const GraphPart& part : parts) {
       const Structures::Form form = structures.form_of(part);
       keys_.push_back(form.key);
       std::vector<std::size_t>& producers = producers_.emplace_back();
@@ -119,8 +119,8 @@ class Row {
       while (repeats(start, start + run.length(), period)) {
         ++run.count;
       }
-      const bool has_module = std::any_of(at(start), at(start + period), [](const Part& part) {
-        return part.kind != Part::Kind::op && part.kind != Part::Kind::stretch;
+      const bool has_module = std::any_of(at(start), at(start + period), [](const GraphPart& part) {
+        return part.kind != GraphPart::Kind::op && part.kind != GraphPart::Kind::stretch;
       });
       const bool is_worth_it = has_module ? run.count >= 2 : fold_ops && run.count >= 3;
       if (is_worth_it && run.length() > best.length()) {
@@ -131,7 +131,9 @@ class Row {
   }
 
  private:
-  std::vector<Part>::const_iterator at(std::size_t i) const { return parts_.begin() + static_cast<std::ptrdiff_t>(i); }
+  std::vector<GraphPart>::const_iterator at(std::size_t i) const {
+    return parts_.begin() + static_cast<std::ptrdiff_t>(i);
+  }
   /// Whether the period at `next` is like the one before it.
   bool repeats(std::size_t start, std::size_t next, std::size_t period) const {
     if (next + period > parts_.size()) {
@@ -144,22 +146,23 @@ class Row {
     }
     return true;
   }
-  /// Both read from outside or from the same neighbour, or from neighbours a period apart. The first period reads from
+  /// Both read from outside of the run, or from neighbours a period apart. The first period reads from
   /// what stands before the run where the others read from the period before.
   bool reads_alike(std::size_t start, std::size_t first, std::size_t second, std::size_t period) const {
     for (std::size_t k = 0; k < producers_[first].size(); ++k) {
       const std::size_t a = producers_[first][k];
       const std::size_t b = producers_[second][k];
+      const bool from_outside = a == b && (a == nowhere || a < start);
       const bool in_turn = a != nowhere && b == a + period;
       const bool enters = first < start + period && (a == nowhere || a < start) && b != nowhere && b >= start;
-      if (a != b && !in_turn && !enters) {
+      if (!from_outside && !in_turn && !enters) {
         return false;
       }
     }
     return true;
   }
 
-  const std::vector<Part>& parts_;
+  const std::vector<GraphPart>& parts_;
   std::vector<int> keys_;
   std::vector<std::vector<std::size_t>> producers_;
 };
@@ -174,35 +177,35 @@ Structures::Structures(const Graph& graph) : graph_(graph), constants_(constant_
   }
 }
 
-Structures::Form Structures::form_of(const Part& part) {
+Structures::Form Structures::form_of(const GraphPart& part) {
   Writer writer(graph_, parameters_, constants_);
   writer.write(part);
   const int key = keys_.try_emplace(writer.text(), static_cast<int>(keys_.size())).first->second;
   return {key, std::move(writer).reads()};
 }
 
-std::vector<Part> fold_repeats(const Graph& graph, Structures& structures, std::vector<Part> parts,
-                               std::size_t many_ops) {
+std::vector<GraphPart> fold_repeats(const Graph& graph, Structures& structures, std::vector<GraphPart> parts,
+                                    std::size_t many_ops) {
   const Row row(graph, structures, parts);
   const bool fold_ops = parts.size() > many_ops;
-  std::vector<Part> folded;
+  std::vector<GraphPart> folded;
   for (std::size_t start = 0; start < parts.size();) {
     const auto run = row.run_from(start, fold_ops);
     const auto take = [&](std::size_t first, std::size_t count) {
       const auto from = std::make_move_iterator(parts.begin() + static_cast<std::ptrdiff_t>(first));
-      return std::vector<Part>(from, from + static_cast<std::ptrdiff_t>(count));
+      return std::vector<GraphPart>(from, from + static_cast<std::ptrdiff_t>(count));
     };
     if (run.count < 2) {
       folded.push_back(std::move(parts[start]));
       ++start;
       continue;
     }
-    Part repeat{Part::Kind::repeat, ""};
+    GraphPart repeat{GraphPart::Kind::repeat, ""};
     for (std::size_t i = 0; i < run.count; ++i) {
-      std::vector<Part> period = take(start + i * run.period, run.period);
-      const bool is_module = period.size() == 1 && period.front().kind == Part::Kind::scope;
+      std::vector<GraphPart> period = take(start + i * run.period, run.period);
+      const bool is_module = period.size() == 1 && period.front().kind == GraphPart::Kind::scope;
       repeat.parts.push_back(is_module ? std::move(period.front())
-                                       : Part{Part::Kind::stretch, "", 0, std::move(period)});
+                                       : GraphPart{GraphPart::Kind::stretch, "", 0, std::move(period)});
     }
     folded.push_back(std::move(repeat));
     start += run.length();

@@ -18,7 +18,7 @@ class Structures {
     int key = 0;                        ///< equal for equal structures, of one graph
     std::vector<graph::ValueId> reads;  ///< from outside and no parameters, in the order of their first use
   };
-  Form form_of(const Part& part);
+  Form form_of(const GraphPart& part);
 
  private:
   const graph::Graph& graph_;
@@ -29,7 +29,7 @@ class Structures {
 
 /// Replaces neighbours that repeat by repeats: modules from two of them on; series of ops only in lists of more than
 /// `many_ops`, where they save room.
-std::vector<Part> fold_repeats(const graph::Graph& graph, Structures& structures, std::vector<Part> parts,
-                               std::size_t many_ops);
+std::vector<GraphPart> fold_repeats(const graph::Graph& graph, Structures& structures, std::vector<GraphPart> parts,
+                                    std::size_t many_ops);
 
 }  // namespace diptych::reports
