@@ -1,7 +1,7 @@
 "use strict";
 // The graph explorer. Every picture was laid out before; this script places them, opens levels, and joins two stages by
-// Neither script has a less-than sign: no reader of the page may take one for a tag.
 // the source ops that their nodes stand for. Text from the program only ever becomes text content, never markup.
+// Neither script has a less-than sign: no reader of the page may take one for a tag.
 const data = JSON.parse(document.getElementById("data").textContent);
 const string = (index) => data.strings[index];
 const byId = (id) => document.getElementById(id);
