@@ -1,3 +1,4 @@
+#include <functional>
 #include <set>
 
 #include <fmt/format.h>
