@@ -235,10 +235,10 @@ class Program {
     verb->add_option("--stage", graph_.stage, "captured, a pass, final, or all")
         ->type_name("STAGE")
         ->capture_default_str();
-    verb->add_option("--format", graph_.formats, "txt, svg, dot, separated by commas")
+    verb->add_option("--format", graph_.formats, "txt, svg, dot, html, separated by commas")
         ->delimiter(',')
         ->allow_extra_args(false)
-        ->check(CLI::IsMember({"txt", "svg", "dot"}))
+        ->check(CLI::IsMember({"txt", "svg", "dot", "html"}))
         ->capture_default_str();
     verb->add_flag("--readiness", graph_.readiness,
                    "What would stop or hurt a capture, found in eager: host reads, branches, untracked state");
@@ -258,8 +258,9 @@ class Program {
         "  diptych graph model.onnx --readiness                     can it be captured?\n"
         "  diptych graph gpt/mini --time-fused                      does each fused kernel pay?\n"
         "  diptych graph model.onnx:batch=8 --stage captured --format txt,dot\n"
-        "It prints what each pass did, and writes NN-<stage>.txt, .svg and .dot; the text parses back to the same "
-        "graph.");
+        "It prints what each pass did, and writes NN-<stage>.txt, .svg and .dot, where the text parses back to the "
+        "same "
+        "graph, and graph.html: all stages on one page, whose boxes open (docs/graph-explorer.md).");
   }
   void add_report() {
     CLI::App* verb = add_verb("report", "Render report.html and summary.md again from a run.json",

@@ -11,6 +11,7 @@
 #include "framework/runtime/check_stages.h"
 #include "framework/transforms/readiness.h"
 #include "reports/diagrams/graph_diagram.h"
+#include "reports/explorer/explorer.h"
 #include "reports/run/run_file.h"
 #include "reports/text/format.h"
 #include "reports/text/text.h"
@@ -61,6 +62,18 @@ void print_fusion(const CompiledStages& compiled) {
     fmt::print("and {} more kinds; each edge stands at the end of the text of stage fuse\n",
                groups.size() - kMostGroups);
   }
+}
+
+/// All stages on one page, whichever are written one by one.
+std::string explorer_page(const std::string& workload, const CompiledStages& compiled) {
+  reports::ExplorerInput input{workload, {}, all_refusals(compiled)};
+  const std::vector<passes::PassRecord>& records = compiled.compilation.passes;
+  for (std::size_t i = 0; i < compiled.stages.size(); ++i) {
+    const GraphStage& stage = compiled.stages[i];
+    const double seconds = i == 0 ? compiled.compilation.capture_seconds : records[i - 1].seconds;
+    input.stages.push_back({stage.name, &stage.graph, stage.changed, seconds});
+  }
+  return reports::render_explorer(input);
 }
 
 /// What wasn't fused, as comments behind the graph.
@@ -267,6 +280,9 @@ int graph(const GraphOptions& options) {
     const std::string title = fmt::format("{}: {}{}", workload.name, i == 0 ? "as captured" : "after " + stage.name,
                                           stage.changed ? "" : " (unchanged)");
     for (const std::string& format : options.formats) {
+      if (format == "html") {
+        continue;
+      }
       const std::string text =
           format == "txt" ? graph::print(stage.graph) + (stage.name == "fuse" ? refusals_of(compiled) : "")
           : format == "dot"
@@ -275,6 +291,11 @@ int graph(const GraphOptions& options) {
       reports::write_atomically(fmt::format("{}.{}", base, format), text);
       fmt::print("{}.{}\n", reports::printable(base), format);
     }
+  }
+  if (std::find(options.formats.begin(), options.formats.end(), "html") != options.formats.end()) {
+    const std::string path = folder + "/graph.html";
+    reports::write_atomically(path, explorer_page(workload.name, compiled));
+    fmt::print("{}\n", reports::printable(path));
   }
   return kSuccess;
 }

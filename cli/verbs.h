@@ -131,7 +131,7 @@ int doctor(const DoctorOptions& options);
 struct GraphOptions {
   std::string workload;
   std::string stage = "all";
-  std::vector<std::string> formats = {"txt", "svg"};
+  std::vector<std::string> formats = {"txt", "svg", "html"};
   bool check_passes = false;
   bool readiness = false;
   bool time_fused = false;

@@ -70,7 +70,7 @@ std::string draw_cluster(const PlacedCluster& cluster) {
 }
 
 std::string draw_edge(const PlacedEdge& edge) {
-  if (edge.curve.size() < 4) {
+  if (edge.hidden || edge.curve.size() < 4) {
     return "";
   }
   std::string data = fmt::format("M{} {}C", coordinate(edge.curve[0].x), coordinate(edge.curve[0].y));
@@ -105,8 +105,8 @@ std::string draw_edge_label(const PlacedEdge& edge) {
 
 std::string draw_node(const DiagramNode& node, const Box& box, const std::string& id) {
   const std::string emphasis = name_of(node.emphasis);
-  std::string out = fmt::format(R"(<g id="{}" class="dg-node k-{}{}">)", id, name_of(node.node_class),
-                                emphasis.empty() ? "" : " dg-" + emphasis);
+  std::string out = fmt::format(R"(<g{} class="dg-node k-{}{}">)", id.empty() ? "" : fmt::format(R"( id="{}")", id),
+                                name_of(node.node_class), emphasis.empty() ? "" : " dg-" + emphasis);
   std::string tooltip = node.tooltip;
   if (!emphasis.empty()) {
     tooltip += (tooltip.empty() ? "" : ", ") + emphasis;
@@ -237,6 +237,35 @@ std::string safe_prefix(const std::string& prefix) {
   return out.empty() || std::isdigit(static_cast<unsigned char>(out.front())) != 0 ? "d" + out : out;
 }
 
+std::string draw(const Prepared& prepared, const Layout& layout, const std::string& prefix) {
+  std::string out;
+  for (const PlacedCluster& cluster : layout.clusters) {
+    out += draw_cluster(cluster);
+  }
+  for (const PlacedEdge& edge : layout.edges) {
+    out += draw_edge(edge);
+  }
+  for (std::size_t i = 0; i < prepared.nodes.size(); ++i) {
+    out += draw_node(prepared.nodes[i], layout.nodes[i], prefix.empty() ? "" : fmt::format("{}-n{}", prefix, i));
+  }
+  for (const PlacedEdge& edge : layout.edges) {
+    out += draw_edge_label(edge);
+  }
+  return out;
+}
+
+/// The signs that a page puts on a box's corner lie half outside of it.
+constexpr double bare_margin = 10;
+
+std::string bare_svg(const Prepared& prepared, const Layout& layout) {
+  const std::string width = coordinate(layout.width + 2 * bare_margin);
+  const std::string height = coordinate(layout.height + 2 * bare_margin);
+  return fmt::format(
+      R"svg(<svg class="dg" width="{0}" height="{1}" viewBox="0 0 {0} {1}"><g transform="translate({2} {2})">)svg"
+      "\n{3}</g></svg>\n",
+      width, height, coordinate(bare_margin), draw(prepared, layout, ""));
+}
+
 }  // namespace
 
 NodeClass node_class_from(const std::string& name) {
@@ -247,6 +276,9 @@ NodeClass node_class_from(const std::string& name) {
 std::string render_svg(const Diagram& diagram, const DiagramOptions& options) {
   const Prepared prepared = prepare(diagram);
   const Layout layout = lay_out(prepared, options);
+  if (options.bare) {
+    return bare_svg(prepared, layout);
+  }
   const std::string title = shorten(printable(std::string_view(diagram.title).substr(0, 1000)), 100);
   const std::string prefix = safe_prefix(options.id_prefix);
   constexpr double margin = 16;
@@ -274,18 +306,7 @@ std::string render_svg(const Diagram& diagram, const DiagramOptions& options) {
   out += fmt::format(R"svg(<g transform="translate({} {})">)svg", coordinate(0.5 * (width - 2 * margin - layout.width)),
                      coordinate(head)) +
          "\n";
-  for (const PlacedCluster& cluster : layout.clusters) {
-    out += draw_cluster(cluster);
-  }
-  for (const PlacedEdge& edge : layout.edges) {
-    out += draw_edge(edge);
-  }
-  for (std::size_t i = 0; i < prepared.nodes.size(); ++i) {
-    out += draw_node(prepared.nodes[i], layout.nodes[i], fmt::format("{}-n{}", prefix, i));
-  }
-  for (const PlacedEdge& edge : layout.edges) {
-    out += draw_edge_label(edge);
-  }
+  out += draw(prepared, layout, prefix);
   out += "</g>\n" + legend.svg + "</g></svg>\n";
   return out;
 }

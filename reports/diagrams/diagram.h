@@ -45,6 +45,7 @@ struct DiagramNode {
 struct DiagramEdge {
   std::string from, to;  ///< node ids; edges to unknown nodes are left out
   std::string label;     ///< "f32[2,197,256]"
+  bool hidden = false;   ///< not drawn: only sets `to` below `from`
 };
 
 enum class Direction { top_down, left_right };
@@ -63,11 +64,12 @@ struct DiagramOptions {
   std::string id_prefix = "d";   ///< ids in the SVG start with it: unique per page; letters and digits only
   std::size_t most_nodes = 300;  ///< above this, Graphviz is not tried
   int cpu_seconds = 5;           ///< CPU limit for Graphviz, which runs in its own process
+  bool bare = false;             ///< without style sheet, paper, title, legend and ids: the page around it has them
 };
 
-/// A self-contained SVG for light and dark pages, laid out by Graphviz. If the graph is too large, or Graphviz fails or
-/// takes too long, a plain layered layout replaces it, and the picture says so. Never throws because of the diagram's
-/// content: every text is escaped, and long ones are cut.
+/// A self-contained SVG (unless `bare`) for light and dark pages, laid out by Graphviz. If the graph is too large, or
+/// Graphviz fails or takes too long, a plain layered layout replaces it, and the picture says so. Never throws because
+/// of the diagram's content: every text is escaped, and long ones are cut.
 std::string render_svg(const Diagram& diagram, const DiagramOptions& options = {});
 
 /// The same graph as Graphviz text, for the user's own tools.

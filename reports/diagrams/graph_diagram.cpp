@@ -34,7 +34,7 @@ class Builder {
 
   Diagram run() {
     diagram_.title = graph_.name;
-    find_constants();
+    written_out_ = constant_texts(graph_);
     find_references();
     for (const graph::Input& input : graph_.inputs) {
       if (written_out_.contains(input.value)) {
@@ -88,18 +88,6 @@ class Builder {
       diagram_.numbers = diagram_.numbers || inner.numbers;
       diagram_.nodes.insert(diagram_.nodes.end(), inner.nodes.begin(), inner.nodes.end());
       diagram_.edges.insert(diagram_.edges.end(), inner.edges.begin(), inner.edges.end());
-    }
-  }
-
-  void find_constants() {
-    for (const auto& [value, tensor] : graph_.constants) {
-      written_out_[value] = tensor.numel() == 1 ? fmt::format("{:.6g}", tensor.item())
-                                                : fmt::format("const {}", to_string(tensor.type()));
-    }
-    for (const Node& node : graph_.nodes) {
-      if (node.op == &op::full) {
-        written_out_[node.output()] = fmt::format("{:.6g}", node.attributes.as<ops::FullAttributes>().value);
-      }
     }
   }
 
@@ -221,6 +209,20 @@ class Builder {
 };
 
 }  // namespace
+
+std::map<ValueId, std::string> constant_texts(const Graph& graph) {
+  std::map<ValueId, std::string> texts;
+  for (const auto& [value, tensor] : graph.constants) {
+    texts[value] =
+        tensor.numel() == 1 ? fmt::format("{:.6g}", tensor.item()) : fmt::format("const {}", to_string(tensor.type()));
+  }
+  for (const Node& node : graph.nodes) {
+    if (node.op == &op::full) {
+      texts[node.output()] = fmt::format("{:.6g}", node.attributes.as<ops::FullAttributes>().value);
+    }
+  }
+  return texts;
+}
 
 Diagram graph_diagram(const Graph& graph, const Graph* before) { return Builder(graph, before).run(); }
 

@@ -22,6 +22,7 @@ struct PlacedEdge {
   std::string label;
   std::vector<Point> curve;       ///< a start, then triples: cubic Béziers
   std::optional<Point> label_at;  ///< its centre
+  bool hidden = false;
 };
 
 struct PlacedCluster {

@@ -67,7 +67,7 @@ Prepared prepare(const Diagram& diagram) {
     const auto from = index.find(edge.from);
     const auto to = index.find(edge.to);
     if (from != index.end() && to != index.end()) {
-      prepared.layout.edges.push_back({from->second, to->second, cut(edge.label, 28), {}, {}});
+      prepared.layout.edges.push_back({from->second, to->second, cut(edge.label, 28), {}, {}, edge.hidden});
     }
   }
   return prepared;

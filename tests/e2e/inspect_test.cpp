@@ -100,15 +100,18 @@ TEST(Graph, EveryStageAsTextAndPicture) {
       EXPECT_EQ(content != without_refusals(content), name.ends_with("-fuse.txt"));
       EXPECT_THAT(content, HasSubstr("matmul"));
       ++texts;
+    } else if (name == "graph.html") {
+      EXPECT_EQ(reports::testing::markup_problem(content), "");
     } else {
       EXPECT_EQ(reports::testing::markup_problem(content), "");
       EXPECT_TRUE(content.starts_with("<svg") || content.starts_with("<?xml"));
       EXPECT_THAT(content, HasSubstr("matmul"));
     }
   }
-  EXPECT_EQ(texts * 2, names.size());
+  EXPECT_EQ(texts * 2 + 1, names.size());
+  EXPECT_EQ(names.back(), "graph.html");
   // Sorted by number: captured comes first, the last pass last.
-  EXPECT_LT(graph::parse(read_text(written / names.back())).nodes.size(),
+  EXPECT_LT(graph::parse(read_text(written / names[names.size() - 2])).nodes.size(),
             graph::parse(read_text(written / names[1])).nodes.size());
 }
 
@@ -134,7 +137,48 @@ TEST(Graph, OneStageAndFormat) {
   EXPECT_THAT(last.rbegin()->second, HasSubstr("#   %2 add -> %3 tanh: unprofitable by 2 ns"));
   EXPECT_THAT(last.begin()->first, HasSubstr(".dot"));
   EXPECT_THAT(last.begin()->second, AllOf(HasSubstr("digraph"), HasSubstr("->"), HasSubstr("tanh")));
-  EXPECT_THAT(written({"--stage", "captured"}), SizeIs(2));
+  EXPECT_THAT(written({"--stage", "captured"}), SizeIs(3));
+}
+
+/// The boxes of the picture that a page shows without script.
+std::size_t first_boxes(const std::string& page) {
+  const std::string figure = page.substr(0, page.find("<h2>Stages"));
+  std::size_t count = 0;
+  for (std::size_t at = figure.find("class=\"dg-node"); at != std::string::npos;
+       at = figure.find("class=\"dg-node", at + 1)) {
+    ++count;
+  }
+  return count;
+}
+
+TEST(Graph, ExplorerOpensWithOnePictureThatFitsAScreen) {
+  struct Expected {
+    std::string workload, repeat, count;
+    std::size_t most_boxes;
+  };
+  for (const Expected& expected : {Expected{"vit/tiny", ">blocks.0 to blocks.11<", "× 12, 20 ops each", 40},
+                                   Expected{"gpt/mini", ">module 3 to 1<", "× 3", 50}}) {
+    SCOPED_TRACE(expected.workload);
+    TemporaryFolder folder;
+    const Outcome outcome = diptych({"graph", expected.workload, "--format", "html"}, folder.path());
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
+    EXPECT_THAT(outcome.output, HasSubstr("graph.html"));
+    ASSERT_THAT(tree(run_folder(folder.path())), SizeIs(1));
+    const std::string page = read_text(run_folder(folder.path()) / "graph.html");
+    EXPECT_EQ(reports::testing::markup_problem(page), "");
+    EXPECT_LT(page.size(), 5'000'000U);
+    EXPECT_GT(first_boxes(page), 5U);
+    EXPECT_LE(first_boxes(page), expected.most_boxes);
+    EXPECT_THAT(page, AllOf(HasSubstr(expected.repeat), HasSubstr(expected.count), HasSubstr("after fuse"),
+                            Not(HasSubstr("plain layout"))));
+    const std::size_t start = page.find(R"(id="data">)") + 10;
+    const Json data = Json::parse(page.substr(start, page.find("</script>", start) - start));
+    EXPECT_EQ(data["workload"], expected.workload);
+    EXPECT_FALSE(data["refusals"].empty());
+    for (const Json& level : data["levels"]) {
+      EXPECT_LE(level["boxes"].size(), expected.most_boxes);
+    }
+  }
 }
 
 TEST(Graph, SaysWhatIsNotFusedAndWhy) {

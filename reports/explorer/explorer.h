@@ -1,0 +1,40 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "framework/graph/ir.h"
+#include "framework/passes/refusal.h"
+
+/// The graph explorer: one page on which a program's graph can be read at any size, stage beside stage
+/// (docs/graph-explorer.md).
+namespace diptych::reports {
+
+struct ExplorerStage {
+  std::string name;  ///< "captured", or the pass that produced it
+  const graph::Graph* graph;
+  bool changed;
+  double seconds;  ///< that the capture or the pass took
+};
+
+struct ExplorerInput {
+  std::string workload;
+  std::vector<ExplorerStage> stages;  ///< as captured first; at least one
+  std::vector<passes::FusionRefusal> refusals;
+};
+
+/// What the page's script reads, and the pictures that it places, each laid out.
+struct ExplorerData {
+  nlohmann::json json;
+  std::vector<std::string> pictures;
+  int first_picture = 0;  ///< the top of the last stage
+};
+ExplorerData explorer_data(const ExplorerInput& input);
+
+/// graph.html: one file, no network; without script it shows the top of the last stage and a table of the stages.
+std::string render_explorer(const ExplorerInput& input);
+
+}  // namespace diptych::reports

@@ -1,0 +1,260 @@
+#include <functional>
+#include <set>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "reports/explorer/explorer.h"
+#include "reports/explorer/outline.h"
+#include "reports/explorer/places.h"
+#include "tests/reports/well_formed.h"
+
+namespace diptych::reports {
+namespace {
+
+using graph::Graph;
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::markup_problem;
+using ::testing::Not;
+
+/// `blocks` residual blocks under the names of `scope`, each of three ops; the op of block `odd` is another one.
+Graph tower(int blocks, const std::function<std::string(int)>& scope, int odd = -1) {
+  std::string text = "graph \"tower\"(%0: f32[4] argument \"x\"";
+  for (int i = 0; i < blocks; ++i) {
+    text += fmt::format(", %{}: f32[4] state \"{}.weight\"", 3 * blocks + 1 + i, scope(i));
+  }
+  text += ") {\n";
+  for (int i = 0; i < blocks; ++i) {
+    const int v = 3 * i;
+    text += fmt::format("  %{}: f32[4] = mul(%{}, %{}) @ [{}] {} \"model.cpp\" 3\n", v + 1, v, 3 * blocks + 1 + i, v,
+                        quote(scope(i) + ".scale"));
+    text += fmt::format("  %{}: f32[4] = {}(%{}) @ [{}] {} \"model.cpp\" 4\n", v + 2, i == odd ? "exp" : "tanh", v + 1,
+                        v + 1, quote(scope(i)));
+    text += fmt::format("  %{}: f32[4] = add(%{}, %{}) @ [{}] {} \"model.cpp\" 5\n", v + 3, v + 2, v, v + 2,
+                        quote(scope(i)));
+  }
+  return graph::parse(text + fmt::format("  return %{}\n}}", 3 * blocks));
+}
+
+std::vector<GraphPart> only_lane(const Graph& graph) {
+  const std::vector<LaneOutline> lanes = outline_of(graph, Places(graph));
+  EXPECT_EQ(lanes.size(), 1U);
+  return lanes.front().parts;
+}
+
+ExplorerInput input_of(const std::vector<const Graph*>& graphs) {
+  ExplorerInput input{"program", {}, {}};
+  for (const Graph* graph : graphs) {
+    input.stages.push_back({fmt::format("pass {}", input.stages.size()), graph, true, 1e-3});
+  }
+  return input;
+}
+
+std::vector<std::size_t> box_counts(const ExplorerData& data) {
+  std::vector<std::size_t> counts;
+  for (const json& level : data.json["levels"]) {
+    counts.push_back(level["boxes"].size());
+  }
+  return counts;
+}
+
+TEST(Outline, FindsRepeatedBlocksByStructureAndNotByName) {
+  const auto names = [](int i) { return std::string(i % 2 == 0 ? "even" : "odd") + std::string(1, char('a' + i)); };
+  const std::vector<GraphPart> parts = only_lane(tower(12, names));
+  ASSERT_EQ(parts.size(), 1U);
+  EXPECT_EQ(parts[0].kind, GraphPart::Kind::repeat);
+  ASSERT_EQ(parts[0].parts.size(), 12U);
+  EXPECT_EQ(parts[0].parts[11].name, "oddl");
+  EXPECT_EQ(nodes_of(parts[0]).size(), 36U);
+}
+
+TEST(Outline, KeepsABlockOfAnotherStructureApart) {
+  const auto names = [](int i) { return fmt::format("blocks.{}", i); };
+  const std::vector<GraphPart> outer = only_lane(tower(9, names, 4));
+  ASSERT_EQ(outer.size(), 1U) << "the module `blocks`";
+  std::vector<std::size_t> sizes;
+  for (const GraphPart& part : outer[0].parts) {
+    sizes.push_back(part.kind == GraphPart::Kind::repeat ? part.parts.size() : 1);
+  }
+  EXPECT_THAT(sizes, ElementsAre(4, 1, 4));
+}
+
+TEST(Outline, BlocksThatReadFromElsewhereAreNoRepeat) {
+  // The third reads what the first makes, not the second.
+  const Graph graph = graph::parse(R"(graph "g"(%0: f32[4] argument "x") {
+  %1: f32[4] = tanh(%0) @ [0] "a" "m.cpp" 1
+  %2: f32[4] = exp(%1) @ [1] "a" "m.cpp" 1
+  %3: f32[4] = tanh(%2) @ [2] "b" "m.cpp" 1
+  %4: f32[4] = exp(%3) @ [3] "b" "m.cpp" 1
+  %5: f32[4] = tanh(%2) @ [4] "c" "m.cpp" 1
+  %6: f32[4] = exp(%5) @ [5] "c" "m.cpp" 1
+  return %4, %6
+})");
+  const std::vector<GraphPart> parts = only_lane(graph);
+  ASSERT_EQ(parts.size(), 2U);
+  EXPECT_EQ(parts[0].parts.size(), 2U);
+  EXPECT_EQ(parts[1].name, "c");
+}
+
+TEST(Outline, NoListIsLongerThanAPictureHoldsAndNothingIsLost) {
+  std::string text = "graph \"g\"(%0: f32[4] argument \"x\") {\n";
+  constexpr int count = 2000;
+  for (int i = 0; i < count; ++i) {  // without a period
+    text +=
+        fmt::format("  %{}: f32[4] = {}(%{}) @ [{}] \"\" \"m.cpp\" 1\n", i + 1, (i * i) % 7 < 3 ? "tanh" : "exp", i, i);
+  }
+  const Graph graph = graph::parse(text + fmt::format("  return %{}\n}}", count));
+  std::set<std::size_t> nodes;
+  for (const GraphPart& part : only_lane(graph)) {
+    const std::vector<std::size_t> more = nodes_of(part);
+    nodes.insert(more.begin(), more.end());
+  }
+  EXPECT_EQ(nodes.size(), static_cast<std::size_t>(count));
+  const ExplorerData data = explorer_data(input_of({&graph}));
+  for (const std::size_t boxes : box_counts(data)) {
+    EXPECT_LE(boxes, 40U);
+  }
+}
+
+TEST(Places, TrainingStepsHaveLanesAndGradientsTheScopeOfTheirOp) {
+  const Graph graph =
+      graph::parse(R"(graph "g"(%0: f32[4] argument "x", %1: f32[4] state "net.weight", %2: f32[4] state "m") {
+  %3: f32[4] = mul(%0, %1) @ [0] "net" "model.cpp" 1
+  %4: f32[4] = tanh(%3) @ [1] "act" "model.cpp" 2
+  %5: f32[4] = square(%4) @ [2] "" "framework/ops/unary.cpp" 7
+  %6: f32[4] = mul(%5, %0) @ [3] "" "framework/ops/binary.cpp" 7
+  %7: f32[4] = neg(%6) @ [4] "" "framework/optim/sgd.cpp" 7
+  %8: f32[4] = add(%1, %7) @ [5] "" "framework/optim/sgd.cpp" 8
+  update %1 <- %8
+  return %4
+})");
+  const Places places(graph);
+  std::vector<std::string> found;
+  for (const graph::Node& node : graph.nodes) {
+    const Place place = places.of(node.provenance);
+    found.push_back(fmt::format("{} {}", name_of(place.lane), place.scope));
+  }
+  EXPECT_THAT(found, ElementsAre("forward net", "forward act", "backward act", "backward net", "optimizer net",
+                                 "optimizer net"));
+}
+
+/// The source ops of each node of a level and of what opens from it.
+void gather_sources(const json& data, int level, std::multiset<int>& sources) {
+  for (const json& box : data["levels"][static_cast<std::size_t>(level)]["boxes"]) {
+    if (box.contains("node")) {
+      for (const json& source : data["nodes"][box["node"].get<std::size_t>()][6]) {
+        sources.insert(source.get<int>());
+      }
+    }
+    for (const json& inner : box.value("levels", json::array())) {
+      gather_sources(data, inner.get<int>(), sources);
+    }
+  }
+}
+
+TEST(Explorer, StagesJoinBySourceOpAndShareWhatIsEqual) {
+  const auto names = [](int i) { return fmt::format("blocks.{}", i); };
+  const Graph captured = tower(4, names);
+  Graph after = captured;
+  after.nodes[1].provenance.source_ops = {1, 4};  // one node stands for two
+  const ExplorerData data = explorer_data(input_of({&captured, &after, &after}));
+  const json& stages = data.json["stages"];
+  ASSERT_EQ(stages.size(), 3U);
+  EXPECT_EQ(stages[1]["level"], stages[2]["level"]);
+  EXPECT_EQ(data.json["nodes"].size(), 12U + 1U) << "only the changed node is there twice";
+  std::multiset<int> first;
+  std::multiset<int> second;
+  gather_sources(data.json, stages[0]["level"], first);
+  gather_sources(data.json, stages[1]["level"], second);
+  EXPECT_EQ(first.size(), 12U);
+  EXPECT_EQ(first.count(4), 1U);
+  EXPECT_EQ(second.count(4), 2U);
+  EXPECT_LT(data.pictures.size(), data.json["levels"].size()) << "equal blocks share their pictures";
+}
+
+TEST(Explorer, FusedKernelsOpenAndNumberTheirInnerValuesApart) {
+  const Graph graph = graph::parse(R"(graph "g"(%0: f32[4] argument "x") {
+  %1: f32[4] = fused(%0) [
+    graph "fused"(
+        %0: f32[4] argument "%0") {
+      %1: f32[4] = exp(%0)  @ [0] "" "m.cpp" 1
+      %2: f32[4] = tanh(%1)  @ [1] "" "m.cpp" 2
+      return %2
+    }
+  ]  @ [0,1] "" "m.cpp" 1
+  return %1
+})");
+  const ExplorerData data = explorer_data(input_of({&graph}));
+  const json& top = data.json["levels"][data.json["stages"][0]["level"].get<std::size_t>()];
+  const json& kernel = top["boxes"][1];
+  ASSERT_EQ(kernel["levels"].size(), 1U);
+  const json& inner = data.json["levels"][kernel["levels"][0].get<std::size_t>()];
+  ASSERT_EQ(inner["boxes"].size(), 4U) << "in, two ops, out";
+  const json& first = data.json["nodes"][inner["boxes"][1]["node"].get<std::size_t>()];
+  EXPECT_EQ(first[7], json::array({0})) << "what the kernel reads has its number outside";
+  EXPECT_EQ(first[8], json::array({-2}));
+}
+
+TEST(Explorer, HostileNamesStayTextAndThePageSmall) {
+  const std::vector<std::string> hostile = {"\"quoted\" 'single'",
+                                            "</script><script>alert(1)</script>",
+                                            "<!--",
+                                            "javascript:alert(1)",
+                                            "{{data}} {{script}}",
+                                            "</template><img src=x onerror=alert(1)>",
+                                            "bidi \xe2\x80\xae mark",
+                                            std::string("nul\0nul \x1b[31m\x7f \xff\xfe", 17),
+                                            std::string(100'000, 'x'),
+                                            [] {
+                                              std::string deep;
+                                              while (deep.size() < 100'000) {
+                                                deep += "a.";
+                                              }
+                                              return deep;
+                                            }()};
+  Graph graph = tower(static_cast<int>(hostile.size()), [](int i) { return fmt::format("b{}", i); });
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    graph.nodes[i].provenance.scope = hostile[i % hostile.size()].c_str();
+    graph.nodes[i].provenance.where.file = hostile[(i + 3) % hostile.size()].c_str();
+  }
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+    graph.inputs[i].name = hostile[i % hostile.size()];
+  }
+  ExplorerInput input = input_of({&graph});
+  for (const std::string& name : hostile) {
+    input.stages.push_back({name, &graph, false, 1e-3});
+  }
+  for (const std::size_t i : {std::size_t{1}, std::size_t{4}, hostile.size() - 2}) {
+    input.workload = hostile[i];
+    const std::string page = render_explorer(input);
+    EXPECT_EQ(markup_problem(page), "");
+    EXPECT_LT(page.size(), 300'000U);
+    std::size_t scripts = 0;
+    for (std::size_t at = page.find("<script"); at != std::string::npos; at = page.find("<script", at + 1)) {
+      ++scripts;
+    }
+    EXPECT_EQ(scripts, 2U) << "the data and the program";
+    EXPECT_THAT(page, AllOf(Not(HasSubstr("<img")), Not(HasSubstr("alert(1)</script>")), Not(HasSubstr("\xe2\x80\xae")),
+                            Not(HasSubstr("href=")), Not(HasSubstr("style=\""))));
+  }
+}
+
+TEST(Explorer, ReadsWithoutScript) {
+  const Graph graph = tower(12, [](int i) { return fmt::format("blocks.{}", i); });
+  ExplorerInput input = input_of({&graph, &graph});
+  input.stages[1].changed = false;
+  const std::string page = render_explorer(input);
+  const std::string body = page.substr(0, page.find("id=\"app\""));
+  EXPECT_THAT(body, AllOf(HasSubstr(">blocks.0 to blocks.11<"), HasSubstr("× 12, 3 ops each"), HasSubstr("as captured"),
+                          HasSubstr("after pass 1"), HasSubstr("unchanged"), HasSubstr("36")));
+  EXPECT_THAT(page, AllOf(HasSubstr("default-src 'none'"), Not(HasSubstr("unsafe-inline")),
+                          Not(HasSubstr("http://www.w3.org/1999"))));
+  EXPECT_EQ(markup_problem(page), "");
+}
+
+}  // namespace
+}  // namespace diptych::reports
