@@ -16,8 +16,9 @@
 namespace diptych::reports {
 namespace {
 
-constexpr std::array<Verdict, 6> by_severity = {Verdict::regressed,    Verdict::invalid,  Verdict::contaminated,
-                                                Verdict::inconclusive, Verdict::improved, Verdict::equivalent};
+constexpr std::array<Verdict, 7> by_severity = {Verdict::regressed,      Verdict::invalid,      Verdict::contaminated,
+                                                Verdict::method_changed, Verdict::inconclusive, Verdict::improved,
+                                                Verdict::equivalent};
 constexpr std::size_t most_differences = 40;
 constexpr std::size_t most_compared_rows = 25;
 
@@ -76,6 +77,14 @@ std::string fingerprint_text(const Parts<EnvironmentDifference>& environment, co
   return out;
 }
 
+std::string method_text(const ComparisonDocument& comparison) {
+  std::string out;
+  for (const MethodEntry change : comparison.method()) {
+    out += fmt::format("method changed: {}\n", printable(method_change_text(change)));
+  }
+  return out;
+}
+
 std::string line_of(const ComparisonRow& row) {
   const char* emphasis = row.verdict() == Verdict::equivalent ? "" : "**";
   return fmt::format("{} {}{}{} | {} |\n", row_markdown(row), emphasis, escape_markdown(row.verdict_name()), emphasis,
@@ -83,6 +92,12 @@ std::string line_of(const ComparisonRow& row) {
 }
 
 }  // namespace
+
+std::string method_change_text(const MethodEntry& change) {
+  const auto value = [](const std::string& text) { return text.empty() ? std::string("none") : shorten(text, 60); };
+  return fmt::format("{}{}{} {} -> {}", shorten(change.of(), 60), change.of().empty() ? "" : ": ", change.name(),
+                     value(change.base()), value(change.head()));
+}
 
 std::string row_values(const ComparisonRow& row) {
   const std::string unit = row.unit();
@@ -172,6 +187,7 @@ std::string render_comparison(const ComparisonDocument& comparison, const SideNa
   const RowSummary summary = comparison.summary();
   std::string out = fmt::format("{}: {}\n", summary.verdict_name(), count_line(summary));
   out += fmt::format("base {}\nhead {}\n{}\n", printable(names.base), printable(names.head), setup_line(comparison));
+  out += method_text(comparison);
   for (const std::string& note : comparison.notes().all()) {
     out += "note: " + printable(note) + "\n";
   }
@@ -205,6 +221,9 @@ std::string render_comparison_markdown(const ComparisonDocument& comparison, con
   std::string out = fmt::format("# {}: {}\n\n", summary.verdict_name(), count_line(summary));
   out += fmt::format("Base {}, head {}; {}.\n\n", escape_markdown(names.base), escape_markdown(names.head),
                      escape_markdown(setup_line(comparison)));
+  for (const MethodEntry change : comparison.method()) {
+    out += "- method changed: " + escape_markdown(method_change_text(change)) + "\n";
+  }
   for (const std::string& note : comparison.notes().all()) {
     out += "- " + escape_markdown(note) + "\n";
   }
