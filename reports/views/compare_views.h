@@ -34,6 +34,13 @@ std::string row_markdown(const ComparisonRow& row);
 /// Worst first: REGRESSED, INVALID, CONTAMINATED, METHOD CHANGED, INCONCLUSIVE, IMPROVED, EQUIVALENT; the order within
 /// a verdict is kept.
 std::vector<ComparisonRow> rows_by_severity(const Parts<ComparisonRow>& rows);
+/// What moved most first, on the log scale; a move from or to zero is the farthest.
+std::vector<ComparisonRow> rows_by_change(const Parts<ComparisonRow>& rows);
+/// "by commit, not interleaved, machine: same, level 99 % over all time rows together".
+std::string comparison_setup(const ComparisonDocument& comparison);
+/// A count that hasn't changed.
+bool is_unremarkable(const ComparisonRow& row);
+std::vector<EnvironmentDifference> differences_that_matter(const Parts<EnvironmentDifference>& environment);
 /// "12 compared: 1 REGRESSED, 11 EQUIVALENT".
 std::string count_line(const RowSummary& summary);
 /// The heading and the names of each list that has any.

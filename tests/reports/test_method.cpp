@@ -100,6 +100,15 @@ TEST(Method, FlagsOfThePlanTheBuildAndTheHarnessCount) {
             "layouts of the heap");
 }
 
+// The harness fits as many into a process as its time allows.
+TEST(Method, TheNumberOfLayoutsIsNoMethod) {
+  Json base = slowed_run(1, 1);
+  Json head = slowed_run(1.3, 2);
+  base["cells"][0]["processes"][0]["layouts"] = 1;
+  head["cells"][0]["processes"][0]["layouts"] = 5;
+  EXPECT_EQ(row_of(compare_runs(base, head), "graph", "time")["verdict"], "REGRESSED");
+}
+
 TEST(Method, SeedsSizesLayoutsAndCommitsAreNoMethod) {
   Json base = planned(slowed_run(1, 1), "tiles");
   base["environment"]["build"] = {{"compiler", "gcc 12"}, {"flags", "-O3"}, {"git_sha", "a"}};
