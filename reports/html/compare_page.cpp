@@ -21,14 +21,7 @@ namespace {
 std::string clipped(const std::string& name) { return shorten(printable(name), 120); }
 
 std::string next_commands(const std::vector<Suggestion>& next) {
-  if (next.empty()) {
-    return "<p class=\"why\">Nothing is left to do.</p>";
-  }
-  std::string lines;
-  for (const Suggestion& each : next) {
-    lines += (lines.empty() ? "" : "\n") + escape_xml(each.command + "  # " + each.reason);
-  }
-  return fmt::format(R"(<pre class="command"><code>{}</code></pre>)", lines);
+  return next.empty() ? "<p class=\"why\">Nothing is left to do.</p>" : html_commands(next);
 }
 
 std::string tone_mark(const ComparisonRow& row) {

@@ -7,6 +7,7 @@
 
 #include "reports/html/cell.h"
 #include "reports/html/explanation.h"
+#include "reports/html/failures.h"
 #include "reports/html/fields.h"
 #include "reports/html/page.h"
 #include "reports/html/table.h"
@@ -84,10 +85,7 @@ std::string render_html(const Run& run, const RenderOptions& options) {
   for (const std::string& warning : cautions(run)) {
     page.sentences.push_back(warning);
   }
-  if (const std::string status = run.status(); status != "complete") {
-    page.sentences.push_back(fmt::format("This run is not complete: {}.", status));
-  }
-  page.body = html_explanation(run) + "<section>" + html_overview(run) + "</section>\n";
+  page.body = html_failures(run) + html_explanation(run) + "<section>" + html_overview(run) + "</section>\n";
   std::size_t index = 0;
   for (const Cell cell : run.cells()) {
     page.body += html_cell(cell, index++);
