@@ -263,9 +263,17 @@ class Program {
         "graph, and graph.html: all stages on one page, whose boxes open (docs/graph-explorer.md).");
   }
   void add_report() {
-    CLI::App* verb = add_verb("report", "Render report.html and summary.md again from a run.json",
-                              [this] { return report(report_); });
+    CLI::App* verb =
+        add_verb("report", "Render report.html and summary.md again from a run.json; of two runs, compare.html",
+                 [this] { return report(report_); });
     verb->add_option("run", report_.run, "run.json, or its folder")->required();
+    verb->add_option("head", report_.head, "A second run, of what came after: both on one page");
+    verb->add_option("--by", report_.by, "Of two runs: commit, arm or machine, as in `diptych compare`")
+        ->check(CLI::IsMember({"commit", "arm", "machine"}))
+        ->capture_default_str();
+    verb->add_flag("--force-time", report_.force_time, "Of two runs: compare times even if the machines differ")
+        ->disable_flag_override();
+    verb->add_option("--out", report_.out, "Of two runs: the folder for compare.html (the second run's)");
     verb->add_option("--format", report_.format, "html (with summary.md), or google-benchmark: benchmark.json")
         ->check(CLI::IsMember({"html", "google-benchmark"}))
         ->capture_default_str();
@@ -273,6 +281,7 @@ class Program {
         "Examples:\n"
         "  diptych report diptych-out/latest                        after an update of Diptych: its views of old "
         "figures\n"
+        "  diptych report diptych-out/<run> diptych-out/latest      compare.html: what changed, cell by cell\n"
         "  diptych report run.json --format google-benchmark        for tools that read its JSON\n"
         "Nothing is measured. The files are written beside run.json, over those that are there.");
   }

@@ -8,6 +8,7 @@
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "reports/gate/documents.h"
+#include "reports/html/compare_page.h"
 #include "reports/run/run_file.h"
 #include "reports/run/verdicts.h"
 #include "reports/text/text.h"
@@ -29,6 +30,12 @@ int compare(const CompareVerbOptions& options) {
   fmt::print("{}", reports::render_comparison(document, names, {wants_colour(), terminal_width()}));
   if (!options.json.empty()) {
     reports::write_atomically(options.json, reports::to_text(comparison));
+  }
+  if (!options.page.empty()) {
+    const std::filesystem::path page = std::filesystem::path(options.page) / "compare.html";
+    std::filesystem::create_directories(options.page);
+    reports::write_atomically(page, reports::render_compare_page(document, base, head, names));
+    fmt::print("{}\n", reports::printable(page.string()));
   }
   if (!options.markdown.empty()) {
     reports::write_atomically(options.markdown, reports::render_comparison_markdown(document, names));

@@ -27,8 +27,9 @@ constexpr std::array kExitCodes = {
              "`onnx check` or `onnx grad` that fails"},
     ExitCode{kRegressed, "`gate`: a regression; no other verb ends with it"},
     ExitCode{kCannotTell,
-             "`gate`, `compare`: cannot tell (nothing comparable; for `gate` also INVALID, CONTAMINATED, vanished "
-             "cells)"},
+             "`gate`, `compare`, `report A B`: cannot tell (nothing comparable; for `gate` also INVALID, CONTAMINATED, "
+             "METHOD "
+             "CHANGED, vanished cells)"},
     ExitCode{kInterrupted, "interrupted; what was measured until then is kept"},
 };
 

@@ -5,6 +5,7 @@
 #include "cli/artifacts.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
+#include "framework/core/error.h"
 #include "reports/html/html.h"
 #include "reports/run/google_benchmark.h"
 #include "reports/run/run_file.h"
@@ -15,7 +16,32 @@
 
 namespace diptych::cli {
 
+namespace {
+
+int report_two(const ReportOptions& options) {
+  if (options.format != "html") {
+    throw Error(fmt::format("--format {} renders one run; leave out the second, or the option", options.format));
+  }
+  const std::filesystem::path head = options.head;
+  const std::filesystem::path beside = std::filesystem::is_directory(head) ? head : head.parent_path();
+  CompareVerbOptions compared;
+  compared.base = options.run;
+  compared.head = options.head;
+  compared.by = options.by;
+  compared.force_time = options.force_time;
+  compared.page = !options.out.empty() ? options.out : beside.empty() ? "." : beside.string();
+  return compare(compared);
+}
+
+}  // namespace
+
 int report(const ReportOptions& options) {
+  if (!options.head.empty()) {
+    return report_two(options);
+  }
+  if (!options.out.empty() || options.by != "commit" || options.force_time) {
+    throw Error("--out, --by and --force-time belong to a page of two runs; name the second: `diptych report A B`");
+  }
   std::filesystem::path path = options.run;
   if (std::filesystem::is_directory(path)) {
     path /= "run.json";

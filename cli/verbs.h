@@ -157,6 +157,7 @@ struct CompareVerbOptions {
   std::string by = "commit";
   std::string json, markdown;  ///< files to write; empty: none
   bool force_time = false;
+  std::string page = {};  ///< folder for compare.html; empty: none
 };
 int compare(const CompareVerbOptions& options);
 
@@ -198,6 +199,10 @@ int reproduce(const ReproduceOptions& options);
 
 struct ReportOptions {
   std::string run;
+  std::string head;  ///< the second of two runs on one page; empty: the views of `run` alone
+  std::string by = "commit";
+  bool force_time = false;
+  std::string out;  ///< folder of compare.html; empty: the head's
   std::string format = "html";
 };
 int report(const ReportOptions& options);

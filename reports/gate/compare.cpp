@@ -13,6 +13,7 @@
 #include "reports/gate/advisory.h"
 #include "reports/gate/compare_side.h"
 #include "reports/gate/documents.h"
+#include "reports/gate/method.h"
 #include "reports/run/fingerprint.h"
 #include "reports/run/json_access.h"
 #include "reports/run/run.h"
@@ -46,6 +47,7 @@ struct Candidate {
   std::optional<Effect> effect;
   CellState state;
   double delta;
+  std::string method_change;  // of a row that no test judges, because it was measured in another way
 };
 
 class RunComparison {
@@ -56,6 +58,8 @@ class RunComparison {
   Json run() {
     const MachineComparison machine = compare_machines(base_.environment, head_.environment);
     machine_ = machine.same;
+    method_changes_ = method_changes(base_.method, head_.method, machine_ != SameMachine::no);
+    note_method("", method_changes_);
     for (const Subject& subject : base_.subjects) {
       const Subject* found = head_.find(subject.key());
       if (found == nullptr) {
@@ -70,6 +74,7 @@ class RunComparison {
         new_.push_back(subject.key());
       }
     }
+    is_statistical_ = !candidates_.empty();
     decide_candidates();
     return document(machine);
   }
@@ -96,8 +101,30 @@ class RunComparison {
             {"p_holm", nullptr}};
   }
 
+  /// `workload`: empty for changes of the whole run. What the arms of a workload have in common is noted once.
+  void note_method(const std::string& workload, const std::vector<MethodChange>& changes) {
+    for (const MethodChange& change : changes) {
+      const Json entry = {{"of", workload},
+                          {"name", change.name},
+                          {"base", change.base},
+                          {"head", change.head},
+                          {"from", tier_name(change.from)}};
+      if (std::find(method_.begin(), method_.end(), entry) == method_.end()) {
+        method_.push_back(entry);
+      }
+    }
+  }
+
+  /// What was measured differently, as far as it bears on metrics of that tier.
+  std::string method_change(const Subject& base, const Subject& head, Tier tier) const {
+    std::vector<MethodChange> changes = method_changes(base.method, head.method, machine_ != SameMachine::no);
+    changes.insert(changes.begin(), method_changes_.begin(), method_changes_.end());
+    return changes_text(changes, tier);
+  }
+
   void compare(const Subject& base, const Subject& head) {
     const std::size_t before = rows_.size();
+    note_method(base.workload, method_changes(base.method, head.method, machine_ != SameMachine::no));
     if (options_.by != CompareBy::arm) {
       compare_exact(base, head);
       compare_instructions(base, head);
@@ -181,6 +208,8 @@ class RunComparison {
     const std::string moved = fmt::format("{} -> {}", format_count(*a), format_count(*b));
     if (std::abs(change) <= bound) {
       set_verdict(row, Verdict::equivalent, change == 0 ? "equal" : "within-delta", change == 0 ? "equal" : moved);
+    } else if (const std::string changed = method_change(base, head, tier); !changed.empty()) {
+      set_verdict(row, Verdict::method_changed, "method-changed", fmt::format("{}, measured with {}", moved, changed));
     } else {
       set_verdict(row, change > 0 ? Verdict::regressed : Verdict::improved, "outside-delta",
                   fmt::format("{} ({}); allowed is {}", moved,
@@ -218,6 +247,7 @@ class RunComparison {
       if (!a.empty() && !b.empty()) {
         row["ratio"] = ratio(candidate, mean(b) - mean(a), is_time ? 1 : -1);
       }
+      candidate.method_change = method_change(base, head, Tier::time);
       candidates_.push_back(std::move(candidate));
     }
     rows_.push_back(std::move(row));
@@ -262,7 +292,14 @@ class RunComparison {
     return to_json(std::optional<Estimate>(estimate));
   }
 
+  /// Rows that were measured in another way are judged only by their state, and don't count in the correction.
   void decide_candidates() {
+    std::erase_if(candidates_, [&](const Candidate& candidate) {
+      if (!candidate.method_change.empty()) {
+        decide_by_state(candidate);
+      }
+      return !candidate.method_change.empty();
+    });
     std::vector<double> p;
     for (const Candidate& candidate : candidates_) {
       p.push_back(candidate.effect ? effect_p(*candidate.effect, std::log1p(candidate.delta)) : 1);
@@ -270,6 +307,14 @@ class RunComparison {
     const std::vector<double> adjusted = holm(p);
     for (std::size_t i = 0; i < candidates_.size(); ++i) {
       decide_candidate(candidates_[i], p[i], adjusted[i]);
+    }
+  }
+
+  void decide_by_state(const Candidate& candidate) {
+    Json& row = rows_[candidate.row];
+    row.update(decide_change(candidate.effects, {.delta = candidate.delta}, candidate.state));
+    if (!is_unusable(ComparisonRow(row).verdict())) {
+      set_verdict(row, Verdict::method_changed, "method-changed", "measured with " + candidate.method_change);
     }
   }
 
@@ -374,19 +419,22 @@ class RunComparison {
             {"base", side(base_)},
             {"head", side(head_)},
             {"machine", {{"same", machine_word(machine.same)}, {"differences", machine.differences}}},
+            {"method", method_},
             {"environment", std::move(environment)},
             {"rows", rows_},
             {"advisory", advisory_},
             {"new", new_},
             {"vanished", vanished_},
-            {"notes", notes(!candidates_.empty())},
+            {"notes", notes(is_statistical_)},
             {"summary", summarise_rows(rows_)}};
   }
 
   const CompareOptions& options_;
   Side base_, head_;
   SameMachine machine_ = SameMachine::unknown;
-  bool quick_ = false;
+  bool quick_ = false, is_statistical_ = false;
+  std::vector<MethodChange> method_changes_;  // of the whole runs
+  Json method_ = Json::array();
   Json rows_ = Json::array();
   Json advisory_ = Json::array();
   std::vector<Candidate> candidates_;
@@ -416,8 +464,8 @@ Json summarise_rows(const Json& rows) {
     ++counts[row.verdict_name()];
   }
   Verdict verdict = Verdict::invalid;
-  for (const Verdict candidate :
-       {Verdict::equivalent, Verdict::improved, Verdict::inconclusive, Verdict::contaminated, Verdict::regressed}) {
+  for (const Verdict candidate : {Verdict::equivalent, Verdict::improved, Verdict::inconclusive,
+                                  Verdict::method_changed, Verdict::contaminated, Verdict::regressed}) {
     if (counts.contains(std::string(name_of(candidate)))) {
       verdict = candidate;
     }

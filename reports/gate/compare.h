@@ -44,17 +44,18 @@ struct CompareOptions {
 /// 0 for exact metrics, 0.5 % for instructions, 2 % for times.
 double default_delta(Tier tier);
 
-/// {"schema", "by", "design", "alpha", "base", "head", "machine", "environment", "rows", "advisory", "new", "vanished",
-/// "notes", "summary"}. Each row: workload, arm, metric, tier, unit, base, head, ratio (head / base with interval),
-/// delta, mde, detectable, p, p_holm, verdict (REGRESSED, IMPROVED, EQUIVALENT, INCONCLUSIVE, CONTAMINATED, INVALID),
-/// reason, detail. Larger is worse in every metric but "speedup". docs/compare.md describes each member.
+/// {"schema", "by", "design", "alpha", "base", "head", "machine", "method", "environment", "rows", "advisory", "new",
+/// "vanished", "notes", "summary"}. Each row: workload, arm, metric, tier, unit, base, head, ratio (head / base with
+/// interval), delta, mde, detectable, p, p_holm, verdict (REGRESSED, IMPROVED, EQUIVALENT, INCONCLUSIVE, METHOD
+/// CHANGED, CONTAMINATED, INVALID), reason, detail. Larger is worse in every metric but "speedup". docs/compare.md
+/// describes each member.
 ///
 /// `base` and `head` are runs of Diptych or files of Google Benchmark. Throws Error for times that can't be.
 nlohmann::json compare_runs(const nlohmann::json& base, const nlohmann::json& head, const CompareOptions& options = {});
 
-/// {"verdict", "counts", "rows"}. The verdict is the first of REGRESSED, CONTAMINATED, INCONCLUSIVE, IMPROVED and
-/// EQUIVALENT that any row has; INVALID if no row has one of these, or there is no row. `counts`: the number of rows of
-/// each verdict.
+/// {"verdict", "counts", "rows"}. The verdict is the first of REGRESSED, CONTAMINATED, METHOD CHANGED, INCONCLUSIVE,
+/// IMPROVED and EQUIVALENT that any row has; INVALID if no row has one of these, or there is no row. `counts`: the
+/// number of rows of each verdict.
 nlohmann::json summarise_rows(const nlohmann::json& rows);
 
 void set_verdict(nlohmann::json& row, Verdict verdict, const std::string& reason, const std::string& detail);

@@ -38,11 +38,12 @@ std::vector<double> rounds_of(const Process& process, const std::string& arm, co
   return process.seconds(arm, [&](const Json& entry) { return positive(entry, where); });
 }
 
-Subject read_arm(const Cell& cell, const Arm& arm, const CellState& state) {
+Subject read_arm(const Run& run, const Cell& cell, const Arm& arm, const CellState& state) {
   Subject subject;
   subject.workload = cell.workload();
   subject.arm = arm.name();
   subject.state = state;
+  subject.method = method_of(run, cell, arm);
   if (const std::string failure = arm.failure(); !failure.empty()) {
     subject.state.agree = false;
     subject.state.disagreement = failure;
@@ -81,6 +82,7 @@ Side read_run(const Run& run) {
   Side side;
   side.format = "diptych";
   side.environment = run.environment();
+  side.method = method_of(run);
   side.about = {{"name", run.name()}, {"created", run.created()}, {"status", run.status()}};
   for (const char* part : {"size", "seed", "numerics", "threads"}) {
     side.about[part] = member(run.json(), part);
@@ -88,7 +90,7 @@ Side read_run(const Run& run) {
   for (const Cell cell : run.cells()) {
     const CellState state = read_state(cell, run);
     for (const Arm arm : cell.arms()) {
-      side.subjects.push_back(read_arm(cell, arm, state));
+      side.subjects.push_back(read_arm(run, cell, arm, state));
     }
   }
   return side;

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reports/analysis/verdict.h"
+#include "reports/gate/method.h"
 
 /// One side of a comparison: the content of a run file of Diptych or of Google Benchmark, reduced to independent
 /// samples.
@@ -28,6 +29,7 @@ struct Subject {
   std::map<std::string, std::optional<double>> usage;  ///< advisory: of usage_metrics()
   std::vector<std::string> after;  ///< what its processes had measured before, which adds to their resident memory
   CellState state;
+  Method method = {};  ///< besides the run's
 
   /// "workload/arm": the name in both formats.
   std::string key() const { return arm.empty() ? workload : workload + "/" + arm; }
@@ -36,6 +38,7 @@ struct Subject {
 struct Side {
   std::string format;  ///< "diptych" or "google-benchmark"
   nlohmann::json environment = nlohmann::json::object();
+  Method method = {};
   nlohmann::json about;  ///< name, created, status, size, as far as they are known
   std::vector<Subject> subjects;
 

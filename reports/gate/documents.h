@@ -87,11 +87,23 @@ class EnvironmentDifference : public Part {
   bool matters() const { return is_true("matters"); }
 };
 
+/// What was measured in another way.
+class MethodEntry : public Part {
+ public:
+  using Part::Part;
+  /// "mlp/digits/ort"; empty: in the whole run.
+  std::string of() const { return text("of"); }
+  std::string name() const { return text("name"); }
+  std::string base() const { return text("base"); }
+  std::string head() const { return text("head"); }
+};
+
 class MachineEntry : public Part {
  public:
   using Part::Part;
   /// "same", "different" or "unknown".
   std::string same() const { return text("same"); }
+  NameList differences() const { return list(json(), "differences"); }
 };
 
 class RowSummary : public Part {
@@ -122,6 +134,8 @@ class ComparisonDocument : public ComparedDocument {
  public:
   using ComparedDocument::ComparedDocument;
   std::string by() const { return text("by"); }
+  /// Those of the whole run first.
+  Parts<MethodEntry> method() const { return Parts<MethodEntry>(list(json(), "method")); }
   std::optional<double> alpha() const { return number("alpha"); }
   /// The row of the same metric; nothing if there is none.
   ComparisonRow row_like(const ComparisonRow& other) const;

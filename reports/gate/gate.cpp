@@ -66,7 +66,7 @@ class Judge {
     const std::optional<Verdict> second = again.verdict();
     if (second == Verdict::regressed) {
       ++confirmed_;
-    } else if (is_unusable(second)) {
+    } else if (is_unusable(second) || second == Verdict::method_changed) {
       set_verdict(row, *second, again.reason(), "worse at first, then: " + again.detail());
     } else {
       set_verdict(row, Verdict::inconclusive, "not-confirmed",
@@ -134,7 +134,7 @@ class Judge {
     if (deciding_ == 0) {
       return set("CANNOT TELL", gate_cannot_tell, "no row decides: all are muted or advisory");
     }
-    for (const Verdict verdict : {Verdict::invalid, Verdict::contaminated}) {
+    for (const Verdict verdict : {Verdict::invalid, Verdict::contaminated, Verdict::method_changed}) {
       if (const auto broken = deciding(verdict); !broken.empty()) {
         return set("CANNOT TELL", gate_cannot_tell, fmt::format("{}: {}", name_of(verdict), some(broken)));
       }

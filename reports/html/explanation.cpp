@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "reports/html/fields.h"
 #include "reports/html/table.h"
 #include "reports/text/text.h"
 #include "reports/views/explanation.h"
@@ -29,14 +30,7 @@ std::string html_part(const AnswerPart& point) {
   if (!point.rows.empty()) {
     out += html_ops(point.rows);
   }
-  std::string commands;
-  for (const Suggestion& each : point.suggestions) {
-    commands += (commands.empty() ? "" : "\n") + escape_xml(each.command + "  # " + each.reason);
-  }
-  if (!commands.empty()) {
-    out += fmt::format(R"(<pre class="command"><code>{}</code></pre>)", commands);
-  }
-  return out;
+  return out + html_commands(point.suggestions);
 }
 
 }  // namespace

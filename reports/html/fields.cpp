@@ -35,6 +35,14 @@ std::string figure(const char* title, const char* note, const std::string& pictu
   return fmt::format("<figure><figcaption>{}<span>{}</span></figcaption>{}</figure>\n", title, note, picture);
 }
 
+std::string html_commands(const std::vector<Suggestion>& suggestions) {
+  std::string lines;
+  for (const Suggestion& each : suggestions) {
+    lines += (lines.empty() ? "" : "\n") + escape_xml(each.command + "  # " + each.reason);
+  }
+  return lines.empty() ? "" : fmt::format(R"(<pre class="command"><code>{}</code></pre>)", lines);
+}
+
 std::string folded(const std::string& title, const std::string& note, const std::string& body, bool open) {
   return fmt::format("<details{}><summary>{}<span>{}</span></summary>{}</details>\n", open ? " open" : "",
                      escape_xml(title), escape_xml(note), body);

@@ -5,11 +5,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "reports/assets.h"
 #include "reports/html/cell.h"
 #include "reports/html/explanation.h"
+#include "reports/html/failures.h"
 #include "reports/html/fields.h"
-#include "reports/html/sha256.h"
+#include "reports/html/page.h"
 #include "reports/html/table.h"
 #include "reports/run/environment.h"
 #include "reports/run/run.h"
@@ -19,31 +19,6 @@
 
 namespace diptych::reports {
 namespace {
-
-// Two panels on one hinge.
-constexpr const char* mark =
-    R"(<svg viewBox="0 0 30 22" aria-hidden="true"><rect x="1" y="2" width="13" height="18" rx="2" class="c0"/>)"
-    R"(<rect x="16" y="2" width="13" height="18" rx="2" class="c1"/></svg>)";
-
-// Inside a script element only "<" can end the element; JSON reads the escape as the same character.
-std::string embedded_json(const Run& run) {
-  std::string out;
-  for (const char c : run.json().dump(-1, ' ', true, Json::error_handler_t::replace)) {
-    if (c == '<') {
-      out += "\\u003c";
-    } else {
-      out.push_back(c);
-    }
-  }
-  return out;
-}
-
-std::string policy() {
-  return fmt::format(
-      "default-src 'none'; style-src 'sha256-{}' 'sha256-{}'; script-src 'sha256-{}'; base-uri 'none'; form-action "
-      "'none'",
-      sha256_base64(assets::report_css()), sha256_base64(assets::diagram_css()), sha256_base64(assets::report_js()));
-}
 
 std::string link_to(const std::string& file) { return fmt::format(R"(<a href="{0}">{0}</a>)", escape_xml(file)); }
 
@@ -102,36 +77,27 @@ NamedSvg graph_picture(const std::string& workload, std::string svg, const std::
 }
 
 std::string render_html(const Run& run, const RenderOptions& options) {
-  const std::string name = escape_xml(shorten(printable(run.name()), 120));
-  std::string out = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n";
-  out += fmt::format("<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n", policy());
-  out += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
-  out +=
-      fmt::format("<title>{}, Diptych</title>\n<style>{}</style>\n</head><body><main>\n", name, assets::report_css());
-  out += fmt::format("<header><div class=\"mark\">{}<b>Diptych</b><span>{}</span><span>{}</span></div>\n", mark, name,
-                     escape_xml(run.created()));
-  out += fmt::format("<h1>{}</h1>\n<p class=\"lede\">{}</p>", escape_xml(headline(run, Glyphs::typographic)),
-                     escape_xml(setup_line(run, Glyphs::typographic)));
+  Page page;
+  page.name = run.name();
+  page.beside = run.created();
+  page.headline = headline(run, Glyphs::typographic);
+  page.sentences = {setup_line(run, Glyphs::typographic)};
   for (const std::string& warning : cautions(run)) {
-    out += fmt::format("<p class=\"lede\">{}</p>", escape_xml(warning));
+    page.sentences.push_back(warning);
   }
-  if (const std::string status = run.status(); status != "complete") {
-    out += fmt::format("<p class=\"lede\">This run is not complete: {}.</p>", escape_xml(status));
-  }
-  out += "</header>\n" + html_explanation(run) + "<section>" + html_overview(run) + "</section>\n";
+  page.body = html_failures(run) + html_explanation(run) + "<section>" + html_overview(run) + "</section>\n";
   std::size_t index = 0;
   for (const Cell cell : run.cells()) {
-    out += html_cell(cell, index++);
+    page.body += html_cell(cell, index++);
   }
-  out += diagrams(options) + environment_section(run);
-  out +=
-      "<footer>Speedup is eager time divided by the arm's time: above 1 the arm is faster. Intervals are over "
+  page.body += diagrams(options) + environment_section(run);
+  page.footer =
+      "Speedup is eager time divided by the arm's time: above 1 the arm is faster. Intervals are over "
       "processes, on the log scale: Student's t, further out on the side of a long tail. The detectable effect is the "
       "smallest one that this run would have "
-      "found nine times in ten.</footer>\n";
-  out += fmt::format("</main>\n<script type=\"application/json\" id=\"run\">{}</script>\n", embedded_json(run));
-  out += fmt::format("<script>{}</script>\n</body></html>\n", assets::report_js());
-  return out;
+      "found nine times in ten.";
+  page.data_id = "run";
+  return render_page(page, run.json());
 }
 
 }  // namespace diptych::reports

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include <fmt/format.h>
+
 namespace diptych::reports {
 namespace {
 
@@ -97,6 +99,22 @@ Comparison Cell::comparison(const std::string& arm) const {
 Parts<Rung> Cell::rungs() const {
   const Parts<Rung> rungs = ladder().rungs();
   return rungs.empty() ? Parts<Rung>(list(json(), "rungs")) : rungs;
+}
+
+std::string MeasuringEnvironment::tuning_variables() const {
+  std::string out;
+  for (const auto& [name, value] : reports::member(member("process"), "tuning_variables").items()) {
+    out += fmt::format("{}{}={}", out.empty() ? "" : " ", name, value.is_string() ? value.get<std::string>() : "");
+  }
+  return out;
+}
+
+std::vector<int> Run::pinned() const {
+  std::vector<int> cpus;
+  for (const Json& cpu : list(json(), "pinned")) {
+    cpus.push_back(cpu.is_number() ? cpu.get<int>() : -1);
+  }
+  return cpus;
 }
 
 bool Run::is_timed() const {

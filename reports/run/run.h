@@ -234,6 +234,8 @@ class Process : public Part {
   using Part::Part;
   const Json& seed() const { return member("seed"); }
   std::optional<double> iterations() const { return number("iterations"); }
+  /// Over how many layouts of the heap its rounds were spread.
+  std::optional<double> layouts() const { return number("layouts"); }
   std::optional<double> control_drift() const { return number("control_drift"); }
   /// For the whole cell and all CPUs; in runs without blocks().
   std::optional<double> steal_seconds() const { return number("steal_seconds"); }
@@ -443,6 +445,27 @@ class Plan : public Part {
  public:
   using Part::Part;
   std::vector<std::string> metrics() const { return texts("metrics"); }
+  /// What multiplies matrices: "tiles", "openblas".
+  std::string gemm() const { return text("gemm").empty() ? "openblas" : text("gemm"); }
+  bool veto_losses() const { return is_true("veto_losses"); }
+  /// The least length of a timed block.
+  std::optional<double> block_seconds() const { return number("block_seconds"); }
+  std::vector<std::string> benchmark_options() const { return texts("benchmark_options"); }
+};
+
+/// What the fingerprint says of how was measured.
+class MeasuringEnvironment : public Part {
+ public:
+  using Part::Part;
+  std::string compiler() const { return reports::text(member("build"), "compiler"); }
+  std::string build_type() const { return reports::text(member("build"), "build_type"); }
+  std::string sanitizers() const { return reports::text(member("build"), "sanitizers"); }
+  bool has_process() const { return member("process").is_object(); }
+  /// Environment variables that tune the program or its libraries: "A=1 B=2".
+  std::string tuning_variables() const;
+  std::string instruction_set() const { return reports::text(member("engine"), "isa"); }
+  std::string governor() const { return reports::text(member("cpu"), "governor"); }
+  std::string cpu_model() const { return reports::text(member("cpu"), "model"); }
 };
 
 class Run : public Part {
@@ -457,6 +480,8 @@ class Run : public Part {
   Size size() const { return member("size"); }
   const Json& seed() const { return member("seed"); }
   std::optional<double> threads() const { return number("threads"); }
+  /// Numbers of the CPUs that the processes were bound to; empty: not bound.
+  std::vector<int> pinned() const;
   /// In a test of the gate: what was made slower.
   const Json& injected() const { return member("injected"); }
   /// Whether the run was to time anything: its plan says so, or it has no plan.

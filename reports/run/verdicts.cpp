@@ -6,8 +6,9 @@
 namespace diptych::reports {
 namespace {
 
-constexpr std::array<std::string_view, 9> kNames = {
-    "FASTER", "SLOWER", "INDICATIVE", "REGRESSED", "IMPROVED", "EQUIVALENT", "INCONCLUSIVE", "CONTAMINATED", "INVALID"};
+constexpr std::array<std::string_view, 10> kNames = {"FASTER",       "SLOWER",         "INDICATIVE", "REGRESSED",
+                                                     "IMPROVED",     "METHOD CHANGED", "EQUIVALENT", "INCONCLUSIVE",
+                                                     "CONTAMINATED", "INVALID"};
 
 }  // namespace
 

@@ -16,6 +16,7 @@ enum class Verdict {
   // For two builds:
   regressed,
   improved,
+  method_changed,  ///< it differs, and was measured in another way
   // For either:
   equivalent,
   inconclusive,

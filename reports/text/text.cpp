@@ -29,6 +29,22 @@ std::string aligned(const TextRows& rows, int width) {
   return out;
 }
 
+std::string shell_word(const std::string& name) {
+  const std::string safe = printable(name);
+  const auto is_plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("_./:=,-").find(c) != std::string_view::npos;
+  };
+  if (!safe.empty() && std::all_of(safe.begin(), safe.end(), is_plain)) {
+    return safe;
+  }
+  std::string out = "'";
+  for (const char c : safe) {
+    out += c == '\'' ? "'\\''" : std::string(1, c);
+  }
+  return out + "'";
+}
+
 std::string escape_xml(std::string_view text) {
   std::string out;
   for (const char c : printable(text)) {

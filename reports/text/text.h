@@ -18,6 +18,9 @@ using diptych::shorten;
 /// Rows for a terminal, with aligned columns; lines that are too long are cut.
 std::string aligned(const TextRows& rows, int width);
 
+/// A name as a word of a shell, for commands to copy: names of files may hold anything. Printable.
+std::string shell_word(const std::string& name);
+
 /// `printable`, and safe as text and as a quoted attribute in HTML, XML and SVG.
 std::string escape_xml(std::string_view text);
 

@@ -1,7 +1,6 @@
 #include "reports/views/advisory_views.h"
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 #include <fmt/format.h>
@@ -11,26 +10,9 @@
 #include "reports/views/compare_views.h"
 
 namespace diptych::reports {
-namespace {
-
-/// How far a row moved, on the log scale; a move from or to zero is the farthest.
-double move_of(const ComparisonRow& row) {
-  const double base = row.base().value_or(0);
-  const double head = row.head().value_or(0);
-  return base == head ? 0 : base > 0 && head > 0 ? std::abs(std::log(head / base)) : INFINITY;
-}
-
-std::vector<ComparisonRow> farthest_first(const Parts<ComparisonRow>& rows) {
-  std::vector<ComparisonRow> out(rows.begin(), rows.end());
-  std::stable_sort(out.begin(), out.end(),
-                   [](const ComparisonRow& a, const ComparisonRow& b) { return move_of(a) > move_of(b); });
-  return out;
-}
-
-}  // namespace
 
 std::string render_advisory(const ComparedDocument& document, const TableOptions& options) {
-  const std::vector<ComparisonRow> rows = farthest_first(document.advisory());
+  const std::vector<ComparisonRow> rows = rows_by_change(document.advisory());
   if (rows.empty()) {
     return "";
   }
@@ -48,7 +30,7 @@ std::string render_advisory(const ComparedDocument& document, const TableOptions
 }
 
 std::string markdown_advisory(const ComparedDocument& document, std::size_t most) {
-  const std::vector<ComparisonRow> rows = farthest_first(document.advisory());
+  const std::vector<ComparisonRow> rows = rows_by_change(document.advisory());
   if (rows.empty() || most == 0) {
     return "";
   }

@@ -16,8 +16,9 @@
 namespace diptych::reports {
 namespace {
 
-constexpr std::array<Verdict, 6> by_severity = {Verdict::regressed,    Verdict::invalid,  Verdict::contaminated,
-                                                Verdict::inconclusive, Verdict::improved, Verdict::equivalent};
+constexpr std::array<Verdict, 7> by_severity = {Verdict::regressed,      Verdict::invalid,      Verdict::contaminated,
+                                                Verdict::method_changed, Verdict::inconclusive, Verdict::improved,
+                                                Verdict::equivalent};
 constexpr std::size_t most_differences = 40;
 constexpr std::size_t most_compared_rows = 25;
 
@@ -35,11 +36,6 @@ std::string percent(double ratio) {
   return fmt::format("{:+.{}f}", 100 * (ratio - 1), std::abs(ratio - 1) < 0.1 ? 2 : 1);
 }
 
-std::string setup_line(const ComparisonDocument& comparison) {
-  return fmt::format("by {}, {}, machine: {}, level {:.4g} % over all time rows together", comparison.by(),
-                     comparison.design(), comparison.machine().same(), 100 * (1 - comparison.alpha().value_or(0.01)));
-}
-
 std::string verdict_field(const ComparisonRow& row) {
   std::string out = row.verdict_name();
   const std::optional<Verdict> verdict = row.verdict();
@@ -47,15 +43,6 @@ std::string verdict_field(const ComparisonRow& row) {
       detectable && verdict != Verdict::regressed && verdict != Verdict::improved) {
     out += fmt::format(" (detects {})", format_percent(*detectable));
   }
-  return out;
-}
-
-bool is_unremarkable(const ComparisonRow& row) { return row.verdict() == Verdict::equivalent && !row.is_time(); }
-
-std::vector<EnvironmentDifference> differences_that_matter(const Parts<EnvironmentDifference>& environment) {
-  std::vector<EnvironmentDifference> out;
-  std::copy_if(environment.begin(), environment.end(), std::back_inserter(out),
-               [](const EnvironmentDifference& field) { return field.matters(); });
   return out;
 }
 
@@ -76,6 +63,14 @@ std::string fingerprint_text(const Parts<EnvironmentDifference>& environment, co
   return out;
 }
 
+std::string method_text(const ComparisonDocument& comparison) {
+  std::string out;
+  for (const MethodEntry change : comparison.method()) {
+    out += fmt::format("method changed: {}\n", printable(method_change_text(change)));
+  }
+  return out;
+}
+
 std::string line_of(const ComparisonRow& row) {
   const char* emphasis = row.verdict() == Verdict::equivalent ? "" : "**";
   return fmt::format("{} {}{}{} | {} |\n", row_markdown(row), emphasis, escape_markdown(row.verdict_name()), emphasis,
@@ -83,6 +78,26 @@ std::string line_of(const ComparisonRow& row) {
 }
 
 }  // namespace
+
+std::string comparison_setup(const ComparisonDocument& comparison) {
+  return fmt::format("by {}, {}, machine: {}, level {:.4g} % over all time rows together", comparison.by(),
+                     comparison.design(), comparison.machine().same(), 100 * (1 - comparison.alpha().value_or(0.01)));
+}
+
+bool is_unremarkable(const ComparisonRow& row) { return row.verdict() == Verdict::equivalent && !row.is_time(); }
+
+std::vector<EnvironmentDifference> differences_that_matter(const Parts<EnvironmentDifference>& environment) {
+  std::vector<EnvironmentDifference> out;
+  std::copy_if(environment.begin(), environment.end(), std::back_inserter(out),
+               [](const EnvironmentDifference& field) { return field.matters(); });
+  return out;
+}
+
+std::string method_change_text(const MethodEntry& change) {
+  const auto value = [](const std::string& text) { return text.empty() ? std::string("none") : shorten(text, 60); };
+  return fmt::format("{}{}{} {} -> {}", shorten(change.of(), 60), change.of().empty() ? "" : ": ", change.name(),
+                     value(change.base()), value(change.head()));
+}
 
 std::string row_values(const ComparisonRow& row) {
   const std::string unit = row.unit();
@@ -130,6 +145,18 @@ std::vector<ComparisonRow> rows_by_severity(const Parts<ComparisonRow>& rows) {
   return out;
 }
 
+std::vector<ComparisonRow> rows_by_change(const Parts<ComparisonRow>& rows) {
+  const auto move_of = [](const ComparisonRow& row) {
+    const double base = row.base().value_or(0);
+    const double head = row.head().value_or(0);
+    return base == head ? 0 : base > 0 && head > 0 ? std::abs(std::log(head / base)) : INFINITY;
+  };
+  std::vector<ComparisonRow> out(rows.begin(), rows.end());
+  std::stable_sort(out.begin(), out.end(),
+                   [&](const ComparisonRow& a, const ComparisonRow& b) { return move_of(a) > move_of(b); });
+  return out;
+}
+
 std::string count_line(const RowSummary& summary) {
   std::string out = fmt::format("{} compared", summary.rows().value_or(0));
   const char* separator = ": ";
@@ -171,7 +198,9 @@ std::string render_comparison(const ComparisonDocument& comparison, const SideNa
                               const TableOptions& options) {
   const RowSummary summary = comparison.summary();
   std::string out = fmt::format("{}: {}\n", summary.verdict_name(), count_line(summary));
-  out += fmt::format("base {}\nhead {}\n{}\n", printable(names.base), printable(names.head), setup_line(comparison));
+  out +=
+      fmt::format("base {}\nhead {}\n{}\n", printable(names.base), printable(names.head), comparison_setup(comparison));
+  out += method_text(comparison);
   for (const std::string& note : comparison.notes().all()) {
     out += "note: " + printable(note) + "\n";
   }
@@ -204,7 +233,10 @@ std::string render_comparison_markdown(const ComparisonDocument& comparison, con
   const RowSummary summary = comparison.summary();
   std::string out = fmt::format("# {}: {}\n\n", summary.verdict_name(), count_line(summary));
   out += fmt::format("Base {}, head {}; {}.\n\n", escape_markdown(names.base), escape_markdown(names.head),
-                     escape_markdown(setup_line(comparison)));
+                     escape_markdown(comparison_setup(comparison)));
+  for (const MethodEntry change : comparison.method()) {
+    out += "- method changed: " + escape_markdown(method_change_text(change)) + "\n";
+  }
   for (const std::string& note : comparison.notes().all()) {
     out += "- " + escape_markdown(note) + "\n";
   }

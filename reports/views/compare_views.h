@@ -19,6 +19,9 @@ std::string render_comparison(const ComparisonDocument& comparison, const SideNa
                               const TableOptions& options = {});
 std::string render_comparison_markdown(const ComparisonDocument& comparison, const SideNames& names);
 
+/// "threads 1 -> 2", "mlp/digits/ort: framework ort 1.20 -> ort 1.21". Not escaped: escape it for the medium.
+std::string method_change_text(const MethodEntry& change);
+
 /// Parts that the gate's views share. Not escaped: escape them for the medium.
 std::string row_values(const ComparisonRow& row);  ///< "68.2 us -> 71.0 us", "62 -> 63"
 std::string row_change(const ComparisonRow& row);  ///< "+4.1 % [+3.0, +5.2]"
@@ -28,9 +31,16 @@ std::string row_tone(const ComparisonRow& row);
 std::vector<std::string> row_fields(const ComparisonRow& row, const std::string& verdict);
 /// The same without a verdict as the start of a line in Markdown, escaped: "| cell | metric | values | change |".
 std::string row_markdown(const ComparisonRow& row);
-/// Worst first: REGRESSED, INVALID, CONTAMINATED, INCONCLUSIVE, IMPROVED, EQUIVALENT; the order within a verdict is
-/// kept.
+/// Worst first: REGRESSED, INVALID, CONTAMINATED, METHOD CHANGED, INCONCLUSIVE, IMPROVED, EQUIVALENT; the order within
+/// a verdict is kept.
 std::vector<ComparisonRow> rows_by_severity(const Parts<ComparisonRow>& rows);
+/// What moved most first, on the log scale; a move from or to zero is the farthest.
+std::vector<ComparisonRow> rows_by_change(const Parts<ComparisonRow>& rows);
+/// "by commit, not interleaved, machine: same, level 99 % over all time rows together".
+std::string comparison_setup(const ComparisonDocument& comparison);
+/// A count that hasn't changed.
+bool is_unremarkable(const ComparisonRow& row);
+std::vector<EnvironmentDifference> differences_that_matter(const Parts<EnvironmentDifference>& environment);
 /// "12 compared: 1 REGRESSED, 11 EQUIVALENT".
 std::string count_line(const RowSummary& summary);
 /// The heading and the names of each list that has any.

@@ -11,23 +11,6 @@
 namespace diptych::reports {
 namespace {
 
-/// A workload's name as a word of a shell: names of files may hold anything.
-std::string shell_word(const std::string& name) {
-  const std::string safe = printable(name);
-  const auto is_plain = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           std::string_view("_./:=,-").find(c) != std::string_view::npos;
-  };
-  if (!safe.empty() && std::all_of(safe.begin(), safe.end(), is_plain)) {
-    return safe;
-  }
-  std::string out = "'";
-  for (const char c : safe) {
-    out += c == '\'' ? "'\\''" : std::string(1, c);
-  }
-  return out + "'";
-}
-
 /// The rungs that this run can't tell from nothing.
 std::vector<std::string> undecided_causes(const Cell& cell) {
   std::vector<std::string> causes;

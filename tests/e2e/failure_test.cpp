@@ -168,6 +168,20 @@ TEST(Report, GivesTheSameViewsAgain) {
 }
 
 // The pictures of the graphs are in graphs/, but don't come back into the page.
+TEST(Report, OfTwoRunsIsOnePageBesideTheSecond) {
+  TemporaryFolder folder;
+  fs::copy(good_run(), folder.path() / "a", fs::copy_options::recursive);
+  fs::copy(good_run(), folder.path() / "b", fs::copy_options::recursive);
+  const Outcome compared = diptych({"compare", "a", "b"}, folder.path());
+  const Outcome page = diptych({"report", "a", "b"}, folder.path());
+  EXPECT_EQ(page.exit_code, 0) << page.error;
+  EXPECT_EQ(page.output, compared.output + "b/compare.html\n");
+  EXPECT_THAT(read_text(folder.path() / "b" / "compare.html"),
+              AllOf(HasSubstr("What to do next"), HasSubstr("micro/dispatch"), HasSubstr("default-src 'none'")));
+  EXPECT_EQ(diptych({"report", "a", "b/run.json", "--out", "pages"}, folder.path()).exit_code, 0);
+  EXPECT_THAT(tree(folder.path()), Contains("pages/compare.html"));
+}
+
 TEST(Report, KeepsThePictures) {
   TemporaryFolder folder;
   const fs::path copy = folder.path() / "copy";

@@ -147,6 +147,10 @@ TEST(Usage, MissingAndBadValues) {
            {{"graph"}, {"workload", "required"}},
            {{"graph", "micro/dispatch", "--format", "pdf"}, {"--format", "pdf", "svg"}},
            {{"report"}, {"run", "required"}},
+           {{"report", "a", "--out", "b"}, {"--out", "belong to a page of two runs", "`diptych report A B`"}},
+           {{"report", "a", "b", "--format", "google-benchmark"}, {"renders one run"}},
+           {{"report", "missing", "gone"}, {"missing", "no such file", "diptych run"}},
+           {{"report", "a", "b", "--by", "year"}, {"--by", "year"}},
            {{"doctor", "extra"}, {"'extra'"}},
            {{"list", "run"}, {"'run'"}},
        }) {
