@@ -23,9 +23,10 @@ const std::string kTwoStates =
     "%3: f32[2,3] state \"b\", %4: f32[] argument \"rate\") {\n";
 
 graph::Graph joined(const std::string& lines, const std::set<graph::ValueId>& vetoed = {},
-                    std::vector<FusedKernel>* kernels = nullptr) {
+                    std::vector<FusedKernel>* kernels = nullptr, std::size_t least_fused_bytes = 0) {
   graph::Graph graph = graph::parse(kTwoStates + lines + "}");
   PassContext context(graph);
+  context.least_fused_bytes = least_fused_bytes;
   context.vetoed = vetoed;
   context.fused = kernels;
   join_updates(graph, context);
@@ -56,6 +57,11 @@ TEST(MultiTensor, OtherNumbersOtherOpsAndSingleScalarsStayApart) {
   other.replace(other.rfind("alpha=0.5"), 9, "alpha=0.7");
   EXPECT_THAT(names_of(joined(other + kUpdates + "return")), ElementsAre("axpby", "descend", "axpby", "descend"));
   EXPECT_THAT(names_of(joined(kStep + "update %2 <- %6\nreturn %8")),
+              ElementsAre("axpby", "descend", "axpby", "descend"));
+}
+
+TEST(MultiTensor, TinyTensorsStayApart) {
+  EXPECT_THAT(names_of(joined(kStep + kUpdates + "return", {}, nullptr, kLeastFusedBytes)),
               ElementsAre("axpby", "descend", "axpby", "descend"));
 }
 
@@ -109,7 +115,7 @@ std::vector<Tensor> trained(bool as_graph, const Shape& large) {
         adam.step(with);
         return std::vector<Tensor>();
       },
-      {});
+      {.pipeline = diptych::testing::fusing_all()});
   for (int i = 0; i < 3; ++i) {
     as_graph ? void(step.call(gradients, Location::current())) : adam.step(gradients);
   }
