@@ -40,7 +40,9 @@ void print_fusion(const CompiledStages& compiled) {
   for (const graph::Node& node : compiled.stages.back().graph.nodes) {
     if (node.op == &graph::fused_op()) {
       ++kernels;
-      ops += node.regions[0]->nodes.size();
+      for (const auto& region : node.regions) {
+        ops += region->nodes.size();
+      }
     }
   }
   fmt::print("fused: {} ops in {} kernels; {} results are read by ops in other kernels\n", ops, kernels,

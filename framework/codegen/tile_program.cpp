@@ -24,6 +24,11 @@ constexpr std::int64_t kMostBytesOfRows = 4 << 10;
 constexpr std::int64_t kBytesBeyondCache = 256 << 10;
 constexpr std::int64_t kMostElementsBeyondCache = 512;
 constexpr std::int64_t kMostElementsOfStream = 256;
+/// Steps that read and write few tensors less together than by themselves gain nothing from tiles while their tensors
+/// are in the caches, and a single step never does: theirs are large enough that the time between two doesn't count.
+constexpr double kLeastPartSaved = 0.4;
+constexpr std::int64_t kBytesInCaches = 2 << 20;
+constexpr std::int64_t kMostElementsOfLoop = 8192;
 /// Rows are fetched a tile ahead if they come from there: kernels of rows leave the machine no time to see what comes
 /// next.
 constexpr std::int64_t kBytesOfRowsToFetch = 4 << 20;
@@ -307,6 +312,19 @@ void TileProgram::choose_tile_of_part() {
   tile_columns_ = std::min(elements_of_tile(), all_dense_ ? kMostElements : rounded_up(columns_, kWhole));
 }
 
+/// `streams`: tensors of the size of the results that the steps read and write together.
+bool TileProgram::saves_little(std::size_t streams) const {
+  std::size_t apart = steps_.size();
+  for (const Work& work : works_) {
+    apart +=
+        static_cast<std::size_t>(std::count_if(work.operands.begin(), work.operands.end(),
+                                               [&](std::uint32_t operand) { return operands_[operand].is_dense; }));
+  }
+  const bool is_in_caches = rows_ * columns_ * operands_.back().size < kBytesInCaches;
+  return steps_.size() == 1 || (is_in_caches && static_cast<double>(apart - std::min(apart, streams)) <
+                                                    kLeastPartSaved * static_cast<double>(apart));
+}
+
 void TileProgram::choose_tile(std::size_t inputs, std::size_t outputs) {
   const auto streams = outputs + static_cast<std::size_t>(std::count_if(
                                      operands_.begin(), operands_.begin() + static_cast<std::ptrdiff_t>(inputs),
@@ -314,6 +332,9 @@ void TileProgram::choose_tile(std::size_t inputs, std::size_t outputs) {
   std::int64_t elements = elements_of_tile();
   if (static_cast<std::int64_t>(streams) * rows_ * columns_ * operands_.back().size >= kBytesBeyondCache) {
     elements = std::min(elements, streams < steps_.size() ? kMostElementsBeyondCache : kMostElementsOfStream);
+  }
+  if (saves_little(streams)) {
+    elements = kMostElementsOfLoop;
   }
   if (columns_ >= elements) {
     tiles_of_row_ = (columns_ + elements - 1) / elements;

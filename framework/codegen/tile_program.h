@@ -52,6 +52,10 @@ class TileProgram {
   /// `data`: of the inputs, then of the outputs. An output may be in the place of a dense input of its type that no
   /// later step reads, and no step as a whole.
   void run(void* const* data) const;
+  /// The same in parts: those tiles of `tiles()`, each of which takes about so long.
+  void run_tiles(void* const* data, std::int64_t first, std::int64_t last) const;
+  std::int64_t tiles() const { return tiles_; }
+  double nanoseconds_of_tile() const { return nanoseconds_of_tile_; }
   /// A part of the results, of a program by parts.
   void run_part(void* const* data, std::int64_t row, std::int64_t rows, std::int64_t column,
                 std::int64_t columns) const;
@@ -126,6 +130,7 @@ class TileProgram {
   void choose_tile(std::size_t inputs, std::size_t outputs);
   void choose_tile_of_part();
   std::int64_t elements_of_tile() const;
+  bool saves_little(std::size_t streams) const;
   void choose_tile_of_rows();
   void choose_fetched_rows();
   void choose_accesses();
@@ -137,7 +142,6 @@ class TileProgram {
   void stage(const Operand& operand, void* const* data, const Tile& tile, std::byte* slot) const;
   void prefetch(const Operand& operand, void* const* data, const Tile& tile) const;
   void run_kernel(const BoundWork& work, std::int64_t rows, void* const* places) const;
-  void run_tiles(void* const* data, std::int64_t first, std::int64_t last) const;
 
   std::vector<Step> steps_;
   std::int64_t rows_;

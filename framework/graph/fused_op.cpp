@@ -13,7 +13,7 @@ namespace diptych::graph {
 namespace {
 
 const OpDef kFused{.name = "fused",
-                   .doc = "Ops of elements and rows as one kernel",
+                   .doc = "Ops of elements and rows as one kernel, or as several that are dispatched as one",
                    .inputs = 1,
                    .kind = OpKind::fused,
                    .infer =
@@ -107,34 +107,45 @@ const char* why_not_in_region(const Graph& graph, const Node& node, std::int64_t
   return nullptr;
 }
 
-std::vector<TensorType> fused_output_types(const Node& node, std::span<const TensorType* const> inputs) {
-  const auto require = [&](bool condition, std::string_view what) {
-    if (!condition) {
-      throw Error(fmt::format("fused: {}", what), node.provenance.where, "");
-    }
-  };
-  require(node.regions.size() == 1, "has another number of regions");
-  const Graph& region = *node.regions[0];
-  using Program = codegen::TileProgram;
-  require(inputs.size() <= Program::kMostInputs && region.nodes.size() <= Program::kMostSteps, "is too large");
-  require(region.constants.empty(), "has constants in its region");
-  require(region.inputs.size() == inputs.size(), "its region takes another number of inputs");
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    require(region.types[region.inputs[i].value] == *inputs[i], "an input of its region has another type");
+std::vector<FusedPart> parts_of(std::span<const std::shared_ptr<const Graph>> regions) {
+  std::vector<FusedPart> parts;
+  std::size_t inputs = 0;
+  std::size_t outputs = 0;
+  for (const auto& region : regions) {
+    parts.push_back({*region, inputs, outputs});
+    inputs += region->inputs.size();
+    outputs += region->outputs.size();
   }
-  require(!region.nodes.empty() && !region.outputs.empty(), "gives nothing");
+  return parts;
+}
+
+namespace {
+
+void require(bool condition, std::string_view what, Location where) {
+  if (!condition) {
+    throw Error(fmt::format("fused: {}", what), where, "");
+  }
+}
+
+/// Those of a region. Throws Error if it isn't one of a fused node.
+std::vector<TensorType> region_output_types(const Graph& region, Location where) {
+  using Program = codegen::TileProgram;
+  require(region.inputs.size() <= Program::kMostInputs && region.nodes.size() <= Program::kMostSteps, "is too large",
+          where);
+  require(region.constants.empty(), "has constants in its region", where);
+  require(!region.nodes.empty() && !region.outputs.empty(), "gives nothing", where);
   const std::int64_t rows = rows_of(region);
   const Node* const contraction = contraction_of(region);
-  require(contraction == nullptr || rows == 0, "a contraction and rows can't be in one region");
+  require(contraction == nullptr || rows == 0, "a contraction and rows can't be in one region", where);
   std::vector<bool> is_result(region.types.size(), false);
   for (const Node& inner : region.nodes) {
     const char* const why =
         &inner == contraction
             ? nullptr
             : why_not_in_region(region, inner, rows, [&](ValueId value) { return bool(is_result[value]); });
-    require(why == nullptr, fmt::format("{} can't be in it: it {}", inner.op->name, why == nullptr ? "" : why));
+    require(why == nullptr, fmt::format("{} can't be in it: it {}", inner.op->name, why == nullptr ? "" : why), where);
     require(rows > 0 || region.types[inner.output()].shape == region.types[region.outputs[0]].shape,
-            "results in its region differ in shape");
+            "results in its region differ in shape", where);
     is_result[inner.output()] = true;
   }
   for (const Node& inner : region.nodes) {
@@ -144,10 +155,31 @@ std::vector<TensorType> fused_output_types(const Node& node, std::span<const Ten
   }
   std::vector<TensorType> types;
   for (const ValueId output : region.outputs) {
-    require(is_result[output], "an output is no result of its region, or a view, or given twice");
+    require(is_result[output], "an output is no result of its region, or a view, or given twice", where);
     is_result[output] = false;
     types.push_back(region.types[output]);
   }
+  return types;
+}
+
+}  // namespace
+
+std::vector<TensorType> fused_output_types(const Node& node, std::span<const TensorType* const> inputs) {
+  const Location where = node.provenance.where;
+  require(!node.regions.empty(), "has no region", where);
+  std::vector<TensorType> types;
+  std::size_t taken = 0;
+  for (const auto& region : node.regions) {
+    require(region->inputs.size() <= inputs.size() - taken, "its region takes another number of inputs", where);
+    for (const Input& input : region->inputs) {
+      require(region->types[input.value] == *inputs[taken++], "an input of its region has another type", where);
+    }
+    require(node.regions.size() == 1 || contraction_of(*region) == nullptr,
+            "has a contraction in one of several regions", where);
+    const std::vector<TensorType> given = region_output_types(*region, where);
+    types.insert(types.end(), given.begin(), given.end());
+  }
+  require(taken == inputs.size(), "its region takes another number of inputs", where);
   return types;
 }
 

@@ -1,6 +1,9 @@
 #pragma once
 
 #include <concepts>
+#include <memory>
+#include <span>
+#include <vector>
 
 #include "framework/dispatch/op.h"
 #include "framework/graph/ir.h"
@@ -17,6 +20,11 @@
 /// part, as its kernel finishes them (OpDef::epilogue_axes):
 ///
 ///   %3 = fused(%x, %w, %b, %y) [ %4 = linear(%x, %w, %b)   %5 = gelu(%4)   %6 = add(%5, %y) ]
+///
+/// A node may have several regions, without a contraction, each for inputs and outputs of its own, in order: kernels
+/// that know nothing of one another and are dispatched as one.
+///
+///   %6, %7 = fused(%w, %g, %r, %b, %h, %r) [ descend(%w, %g, %r) ], [ descend(%b, %h, %r) ]
 namespace diptych::graph {
 
 const OpDef& fused_op();
@@ -44,6 +52,16 @@ const char* why_not_in_region(const Graph& graph, const Node& node, std::int64_t
   }
   return why_not_in_region(graph, node, rows, inside);
 }
+
+/// A region of a fused node, and where its inputs and outputs begin among those of the node.
+struct FusedPart {
+  const Graph& region;
+  std::size_t first_input = 0, first_output = 0;
+
+  bool reads(std::size_t input) const { return input - first_input < region.inputs.size(); }
+  bool writes(std::size_t output) const { return output - first_output < region.outputs.size(); }
+};
+std::vector<FusedPart> parts_of(std::span<const std::shared_ptr<const Graph>> regions);
 
 /// The types of a fused node's outputs. Throws Error if inputs and region don't fit each other.
 std::vector<TensorType> fused_output_types(const Node& node, std::span<const TensorType* const> inputs);

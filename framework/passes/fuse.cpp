@@ -24,12 +24,11 @@
 #include <optional>
 #include <set>
 
-#include <fmt/format.h>
-
 #include "framework/codegen/tile_program.h"
 #include "framework/dispatch/op.h"
 #include "framework/graph/fused_op.h"
 #include "framework/graph/rewriter.h"
+#include "framework/passes/fused_node.h"
 #include "framework/passes/fusion_forms.h"
 #include "framework/passes/node_sets.h"
 
@@ -341,21 +340,8 @@ class Fusion {
     return std::nullopt;
   }
 
-  /// What the nodes read from outside, in the order of reading.
   std::vector<ValueId> inputs_of(std::span<const std::uint32_t> nodes) const {
-    std::set<ValueId> known;
-    for (const std::uint32_t node : nodes) {
-      known.insert(graph_.nodes[node].output());
-    }
-    std::vector<ValueId> inputs;
-    for (const std::uint32_t node : nodes) {
-      for (const ValueId input : graph_.nodes[node].inputs) {
-        if (known.insert(input).second) {
-          inputs.push_back(input);
-        }
-      }
-    }
-    return inputs;
+    return passes::inputs_of(graph_, nodes);
   }
 
   /// Whether it was measured, and loses.
@@ -415,33 +401,14 @@ class Fusion {
     }
   }
 
-  Node fused(std::vector<std::uint32_t> nodes, const std::set<ValueId>& outside) const {
+  Node fused(std::vector<std::uint32_t> nodes, std::set<ValueId> outside) const {
     std::stable_partition(nodes.begin(), nodes.end(), [&](std::uint32_t node) { return forms_[node].is_contraction; });
-    auto region = std::make_shared<Graph>();
-    region->name = "fused";
-    std::map<ValueId, ValueId> inside;
-    Node result{&graph::fused_op(), {}, inputs_of(nodes), {}, graph_.nodes[nodes.front()].provenance};
-    for (const ValueId input : result.inputs) {
-      inside[input] = region->new_value(graph_.types[input]);
-      region->inputs.push_back({inside[input], graph::InputKind::argument, fmt::format("%{}", input), {}, {}});
-    }
-    for (const std::uint32_t at : nodes) {
-      Node node = graph_.nodes[at];
-      const ValueId output = node.output();
-      for (ValueId& input : node.inputs) {
-        input = inside.at(input);
-      }
-      inside[output] = region->new_value(graph_.types[output]);
-      node.outputs = {inside[output]};
-      graph::merge_provenance(result.provenance, node.provenance);
-      region->nodes.push_back(std::move(node));
-      if (!forms_[at].is_view && outside.contains(output)) {
-        region->outputs.push_back(inside[output]);
-        result.outputs.push_back(output);
+    for (const std::uint32_t node : nodes) {
+      if (forms_[node].is_view) {
+        outside.erase(graph_.nodes[node].output());
       }
     }
-    result.regions.push_back(std::move(region));
-    return result;
+    return fused_node(graph_, nodes, outside);
   }
 
   bool rebuild() {

@@ -26,7 +26,7 @@ inline constexpr std::size_t kLeastFusedBytes = std::size_t{32} << 10;
 /// Smaller results of products are found in the second cache by what reads them next (docs/fusion.md).
 inline constexpr std::size_t kLeastEpilogueBytes = std::size_t{1} << 20;
 
-/// A kernel that `epilogue` or `fuse` has made of several.
+/// A kernel that one of kFusingPasses has made of several.
 struct FusedKernel {
   graph::ValueId output;                ///< the first that its node makes
   std::vector<graph::ValueId> members;  ///< what the nodes that it replaces make; the first names it in `vetoed`
@@ -72,6 +72,9 @@ inline constexpr const char* kSideBySide = "side-by-side";
 /// All of them.
 inline constexpr std::array kLoweringSteps = {kInPlace, kMemoryPlan, kPacking, kSideBySide};
 
+/// The passes that make fused nodes: the last of the pipeline. They make no new values.
+inline constexpr std::array kFusingPasses = {"epilogue", "multi-tensor", "fuse"};
+
 struct PipelineOptions {
   std::set<std::string> disabled;
   /// Called with the graph as captured ("captured") and after each pass; `changed` is false if a pass did nothing.
@@ -79,7 +82,7 @@ struct PipelineOptions {
   Numerics numerics = Numerics::exact;
   std::size_t least_fused_bytes = kLeastFusedBytes;  ///< for tests: 0 fuses whatever can be
   std::size_t least_epilogue_bytes = kLeastEpilogueBytes;
-  /// Kernels that `epilogue` and `fuse` don't make, because they were measured and lose: FusedKernel::members.front().
+  /// Kernels that kFusingPasses don't make, because they were measured and lose: FusedKernel::members.front().
   std::set<graph::ValueId> vetoed = {};
 
   /// Disables every pass and step: the captured graph as it is.
@@ -105,6 +108,7 @@ bool simplify(graph::Graph& graph, const PassContext& context);
 bool eliminate_common_subexpressions(graph::Graph& graph, const PassContext& context);
 bool join_attention(graph::Graph& graph, const PassContext& context);
 bool fuse_epilogues(graph::Graph& graph, const PassContext& context);
+bool join_updates(graph::Graph& graph, const PassContext& context);
 bool fuse(graph::Graph& graph, const PassContext& context);
 bool recompute(graph::Graph& graph, const PassContext& context);
 bool eliminate_dead_code(graph::Graph& graph, const PassContext& context);

@@ -16,6 +16,7 @@ std::span<const Pass> pipeline() {
       {"dce", "drops what no result needs", eliminate_dead_code},
       {"recompute", "computes cheap results again instead of keeping them for the backward pass", recompute},
       {"epilogue", "joins products and the elementwise ops behind them to one kernel", fuse_epilogues},
+      {"multi-tensor", "joins the updates of many states by the same ops to one kernel", join_updates},
       {"fuse", "joins elementwise ops and ops of rows to one kernel", fuse},
   };
   return passes;

@@ -12,6 +12,7 @@
 #include "framework/graph/fused_op.h"
 #include "framework/kernels/bound_call.h"
 #include "framework/runtime/control_runner.h"
+#include "framework/runtime/fused_kernel.h"
 #include "framework/runtime/memory_plan.h"
 #include "framework/runtime/pipeline.h"
 
@@ -60,12 +61,14 @@ struct Executable::ControlTask {
 };
 
 struct Executable::FusedTask {
-  codegen::TileProgram program;
-  std::vector<void*> data;  ///< of inputs, then outputs
+  explicit FusedTask(const LoweredNode& node) : kernel(node), data(kernel.places().size()) {}
+
+  FusedKernel kernel;
+  std::vector<void*> data;  ///< of kernel.places()
 
   static void run(const void* task) {
     const auto& self = *static_cast<const FusedTask*>(task);
-    self.program.run(self.data.data());
+    self.kernel.run(self.data.data());
   }
 };
 
@@ -92,68 +95,6 @@ struct Executable::ContractionTask {
 };
 
 namespace {
-
-/// A region as steps of a tile program: of all nodes, or of those behind its contraction, whose result is then the
-/// first input.
-struct Steps {
-  std::vector<std::uint32_t> operands;  ///< the places of the program's inputs: inputs of the node, then its outputs
-  std::vector<codegen::TileProgram::Input> inputs;
-  std::vector<codegen::TileProgram::Step> steps;
-  std::vector<std::uint32_t> outputs;
-
-  explicit Steps(const LoweredNode& node) {
-    const graph::Graph& region = *node.regions[0];
-    const graph::Node* const contraction = graph::contraction_of(region);
-    const std::int64_t rows = graph::rows_of(region);
-    std::vector<std::uint32_t> operand_of(region.types.size(), UINT32_MAX);  // by value
-    const auto add_input = [&](graph::ValueId value, std::size_t at, const Place& place) {
-      operand_of[value] = static_cast<std::uint32_t>(inputs.size());
-      operands.push_back(static_cast<std::uint32_t>(at));
-      inputs.push_back({place.type, place.strides});
-    };
-    if (contraction != nullptr) {
-      const auto found = std::find(region.outputs.begin(), region.outputs.end(), contraction->output());
-      const auto place = static_cast<std::size_t>(found - region.outputs.begin());  // behind them: it stays inside
-      add_input(contraction->output(), node.inputs.size() + place, node.outputs[place]);
-    }
-    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      const graph::ValueId value = region.inputs[i].value;
-      const bool is_read = std::any_of(region.nodes.begin(), region.nodes.end(), [&](const graph::Node& inner) {
-        return &inner != contraction &&
-               std::find(inner.inputs.begin(), inner.inputs.end(), value) != inner.inputs.end();
-      });
-      if (is_read || contraction == nullptr) {
-        add_input(value, i, node.inputs[i]);
-      }
-    }
-    for (const graph::Node& inner : region.nodes) {
-      if (&inner == contraction) {
-        continue;
-      }
-      if (graph::is_row_view(region, inner, rows)) {
-        operand_of[inner.output()] = operand_of[inner.inputs[0]];
-        continue;
-      }
-      codegen::TileProgram::Step step{inner.op, inner.attributes, {}, {}, region.types[inner.output()]};
-      for (const graph::ValueId input : inner.inputs) {
-        step.inputs.push_back(operand_of[input]);
-        step.input_types.push_back(region.types[input]);
-      }
-      operand_of[inner.output()] = static_cast<std::uint32_t>(inputs.size() + steps.size());
-      steps.push_back(std::move(step));
-    }
-    for (std::size_t o = 0; o < region.outputs.size(); ++o) {
-      if (contraction == nullptr || region.outputs[o] != contraction->output()) {
-        outputs.push_back(operand_of[region.outputs[o]] - static_cast<std::uint32_t>(inputs.size()));
-        operands.push_back(static_cast<std::uint32_t>(node.inputs.size() + o));
-      }
-    }
-  }
-};
-
-const Place& place_of(const LoweredNode& node, std::uint32_t operand) {
-  return operand < node.inputs.size() ? node.inputs[operand] : node.outputs[operand - node.inputs.size()];
-}
 
 /// The instructions of a window run in any order.
 Lifetime in_windows(std::span<const Window> windows, Lifetime lifetime) {
@@ -277,13 +218,9 @@ void Executable::build_control(const LoweredNode& node) {
 }
 
 void Executable::build_fused(const LoweredNode& node) {
-  Steps steps(node);
-  const std::int64_t rows = graph::rows_of(*node.regions[0]);
-  auto task = std::make_unique<FusedTask>(
-      FusedTask{{rows, std::move(steps.inputs), std::move(steps.steps), steps.outputs}, {}});
-  task->data.resize(steps.operands.size());
+  auto task = std::make_unique<FusedTask>(node);
   for (std::size_t i = 0; i < task->data.size(); ++i) {
-    add_slot(place_of(node, steps.operands[i]), task->data[i]);
+    add_slot(task->kernel.places()[i], task->data[i]);
   }
   labels_.push_back(&node.op->label);
   source_ops_.push_back(node.source_op);
@@ -294,7 +231,7 @@ void Executable::build_fused(const LoweredNode& node) {
 void Executable::build_contraction(const LoweredNode& node) {
   const graph::Graph& region = *node.regions[0];
   const graph::Node& contraction = *graph::contraction_of(region);
-  Steps steps(node);
+  RegionSteps steps(region, node.inputs, node.outputs);
   auto task = std::make_unique<ContractionTask>();
   std::vector<Place> inputs;
   for (const graph::ValueId value : contraction.inputs) {
@@ -302,7 +239,7 @@ void Executable::build_contraction(const LoweredNode& node) {
                                     [&](const graph::Input& input) { return input.value == value; });
     inputs.push_back(node.inputs[static_cast<std::size_t>(found - region.inputs.begin())]);
   }
-  const Place& product = place_of(node, steps.operands[0]);
+  const Place& product = steps.places[0];
   bind_kernel(task->kernel, *contraction.op, contraction.attributes, inputs, product);
   add_pointers(task->kernel, inputs, product);
   const int column_axes = contraction.op->epilogue_axes;
@@ -314,9 +251,9 @@ void Executable::build_contraction(const LoweredNode& node) {
   } else {
     task->program.emplace(0, std::move(steps.inputs), std::move(steps.steps), steps.outputs);
   }
-  task->data.resize(steps.operands.size());
+  task->data.resize(steps.places.size());
   for (std::size_t i = 0; i < task->data.size(); ++i) {
-    add_slot(place_of(node, steps.operands[i]), task->data[i]);
+    add_slot(steps.places[i], task->data[i]);
   }
   pack_where_it_pays(task->kernel, inputs);
   labels_.push_back(&node.op->label);

@@ -206,19 +206,26 @@ class Lowering {
     if (!node.op->elementwise() && !is_fused && node.op->overwrites == 0) {
       return false;
     }
-    if (is_fused && output >= node.regions[0]->outputs.size()) {
-      return false;
-    }
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const Place& input = node.inputs[i];
       if (input.buffer == buffer &&
           (!input.contiguous || input.offset != 0 || input.type != node.outputs[output].type ||
-           (is_fused ? !graph::may_overwrite(*node.regions[0], i, output)
+           (is_fused ? !fused_can_overwrite(node, i, output)
                      : !node.op->elementwise() && ((node.op->overwrites >> i) & 1U) == 0))) {
         return false;
       }
     }
     return true;
+  }
+  /// What regions other than the output's read, they may read later.
+  static bool fused_can_overwrite(const LoweredNode& node, std::size_t input, std::size_t output) {
+    for (const graph::FusedPart& part : graph::parts_of(node.regions)) {
+      if (part.writes(output)) {
+        return part.reads(input) &&
+               graph::may_overwrite(part.region, input - part.first_input, output - part.first_output);
+      }
+    }
+    return false;  // the result of a contraction, which stays inside
   }
   static std::size_t output_in(const LoweredNode& node, std::uint32_t buffer) {
     const auto found = std::find_if(node.outputs.begin(), node.outputs.end(),

@@ -39,7 +39,15 @@ double nanoseconds_of(const LoweredNode& node) {
                                .flops;
       return kOfCall + kOfFlop * flops;
     }
-    elements *= 1 + 0.25 * static_cast<double>(node.regions[0]->nodes.size());
+    double total = 0;
+    for (const graph::FusedPart& part : graph::parts_of(node.regions)) {
+      double largest = 0;
+      for (const TensorType& type : part.region.types) {
+        largest = std::max(largest, static_cast<double>(type.shape.product()));
+      }
+      total += largest * (1 + 0.25 * static_cast<double>(part.region.nodes.size()));
+    }
+    elements = total;
   }
   return kOfCall + kNanosecondsOfScalar * elements;
 }

@@ -281,7 +281,7 @@ std::shared_ptr<SplitCall> JitFunction::State::cut(const Entry& entry, std::span
   const std::size_t input_count = argument_count + entry.states.size();
   passes::PipelineOptions before = options.pipeline;
   before.observe = nullptr;
-  before.disabled.insert({"epilogue", "fuse"});
+  before.disabled.insert(passes::kFusingPasses.begin(), passes::kFusingPasses.end());
   passes::run_pipeline(joint, before);
   // A state that isn't among the arguments is read by a gradient rule, when the gradient is computed and not before.
   const Users users(joint);

@@ -21,8 +21,10 @@ using Visit = std::function<void(const graph::Graph& graph, const graph::Node& n
 void visit_nodes(const graph::Graph& graph, const Visit& visit) {
   for (const graph::Node& node : graph.nodes) {
     if (node.op == &graph::fused_op()) {
-      for (const graph::Node& inner : node.regions.front()->nodes) {
-        visit(*node.regions.front(), inner, node);
+      for (const auto& region : node.regions) {
+        for (const graph::Node& inner : region->nodes) {
+          visit(*region, inner, node);
+        }
       }
       continue;
     }
@@ -53,9 +55,9 @@ std::vector<std::uint64_t> computed_by(const graph::Node& node, const Names& nam
   return all;
 }
 
-OpFate in_a_fused_kernel(const graph::Node& node, const graph::Node& outer) {
+OpFate in_a_fused_kernel(const graph::Graph& region, const graph::Node& node) {
   OpFate fate{Fate::fused};
-  for (const graph::Node& other : outer.regions.front()->nodes) {
+  for (const graph::Node& other : region.nodes) {
     if (&other != &node && std::find(fate.with.begin(), fate.with.end(), other.op->name) == fate.with.end()) {
       fate.with.emplace_back(other.op->name);
     }
@@ -63,9 +65,9 @@ OpFate in_a_fused_kernel(const graph::Node& node, const graph::Node& outer) {
   return fate;
 }
 
-OpFate computed_fate(const graph::Node& node, const graph::Node& outer, bool is_same_op) {
+OpFate computed_fate(const graph::Graph& graph, const graph::Node& node, const graph::Node& outer, bool is_same_op) {
   if (&outer != &node) {
-    return in_a_fused_kernel(node, outer);
+    return in_a_fused_kernel(graph, node);
   }
   if (!is_same_op) {
     return {node.provenance.source_ops.size() > 1 ? Fate::joined : Fate::rewritten, {node.op->name}};
@@ -82,7 +84,7 @@ struct Standing {
 
 Standing standing_in(const graph::Graph& graph, const Names& names) {
   Standing standing;
-  visit_nodes(graph, [&](const graph::Graph&, const graph::Node& node, const graph::Node& outer) {
+  visit_nodes(graph, [&](const graph::Graph& around, const graph::Node& node, const graph::Node& outer) {
     const std::vector<std::uint64_t> computed = computed_by(node, names);
     for (const std::uint32_t source : node.provenance.source_ops) {
       const std::uint64_t id = id_of(source);
@@ -91,7 +93,7 @@ Standing standing_in(const graph::Graph& graph, const Names& names) {
       if (std::find(computed.begin(), computed.end(), id) != computed.end()) {
         const bool is_better = is_same_op || !standing.computed.contains(id);
         if (is_better) {
-          standing.fates[id] = computed_fate(node, outer, is_same_op);
+          standing.fates[id] = computed_fate(around, node, outer, is_same_op);
         }
         (is_same_op ? standing.computed : standing.behind).insert(id);
       } else if (!standing.fates.contains(id)) {

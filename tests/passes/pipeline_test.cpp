@@ -201,7 +201,7 @@ TEST(Pipeline, AnUnknownPassIsAnErrorThatNamesIt) {
   auto function = jit([](const Tensor& x) { return x + 1; }, {.pipeline = options});
   EXPECT_THAT(message_of<Error>([&] { function(ramp({3})); }), AllOf(HasSubstr("'simplfy'"), HasSubstr("--passes")));
   for (const char* known : {kInPlace, kMemoryPlan, kPacking, kSideBySide, "simplify", "cse", "dce", "constant-folding",
-                            "epilogue", "fuse"}) {
+                            "epilogue", "multi-tensor", "fuse"}) {
     options.disabled = {known};
     graph::Graph graph;
     EXPECT_NO_THROW(run_pipeline(graph, options)) << known;

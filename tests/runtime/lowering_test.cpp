@@ -24,7 +24,7 @@ void expect_as_eager(const Function& fn, const std::vector<Tensor>& arguments) {
 
 const graph::JitOptions kOnlyInPlace{.pipeline = [] {
   passes::PipelineOptions options;
-  options.disabled = {"constant-folding", "simplify", "cse", "attention", "dce", "epilogue", "fuse"};
+  options.disabled = {"constant-folding", "simplify", "cse", "attention", "dce", "epilogue", "multi-tensor", "fuse"};
   return options;
 }()};
 

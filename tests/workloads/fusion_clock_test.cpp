@@ -75,7 +75,7 @@ TEST(FusionClock, TimesEveryKernelBesideWhatItReplaces) {
 
 TEST(FusionClock, NothingFusedIsNothingTimed) {
   passes::PipelineOptions options = everything();
-  options.disabled = {"fuse", "epilogue"};
+  options.disabled = {"multi-tensor", "fuse", "epilogue"};
   EXPECT_THAT(time_fused_kernels(chains(), options, 1, 0.01), IsEmpty());
 }
 

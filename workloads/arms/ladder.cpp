@@ -29,9 +29,10 @@ const std::vector<Rung>& pass_rungs() {
        "redundant work",
        {"constant-folding", "simplify", "cse", "attention", "dce", passes::kPacking, passes::kSideBySide}},
       {"+fuse",
-       "with elementwise ops that pass results to one another as one kernel, tile by tile",
+       "with elementwise ops that pass results to one another as one kernel, tile by tile, and the updates of all "
+       "parameters as one",
        "memory traffic",
-       {"fuse"}},
+       {"multi-tensor", "fuse"}},
       {"+epilogue",
        "with the elementwise ops behind matrix products and convolutions in their kernels",
        "results in cache",

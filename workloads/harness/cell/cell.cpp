@@ -106,8 +106,9 @@ class Cell {
   const Arm* fusing_arm() const {
     const Arm* last = nullptr;
     for (const Arm* arm : plan_.arms) {
+      const auto is_off = [&](const char* pass) { return arm->pipeline->disabled.contains(pass); };
       const bool fuses =
-          arm->pipeline && !(arm->pipeline->disabled.contains("fuse") && arm->pipeline->disabled.contains("epilogue"));
+          arm->pipeline && !std::all_of(passes::kFusingPasses.begin(), passes::kFusingPasses.end(), is_off);
       last = fuses ? arm : last;
     }
     return last;
@@ -139,8 +140,9 @@ class Cell {
       for (const char* step : passes::kLoweringSteps) {
         disabled.erase(step);
       }
-      disabled.erase("epilogue");
-      disabled.erase("fuse");
+      for (const char* pass : passes::kFusingPasses) {
+        disabled.erase(pass);
+      }
       return disabled;
     };
     return before_fusion(arm.pipeline->disabled) == before_fusion(fusing_arm()->pipeline->disabled);

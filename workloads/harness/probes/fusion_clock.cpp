@@ -112,7 +112,7 @@ std::vector<KernelTiming> time_fused_kernels(const Workload& workload, const pas
     return timings;
   }
   passes::PipelineOptions unfused = in_order;
-  unfused.disabled.insert({"epilogue", "fuse"});
+  unfused.disabled.insert(passes::kFusingPasses.begin(), passes::kFusingPasses.end());
   TimedGraph apart(workload, unfused, seed);
 
   constexpr std::size_t kLeastRounds = 5;

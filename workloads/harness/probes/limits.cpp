@@ -236,7 +236,9 @@ nlohmann::json analytic_work(const graph::Graph& graph) {
       return {{"reason", fmt::format("{} is control flow: how often it runs isn't known ahead", node.op->name)}};
     }
     if (!node.regions.empty()) {  // its own results stay in the cache
-      total.flops += analytic_work(*node.regions[0])["flops"].get<double>();
+      for (const auto& region : node.regions) {
+        total.flops += analytic_work(*region)["flops"].get<double>();
+      }
       for (const auto* values : {&node.inputs, &node.outputs}) {
         for (const graph::ValueId value : *values) {
           total.bytes += static_cast<double>(type_bytes(graph.types[value]));

@@ -1,0 +1,103 @@
+// What graphs could gain by multiplying an input with the weights of q, k and v at once: if these lay side by side, and
+// if each part of the input went through all of them while it is in the cache. A table of docs/fusion.md. Not a test.
+
+#include <algorithm>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "framework/diptych.h"
+#include "tests/speed/ratio.h"
+#include "tests/support/speed_bound.h"
+
+namespace diptych::testing {
+namespace {
+
+/// `count` products of `columns` columns each.
+graph::JitFunction products_of(std::int64_t depth, std::int64_t columns, int count, bool packs) {
+  std::vector<std::pair<Tensor, Tensor>> layers;
+  for (int i = 0; i < count; ++i) {
+    layers.emplace_back(Rng(2 + i).normal({depth, columns}), Rng(7 + i).normal({columns}));
+  }
+  graph::JitOptions options;
+  if (!packs) {
+    options.pipeline.disabled = {passes::kPacking};
+  }
+  return graph::JitFunction(
+      [layers](std::span<const Tensor> inputs, std::shared_ptr<void>& /*structure*/) {
+        std::vector<Tensor> results;
+        for (const auto& [weight, bias] : layers) {
+          results.push_back(linear(inputs[0], weight, bias));
+        }
+        return results;
+      },
+      std::move(options));
+}
+
+/// Of three matrices with the input, in parts of as many rows as the kernel has in the cache: part by part, or matrix
+/// by matrix.
+graph::JitFunction parts_of(std::int64_t rows, std::int64_t depth, std::int64_t columns, bool part_by_part) {
+  std::vector<Tensor> weights;
+  for (int i = 0; i < 3; ++i) {
+    weights.push_back(Rng(2 + i).normal({depth, columns}));
+  }
+  return graph::JitFunction(
+      [=](std::span<const Tensor> inputs, std::shared_ptr<void>& /*structure*/) {
+        constexpr std::int64_t kRows = 128;
+        const std::int64_t parts = (rows + kRows - 1) / kRows;
+        std::vector<Tensor> results;
+        for (std::int64_t i = 0; i < 3 * parts; ++i) {
+          const std::int64_t part = part_by_part ? i / 3 : i % parts;
+          const Tensor& weight = weights[static_cast<std::size_t>(part_by_part ? i % 3 : i / parts)];
+          results.push_back(linear(slice(inputs[0], 0, part * kRows, std::min(rows, (part + 1) * kRows)), weight));
+        }
+        return results;
+      },
+      {});
+}
+
+/// The time of `other` over that of `one`.
+std::string ratio(const Tensor& x, graph::JitFunction&& one, graph::JitFunction&& other) {
+  const auto calls_of = [&x](graph::JitFunction& function) {
+    return block_of([&] { function.call(std::span(&x, 1), Location::current()); });
+  };
+  InterleavedRounds round({calls_of(one), calls_of(other)}, {}, {});
+  std::vector<std::vector<double>> rounds;
+  for (int i = 0; i < 25; ++i) {
+    rounds.push_back(round());
+  }
+  return ratio_of(rounds, 0, 1).text;
+}
+
+void print_table() {
+  fmt::print("| three of M x N x K | side by side, packed once | side by side, weights that change | part by part |\n");
+  fmt::print("|---|--:|--:|--:|\n");
+  for (const auto& [m, n, k] : {std::tuple{1, 128, 128},
+                                {1, 768, 768},
+                                {8, 128, 128},
+                                {8, 768, 768},
+                                {64, 128, 128},
+                                {512, 128, 128},
+                                {1088, 32, 32},
+                                {197, 192, 192},
+                                {197, 256, 256},
+                                {392, 256, 256},
+                                {6304, 256, 256},
+                                {197, 768, 768}}) {
+    const Tensor x = Rng(1).normal({m, k});
+    const auto side_by_side = [&](bool packs) {
+      return ratio(x, products_of(k, n, 3, packs), products_of(k, 3 * n, 1, packs));
+    };
+    fmt::print("| {} x {} x {} | {} | {} | {} |\n", m, n, k, side_by_side(true), side_by_side(false),
+               m > 128 ? ratio(x, parts_of(m, k, n, false), parts_of(m, k, n, true)) : "");
+    std::fflush(stdout);
+  }
+}
+
+}  // namespace
+}  // namespace diptych::testing
+
+int main() {
+  diptych::testing::print_table();
+  return 0;
+}
