@@ -42,9 +42,9 @@ void ExplainVerbs::add_profile(CLI::App& app, std::function<int()>& action) {
       "  diptych profile vit/tiny --arms eager,graph --by scope  the same, module by module\n"
       "  diptych profile model.onnx:batch=8 --steps 100\n"
       "It traces steady calls, and writes trace.json (open it at ui.perfetto.dev), ops.json and ops.txt; with --arms\n"
-      "also ops.csv, flame.svg, memory.svg, and a trace and collapsed stacks of each arm. Tracing takes time of its own: for how\n"
-      "long a call takes, and which arm is faster, ask `diptych run`. How to read a profile of several arms:\n"
-      "docs/profile.md.");
+      "also ops.csv, flame.svg, memory.svg, and a trace and collapsed stacks of each arm. Tracing takes time of its\n"
+      "own: for how long a call takes, and which arm is faster, ask `diptych run`. How to read a profile of several\n"
+      "arms: docs/profile.md.");
 }
 
 void ExplainVerbs::add_why(CLI::App& app, std::function<int()>& action) {

@@ -84,7 +84,8 @@ TEST(Graph, EveryStageAsTextAndPicture) {
   EXPECT_THAT(written.filename().string(), HasSubstr("graph-mlp-digits"));
   const std::vector<std::string> names = tree(written);
   std::size_t texts = 0;
-  for (const char* stage : {"captured", "constant-folding", "simplify", "cse", "dce", "epilogue", "multi-tensor", "fuse"}) {
+  for (const char* stage :
+       {"captured", "constant-folding", "simplify", "cse", "dce", "epilogue", "multi-tensor", "fuse"}) {
     EXPECT_THAT(names, Contains(::testing::EndsWith(std::string("-") + stage + ".txt")));
     EXPECT_THAT(names, Contains(::testing::EndsWith(std::string("-") + stage + ".svg")));
     EXPECT_THAT(outcome.output, HasSubstr(stage));
