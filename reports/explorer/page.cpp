@@ -1,3 +1,5 @@
+#include "reports/html/page.h"
+
 #include <map>
 
 #include <fmt/format.h>
@@ -12,15 +14,6 @@
 
 namespace diptych::reports {
 namespace {
-
-/// Inside a script element only "<" can end the element; JSON reads the escape as the same character.
-std::string json_for_page(const nlohmann::json& json) {
-  std::string out;
-  for (const char c : json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)) {
-    out += c == '<' ? "\\u003c" : std::string(1, c);
-  }
-  return out;
-}
 
 std::string explorer_script() { return std::string(assets::graph_js()) + std::string(assets::graph_panel_js()); }
 
@@ -92,7 +85,7 @@ std::string render_explorer(const ExplorerInput& input) {
        {"caption", escape_xml(fmt::format("The program {}", title_of(input.stages.back(), input.stages.size() - 1)))},
        {"picture", data.pictures[static_cast<std::size_t>(data.first_picture)]},
        {"stages", stage_table(input)},
-       {"data", json_for_page(data.json)},
+       {"data", embedded_json(data.json)},
        {"pictures", pictures},
        {"script", explorer_script()}});
 }

@@ -14,6 +14,15 @@ constexpr const char* mark =
     R"(<svg viewBox="0 0 30 22" aria-hidden="true"><rect x="1" y="2" width="13" height="18" rx="2" class="c0"/>)"
     R"(<rect x="16" y="2" width="13" height="18" rx="2" class="c1"/></svg>)";
 
+std::string policy() {
+  return fmt::format(
+      "default-src 'none'; style-src 'sha256-{}' 'sha256-{}'; script-src 'sha256-{}'; base-uri 'none'; form-action "
+      "'none'",
+      sha256_base64(assets::report_css()), sha256_base64(assets::diagram_css()), sha256_base64(assets::report_js()));
+}
+
+}  // namespace
+
 // Inside a script element only "<" can end the element; JSON reads the escape as the same character.
 std::string embedded_json(const nlohmann::json& document) {
   std::string out;
@@ -26,15 +35,6 @@ std::string embedded_json(const nlohmann::json& document) {
   }
   return out;
 }
-
-std::string policy() {
-  return fmt::format(
-      "default-src 'none'; style-src 'sha256-{}' 'sha256-{}'; script-src 'sha256-{}'; base-uri 'none'; form-action "
-      "'none'",
-      sha256_base64(assets::report_css()), sha256_base64(assets::diagram_css()), sha256_base64(assets::report_js()));
-}
-
-}  // namespace
 
 std::string render_page(const Page& page, const nlohmann::json& document) {
   const std::string name = escape_xml(shorten(printable(page.name), 120));
@@ -55,16 +55,6 @@ std::string render_page(const Page& page, const nlohmann::json& document) {
   out += fmt::format("</main>\n<script type=\"application/json\" id=\"{}\">{}</script>\n", page.data_id,
                      embedded_json(document));
   return out + fmt::format("<script>{}</script>\n</body></html>\n", assets::report_js());
-}
-
-std::string relative_link(const std::string& path) {
-  std::string out = "./";
-  for (const unsigned char c : path) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '/' ||
-                       c == '.' || c == '-' || c == '_';
-    out += plain ? std::string(1, static_cast<char>(c)) : fmt::format("%{:02X}", c);
-  }
-  return out;
 }
 
 }  // namespace diptych::reports

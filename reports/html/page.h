@@ -21,7 +21,7 @@ struct Page {
 
 std::string render_page(const Page& page, const nlohmann::json& document);
 
-/// The path of a file below the page's folder as a link: whatever the names in it, it is no scheme and no other host.
-std::string relative_link(const std::string& path);
+/// JSON for a script element: nothing in it can end the element.
+std::string embedded_json(const nlohmann::json& document);
 
 }  // namespace diptych::reports
