@@ -48,6 +48,7 @@ std::string names_of(const Graph& graph, const std::vector<std::size_t>& nodes) 
   return names.size() > most ? fmt::format("{} and {} more", text, names.size() - most) : text;
 }
 
+/// Several regions have the same ops.
 std::string fused_names(const Node& node) {
   const Graph& region = *node.regions.front();
   std::vector<std::size_t> all;
@@ -56,7 +57,7 @@ std::string fused_names(const Node& node) {
       all.push_back(i);
     }
   }
-  return names_of(region, all);
+  return names_of(region, all) + (node.regions.size() > 1 ? fmt::format(" for {} tensors", node.regions.size()) : "");
 }
 
 /// Without what all instances' names end with: "blocks.0.layer" -> "blocks.0".
@@ -387,10 +388,13 @@ json GraphLevels::entry_of(const Box& box, const std::string& path, Lane lane) {
 }
 
 void GraphLevels::add_regions(json& entry, const Node& node, const std::string& path) {
-  for (const auto& region : node.regions) {
-    const bool is_fused = node.op == &graph::fused_op();
-    const std::string name =
-        is_fused ? "fused: " + fused_names(node) : fmt::format("{}: {}", node.op->name, region->name);
+  const bool is_fused = node.op == &graph::fused_op();
+  for (std::size_t i = 0; i < node.regions.size(); ++i) {
+    const auto& region = node.regions[i];
+    std::string name = is_fused ? "fused: " + fused_names(node) : fmt::format("{}: {}", node.op->name, region->name);
+    if (is_fused && node.regions.size() > 1) {
+      name = fmt::format("{}, {} of {}", name, i + 1, node.regions.size());
+    }
     const std::uint32_t source = node.provenance.source_ops.empty() ? 0 : node.provenance.source_ops.front();
     GraphLevels inner(tables_, *region, places_, &node);
     std::vector<Box> boxes;
@@ -408,9 +412,14 @@ std::int64_t GraphLevels::reference(ValueId value) const {
   if (of_region_ == nullptr) {
     return value;
   }
-  for (std::size_t i = 0; i < graph_.inputs.size() && of_region_->op == &graph::fused_op(); ++i) {
-    if (graph_.inputs[i].value == value) {
-      return of_region_->inputs[i];
+  if (of_region_->op == &graph::fused_op()) {
+    const std::vector<graph::FusedPart> parts = graph::parts_of(of_region_->regions);
+    const auto own =
+        std::find_if(parts.begin(), parts.end(), [&](const auto& part) { return &part.region == &graph_; });
+    for (std::size_t i = 0; i < graph_.inputs.size(); ++i) {
+      if (graph_.inputs[i].value == value) {
+        return of_region_->inputs[own->first_input + i];
+      }
     }
   }
   return -1 - static_cast<std::int64_t>(value);

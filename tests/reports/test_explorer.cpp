@@ -156,6 +156,35 @@ void gather_sources(const json& data, int level, std::multiset<int>& sources) {
   }
 }
 
+TEST(Explorer, RegionsOfAnUpdateOfManyTensorsReadTheirOwn) {
+  const Graph graph = graph::parse(R"(graph "g"(%0: f32[4] argument "x", %1: f32[8] argument "y") {
+  %2: f32[4], %3: f32[8] = fused(%0, %1) [
+    graph "fused"(%0: f32[4] argument "%0") {
+      %1: f32[4] = exp(%0)  @ [0] "" "m.cpp" 1
+      return %1
+    },
+    graph "fused"(%0: f32[8] argument "%1") {
+      %1: f32[8] = exp(%0)  @ [1] "" "m.cpp" 1
+      return %1
+    }
+  ]  @ [0,1] "" "m.cpp" 1
+  return %2, %3
+})");
+  const ExplorerData data = explorer_data(input_of({&graph}));
+  std::vector<json> reads;
+  std::string names;
+  for (const json& node : data.json["nodes"]) {
+    const std::string name = data.json["strings"][node[0].get<std::size_t>()];
+    names += name + "; ";
+    if (name == "exp") {
+      reads.push_back(node[7]);
+    }
+  }
+  EXPECT_THAT(reads, ::testing::UnorderedElementsAre(json{0}, json{1})) << "numbers outside";
+  EXPECT_THAT(names, HasSubstr("fused: exp for 2 tensors"));
+  EXPECT_EQ(data.json["levels"].size(), 3U) << "each region opens";
+}
+
 TEST(Explorer, StagesJoinBySourceOpAndShareWhatIsEqual) {
   const auto names = [](int i) { return fmt::format("blocks.{}", i); };
   const Graph captured = tower(4, names);
