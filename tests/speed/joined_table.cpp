@@ -85,7 +85,7 @@ void print_table() {
                                 {6304, 256, 256},
                                 {197, 768, 768}}) {
     const Tensor x = Rng(1).normal({m, k});
-    const auto side_by_side = [&](bool packs) {
+    const auto side_by_side = [&, n = n, k = k](bool packs) {
       return ratio(x, products_of(k, n, 3, packs), products_of(k, 3 * n, 1, packs));
     };
     fmt::print("| {} x {} x {} | {} | {} | {} |\n", m, n, k, side_by_side(true), side_by_side(false),
