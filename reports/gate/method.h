@@ -26,8 +26,7 @@ using Method = std::vector<MethodField>;
 /// count.
 Method method_of(const Run& run);
 /// Of an arm in its cell, besides: what a call is, the arm's threads if not the run's, another framework's version,
-/// whether rounds
-/// were spread over layouts of the heap.
+/// whether rounds were spread over layouts of the heap.
 Method method_of(const Run& run, const Cell& cell, const Arm& arm);
 
 struct MethodChange {

@@ -27,11 +27,7 @@ std::vector<std::vector<double>> rounds_of(const std::function<void(bool joined)
                              call(false);
                            })},
                           {}, options);
-  std::vector<std::vector<double>> rounds;
-  for (int i = 0; i < 15; ++i) {
-    rounds.push_back(round());
-  }
-  return rounds;
+  return take_rounds(round, 15);
 }
 
 void print_row(bool is_causal, std::int64_t heads, std::int64_t width, std::int64_t length) {

@@ -54,11 +54,7 @@ std::string ratio(const Case& of, const Epilogue& epilogue) {
     return block_of([&] { called.call(std::span(&other, 1), Location::current()); });
   };
   InterleavedRounds round({calls_of(apart), calls_of(fused)}, {}, {});
-  std::vector<std::vector<double>> rounds;
-  for (int i = 0; i < 15; ++i) {
-    rounds.push_back(round());
-  }
-  return ratio_of(rounds, 0, 1).text;
+  return ratio_of(take_rounds(round, 15), 0, 1).text;
 }
 
 Case linear_case(std::int64_t m, std::int64_t n, std::int64_t k) {

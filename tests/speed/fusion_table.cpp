@@ -88,11 +88,7 @@ std::string ratio(const Case& of, const Shape& shape, int sets) {
     return block_of([&] { called.call(inputs[next++ % inputs.size()], Location::current()); });
   };
   InterleavedRounds round({calls_of(apart), calls_of(fused)}, {}, {});
-  std::vector<std::vector<double>> rounds;
-  for (int i = 0; i < 15; ++i) {
-    rounds.push_back(round());
-  }
-  return ratio_of(rounds, 0, 1).text;
+  return ratio_of(take_rounds(round, 15), 0, 1).text;
 }
 
 void print_elements() {

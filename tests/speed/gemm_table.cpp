@@ -105,10 +105,7 @@ void print_table() {
                        static_cast<blasint>(c.n));
          })},
         {}, options);
-    std::vector<std::vector<double>> rounds;
-    for (int i = 0; i < kRounds; ++i) {
-      rounds.push_back(round());
-    }
+    const std::vector<std::vector<double>> rounds = take_rounds(round, kRounds);
     const Ratio ratios[2] = {ratio_of(rounds, 0, 2), ratio_of(rounds, 1, 2)};
     for (std::size_t i = 0; i < 2; ++i) {
       logs[i] += std::log(ratios[i].median);

@@ -62,11 +62,7 @@ std::string ratio(const Tensor& x, graph::JitFunction&& one, graph::JitFunction&
     return block_of([&] { function.call(std::span(&x, 1), Location::current()); });
   };
   InterleavedRounds round({calls_of(one), calls_of(other)}, {}, {});
-  std::vector<std::vector<double>> rounds;
-  for (int i = 0; i < 25; ++i) {
-    rounds.push_back(round());
-  }
-  return ratio_of(rounds, 0, 1).text;
+  return ratio_of(take_rounds(round, 25), 0, 1).text;
 }
 
 void print_table() {

@@ -27,10 +27,7 @@ void print_row(std::int64_t batch, std::int64_t width) {
   const Tensor x = rng.normal({batch, width});
   InterleavedRounds round({block_of([&] { eager(x); }), block_of([&] { mixed(x); }), block_of([&] { graph(x); })}, {},
                           {});
-  std::vector<std::vector<double>> rounds;
-  for (int i = 0; i < 15; ++i) {
-    rounds.push_back(round());
-  }
+  const std::vector<std::vector<double>> rounds = take_rounds(round, 15);
   fmt::print("| {} x {} | {} | {} |\n", batch, width, ratio_of(rounds, 0, 1).text, ratio_of(rounds, 0, 2).text);
 }
 

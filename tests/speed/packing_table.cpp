@@ -32,10 +32,7 @@ void print_row(std::int64_t m, std::int64_t n, std::int64_t k, bool is_transpose
     return block_of([&] { function.call(std::span(&x, 1), Location::current()); });
   };
   InterleavedRounds round({calls_of(packed), calls_of(loose)}, {}, {});
-  std::vector<std::vector<double>> rounds;
-  for (int i = 0; i < 25; ++i) {
-    rounds.push_back(round());
-  }
+  const std::vector<std::vector<double>> rounds = take_rounds(round, 25);
   fmt::print("| {} x {} x {} | {} | {} |\n", m, n, k, is_transposed ? "B" : "", ratio_of(rounds, 0, 1).text);
 }
 

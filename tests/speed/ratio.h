@@ -13,6 +13,16 @@ struct Ratio {
   std::string text;  ///< with its interval
 };
 
+/// `count` rounds of workloads::InterleavedRounds: seconds per call, by contender.
+template <class InterleavedRounds>
+std::vector<std::vector<double>> take_rounds(InterleavedRounds& round, int count) {
+  std::vector<std::vector<double>> rounds;
+  for (int i = 0; i < count; ++i) {
+    rounds.push_back(round());
+  }
+  return rounds;
+}
+
 /// The time of contender `other` divided by that of `contender`, over rounds of seconds per call.
 inline Ratio ratio_of(const std::vector<std::vector<double>>& rounds, std::size_t contender, std::size_t other) {
   std::vector<double> effects;

@@ -25,11 +25,7 @@ std::vector<std::vector<double>> rounds_of(const std::vector<Block>& contenders)
   MeasuringOptions options;
   options.block_seconds = 0.02;
   InterleavedRounds round(contenders, {}, options);
-  std::vector<std::vector<double>> rounds;
-  for (int i = 0; i < 21; ++i) {
-    rounds.push_back(round());
-  }
-  return rounds;
+  return take_rounds(round, 21);
 }
 
 void print_row(const std::string& name, int threads) {

@@ -42,11 +42,7 @@ std::string ratio(int tensors, std::int64_t elements, const Options& settings) {
     return block_of([&] { called.call(gradients, Location::current()); });
   };
   InterleavedRounds round({calls_of(apart), calls_of(joined)}, {}, {});
-  std::vector<std::vector<double>> rounds;
-  for (int i = 0; i < 15; ++i) {
-    rounds.push_back(round());
-  }
-  return ratio_of(rounds, 0, 1).text;
+  return ratio_of(take_rounds(round, 15), 0, 1).text;
 }
 
 void print_table() {
