@@ -1,6 +1,7 @@
 // What a call of each arm of an aligned profile holds in memory.
 
 #include <algorithm>
+#include <functional>
 
 #include <fmt/format.h>
 
@@ -38,6 +39,36 @@ std::vector<workloads::OpMark> instructions_of(const workloads::MemoryOfCall& ca
   std::copy_if(call.ops.begin(), call.ops.end(), std::back_inserter(marks),
                [](const workloads::OpMark& mark) { return mark.depth == 0; });
   return marks.size() == expected ? marks : std::vector<workloads::OpMark>();
+}
+
+using SourceOf = std::function<std::uint64_t(const workloads::OpMark&)>;
+
+/// What a graph keeps between calls. False: it isn't known when its temporaries are alive.
+bool add_arena(reports::MemoryOfArm& arm, const workloads::MemoryOfCall& call, const runtime::Executable& executable,
+               double scale, const Describe& describe, const SourceOf& source_of) {
+  const runtime::ExecutableStats& stats = executable.stats();
+  if (*stats.heuristic != '\0') {
+    arm.arena_bytes = static_cast<std::int64_t>(stats.planned_peak_bytes);
+    arm.lower_bound_bytes = static_cast<std::int64_t>(stats.lower_bound_bytes);
+  }
+  arm.packed_bytes = static_cast<std::int64_t>(stats.packed_bytes);
+  if (arm.packed_bytes > 0) {
+    arm.blocks.push_back({.bytes = arm.packed_bytes, .from = 0, .to = arm.seconds, .op = "(packed once)"});
+  }
+  const std::vector<workloads::OpMark> instructions = instructions_of(call, executable.values().size());
+  if (instructions.empty()) {
+    return arm.arena_bytes.value_or(0) == 0;
+  }
+  for (const runtime::PlannedTemporary& planned : executable.temporaries()) {
+    const workloads::OpMark& first = instructions[planned.first];
+    reports::MemoryBlock block{.bytes = static_cast<std::int64_t>(planned.bytes),
+                               .from = first.from * scale,
+                               .to = instructions[planned.last].to * scale,
+                               .offset = static_cast<std::int64_t>(planned.offset)};
+    describe(block, first.name, source_of(first));
+    arm.blocks.push_back(std::move(block));
+  }
+  return true;
 }
 
 }  // namespace
@@ -84,34 +115,8 @@ std::vector<reports::MemoryOfArm> AlignedTraces::watch_memory() {
       }
       arm.blocks.push_back(std::move(block));
     }
-    if (compiled != nullptr) {
-      const runtime::Executable& executable = *compiled->executable();
-      const std::vector<workloads::OpMark> instructions = instructions_of(call, executable.values().size());
-      for (const runtime::PlannedTemporary& planned : executable.temporaries()) {
-        if (instructions.empty()) {
-          continue;
-        }
-        const workloads::OpMark& first = instructions[planned.first];
-        reports::MemoryBlock block{.bytes = static_cast<std::int64_t>(planned.bytes),
-                                   .from = first.from * scale,
-                                   .to = instructions[planned.last].to * scale,
-                                   .offset = static_cast<std::int64_t>(planned.offset)};
-        describe(block, first.name, source_of(first));
-        arm.blocks.push_back(std::move(block));
-      }
-      const runtime::ExecutableStats& stats = executable.stats();
-      if (*stats.heuristic != '\0') {
-        arm.arena_bytes = static_cast<std::int64_t>(stats.planned_peak_bytes);
-        arm.lower_bound_bytes = static_cast<std::int64_t>(stats.lower_bound_bytes);
-        if (instructions.empty() && stats.planned_peak_bytes > 0) {
-          notes_.push_back(
-              fmt::format("memory: {} runs more than one graph; only what it allocates is shown", arm.name));
-        }
-      }
-      arm.packed_bytes = static_cast<std::int64_t>(stats.packed_bytes);
-      if (arm.packed_bytes > 0) {
-        arm.blocks.push_back({.bytes = arm.packed_bytes, .from = 0, .to = arm.seconds, .op = "(packed once)"});
-      }
+    if (compiled != nullptr && !add_arena(arm, call, *compiled->executable(), scale, describe, source_of)) {
+      notes_.push_back(fmt::format("memory: {} runs more than one graph; only what it allocates is shown", arm.name));
     }
     arms.push_back(std::move(arm));
   }
