@@ -145,7 +145,7 @@ void AlignedTraces::trace() {
   for (int step = 0; step < request_.steps; ++step) {
     labels.push_back({intern(fmt::format("ProfilerStep#{}", step)), trace::Category::user});
   }
-  profiler::Tracer tracer;
+  profiler::Tracer tracer(kTimesOnly);
   tracer.start();
   for (int step = 0; step < request_.steps; ++step) {
     turns(step, [&](std::size_t arm) {

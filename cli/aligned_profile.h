@@ -10,9 +10,11 @@
 
 #include "cli/artifacts.h"
 #include "profiler/trace/trace.h"
+#include "profiler/trace/tracer.h"
 #include "reports/analysis/aligned_profile.h"
 #include "reports/analysis/memory_profile.h"
 #include "reports/views/source_ops.h"
+#include "reports/views/tracing_views.h"
 #include "workloads/arms/arm.h"
 
 /// Traces several arms of a workload in alternating steps, for one profile of all of them.
@@ -23,6 +25,9 @@ struct AlignedRequest {
   std::uint64_t seed = 1;
   int steps = 10;  ///< of each arm
 };
+
+/// Every sample of the bytes in use takes as long as a zone; memory is watched in a call of its own (watch_memory).
+inline constexpr profiler::TracerOptions kTimesOnly{.counters = false};
 
 /// Of one op, from the seconds of so many calls. Nothing where dispatch is longer than it can be, so that the probe
 /// computed something.
@@ -47,6 +52,10 @@ class AlignedTraces {
   /// Eager's parts of one op of each kind (workloads/harness/probes/op_split.h); empty unless the base is eager, and if
   /// they can't be measured in `budget_seconds`. Spoils nothing that was traced.
   std::map<std::string, reports::OpParts> measure_parts(double budget_seconds);
+
+  /// What tracing adds to a call of each arm: blocks of calls in turns, traced and not, for about so long. Spoils
+  /// nothing that was traced.
+  reports::TracingCost measure_tracing(double budget_seconds);
 
   /// What a call of each arm holds, over the seconds of its traced calls: one more call of each, on one thread, watched
   /// (workloads/harness/probes/memory_watch.h). May add notes.

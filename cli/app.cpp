@@ -190,6 +190,7 @@ class Program {
     verb->add_flag("--shuffle-order", ladder_.run.shuffle_order,
                    "Add the passes in other orders too: how far a share depends on its place")
         ->disable_flag_override();
+    add_against(verb, ladder_.against);
     add_seed(verb, ladder_.run.seed, "Of inputs, models and schedule");
     add_layout(verb, ladder_.run.layout);
     add_json(verb, ladder_.run);
@@ -248,6 +249,9 @@ class Program {
     verb->add_flag(
         "--time-fused", graph_.time_fused,
         "Time every fused kernel in the program, beside the kernels that it replaces; those that lose come first");
+    verb->add_flag(
+        "--times", graph_.times,
+        "Trace eager beside graph, so that graph.html shows what each op takes in both, and where the time is");
     add_seed(verb, graph_.seed, "Of inputs and models");
     verb->add_option("--out", graph_.out, "Where the folder is made")->capture_default_str();
     verb->footer(
@@ -257,6 +261,7 @@ class Program {
         "  diptych graph model.onnx --check-passes                  does a pass change a bit?\n"
         "  diptych graph model.onnx --readiness                     can it be captured?\n"
         "  diptych graph gpt/mini --time-fused                      does each fused kernel pay?\n"
+        "  diptych graph vit/tiny --times --format html             where is the time?\n"
         "  diptych graph model.onnx:batch=8 --stage captured --format txt,dot\n"
         "It prints what each pass did, and writes NN-<stage>.txt, .svg and .dot, where the text parses back to the "
         "same "

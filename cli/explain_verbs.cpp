@@ -57,6 +57,7 @@ void ExplainVerbs::add_why(CLI::App& app, std::function<int()>& action) {
   verb->add_option("--calls", why_.calls, "For how many calls compiling is to pay")
       ->capture_default_str()
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000'000'000}));
+  add_against(verb, why_.against);
   add_sizes(verb, why_.run, false);
   add_seed(verb, why_.run.seed, "Of inputs, models and schedule");
   verb->add_option("--out", why_.run.out, "Where run folders are made")->capture_default_str();
@@ -69,6 +70,7 @@ void ExplainVerbs::add_why(CLI::App& app, std::function<int()>& action) {
       "  diptych why mlp/digits\n"
       "  diptych why attention/written-out --calls 200\n"
       "  diptych why model.onnx:batch=8 --standard\n"
+      "  diptych why vit/tiny --against ort,torch      and beside ONNX Runtime and PyTorch, where they are installed\n"
       "It writes why.md, report.html and run.json. How to read it: docs/why.md.");
 }
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/aligned_profile.h"
 #include "cli/artifacts.h"
 #include "cli/names.h"
 #include "cli/suggest.h"
@@ -66,9 +67,23 @@ void print_fusion(const CompiledStages& compiled) {
   }
 }
 
+reports::ExplorerTimes times_of(const workloads::Workload& workload, std::uint64_t seed) {
+  const AlignedTraces traced(workload, {{&resolve_arm("eager"), &resolve_arm("graph")}, seed, AlignedRequest().steps});
+  const reports::ProfileInput& profile = traced.profile();
+  reports::ExplorerTimes times{{}, {}, reports::seconds_by_source_op(profile)};
+  for (const reports::ProfiledArm& arm : profile.arms) {
+    times.arms.push_back(arm.name);
+    times.total_seconds.push_back(arm.total_seconds);
+  }
+  for (const std::string& note : traced.notes()) {
+    fmt::print("{}\n", note);
+  }
+  return times;
+}
+
 /// All stages on one page, whichever are written one by one.
-std::string explorer_page(const std::string& workload, const CompiledStages& compiled) {
-  reports::ExplorerInput input{workload, {}, all_refusals(compiled)};
+std::string explorer_page(const std::string& workload, const CompiledStages& compiled, reports::ExplorerTimes times) {
+  reports::ExplorerInput input{workload, {}, all_refusals(compiled), std::move(times)};
   const std::vector<passes::PassRecord>& records = compiled.compilation.passes;
   for (std::size_t i = 0; i < compiled.stages.size(); ++i) {
     const GraphStage& stage = compiled.stages[i];
@@ -269,6 +284,10 @@ int graph(const GraphOptions& options) {
       chosen.push_back(i);
     }
   }
+  const bool writes_page = std::find(options.formats.begin(), options.formats.end(), "html") != options.formats.end();
+  if (options.times && !writes_page) {
+    throw Error("--times is for graph.html: leave out --format, or add html to it");
+  }
   if (chosen.empty()) {
     names.emplace_back("final");
     names.emplace_back("all");
@@ -294,9 +313,11 @@ int graph(const GraphOptions& options) {
       fmt::print("{}.{}\n", reports::printable(base), format);
     }
   }
-  if (std::find(options.formats.begin(), options.formats.end(), "html") != options.formats.end()) {
+  if (writes_page) {
     const std::string path = folder + "/graph.html";
-    reports::write_atomically(path, explorer_page(workload.name, compiled));
+    reports::write_atomically(
+        path, explorer_page(workload.name, compiled,
+                            options.times ? times_of(workload, options.seed) : reports::ExplorerTimes()));
     fmt::print("{}\n", reports::printable(path));
   }
   return kSuccess;

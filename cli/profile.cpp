@@ -80,6 +80,8 @@ int profile_aligned(const workloads::Workload& workload, const ProfileOptions& o
   constexpr double kPartsSeconds = 0.5;
   reports::ProfileInput input = traced.profile();
   input.parts = traced.measure_parts(kPartsSeconds);
+  constexpr double kTracingSeconds = 0.5;
+  const reports::TracingCost tracing = traced.measure_tracing(kTracingSeconds);
   const std::vector<reports::MemoryOfArm> memory = traced.watch_memory();
   const reports::AlignedProfile profile = reports::align(input, reports::grouping_named(options.by));
 
@@ -90,20 +92,27 @@ int profile_aligned(const workloads::Workload& workload, const ProfileOptions& o
     text += note + "\n";
   }
   constexpr std::size_t kMostRows = 40;
-  fmt::print("{}\n{}\n{}\n", text, reports::render_profile(profile, {wants_colour(), terminal_width()}, kMostRows),
-             reports::memory_summary(memory));
+  const std::string cost = reports::tracing_text(tracing);
+  fmt::print("{}\n{}\n{}\n{}\n", text, reports::render_profile(profile, {wants_colour(), terminal_width()}, kMostRows),
+             reports::memory_summary(memory), cost);
   constexpr int kNoLimit = 1000;
-  reports::write_atomically(folder + "/ops.txt", text + "\n" + reports::render_profile(profile, {false, kNoLimit}));
+  reports::write_atomically(folder + "/ops.txt",
+                            text + "\n" + reports::render_profile(profile, {false, kNoLimit}) + "\n" + cost);
   reports::write_atomically(folder + "/ops.csv", reports::profile_csv(profile));
-  reports::write_atomically(folder + "/ops.json", reports::to_text(reports::profile_json(profile, options.steps)));
+  nlohmann::json ops = reports::profile_json(profile, options.steps);
+  ops["tracing"] = reports::tracing_json(tracing);
+  reports::write_atomically(folder + "/ops.json", reports::to_text(ops));
   const reports::AlignedProfile stacks = reports::align(input, reports::ProfileBy::stack);
   reports::write_atomically(folder + "/flame.svg", reports::flame_svg(stacks));
+  reports::write_atomically(folder + "/stacks.speedscope.json",
+                            reports::to_text(reports::speedscope_json(stacks, workload.name)));
   reports::write_atomically(folder + "/memory.txt", reports::memory_text(memory, {false, kNoLimit}));
   reports::write_atomically(folder + "/memory.svg", reports::memory_svg(memory));
   reports::write_atomically(folder + "/memory.json", reports::to_text(reports::memory_json(memory)));
   const std::string shown = reports::printable(folder);
   fmt::print("{0}/ops.txt, ops.csv, ops.json   the table above, every row\n", shown);
   fmt::print("{0}/flame.svg   modules and ops as flame graphs, coloured by what changes\n", shown);
+  fmt::print("{0}/stacks.speedscope.json   the same for speedscope.app, every arm a profile\n", shown);
   fmt::print("{0}/memory.svg, memory.txt, memory.json   what each arm holds, and who holds it at the peak\n", shown);
   for (std::size_t arm = 0; arm < arms.size(); ++arm) {
     const std::string of_arm = file_name(arms[arm]->name);
@@ -112,7 +121,7 @@ int profile_aligned(const workloads::Workload& workload, const ProfileOptions& o
     fmt::print("{}/{}   open it at ui.perfetto.dev\n", shown, name);
     const std::string collapsed = fmt::format("stacks-{}.txt", of_arm);
     reports::write_atomically(folder + "/" + collapsed, reports::folded_stacks(stacks, arm));
-    fmt::print("{}/{}   collapsed stacks: open them at speedscope.app\n", shown, collapsed);
+    fmt::print("{}/{}   collapsed stacks, for flamegraph.pl and its like\n", shown, collapsed);
   }
   return kSuccess;
 }

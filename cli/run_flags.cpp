@@ -69,6 +69,15 @@ void add_measuring_flags(CLI::App* verb, RunOptions& options) {
   verb->add_option("--pin", options.pin, "Bind measuring processes to these CPUs, like 1 or 0,2-3 (bare: the last)");
 }
 
+void add_against(CLI::App* verb, std::vector<std::string>& arms) {
+  verb->add_option("--against", arms,
+                   "Other frameworks to measure in the same rounds, separated by commas: ort, torch, or another of "
+                   "their arms (docs/arms.md)")
+      ->type_name("ARM")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+}
+
 void add_seed(CLI::App* verb, std::uint64_t& seed, const char* help) {
   verb->add_option("--seed", seed, help)->capture_default_str()->check([](const std::string& text) {
     // JSON readers represent whole numbers exactly up to 2^53.

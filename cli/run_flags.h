@@ -18,6 +18,8 @@ void add_sizes(CLI::App* verb, RunOptions& options, bool with_gate = true);
 void add_instructions_timeout(CLI::App* verb, double& seconds);
 /// --metric, --instructions-timeout, --threads, --pin.
 void add_measuring_flags(CLI::App* verb, RunOptions& options);
+/// --against, of a ladder.
+void add_against(CLI::App* verb, std::vector<std::string>& arms);
 /// --seed; `help`: of what.
 void add_seed(CLI::App* verb, std::uint64_t& seed, const char* help);
 /// --json.

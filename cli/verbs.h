@@ -63,15 +63,17 @@ int peers(const PeersOptions& options);
 
 struct LadderOptions {
   std::string workload;
-  RunOptions run;  ///< everything but workloads and arms
+  RunOptions run;                    ///< everything but workloads and arms
+  std::vector<std::string> against;  ///< arms of other frameworks; "torch": PyTorch's eager mode
 };
-/// A run of one workload under every rung.
+/// A run of one workload under every rung, and under arms of other frameworks if that is asked for.
 int ladder(const LadderOptions& options);
 
 struct WhyOptions {
   std::string workload;
-  std::int64_t calls = 1000;  ///< for which compiling is to pay
-  RunOptions run;             ///< size, seed and place
+  std::int64_t calls = 1000;         ///< for which compiling is to pay
+  RunOptions run;                    ///< size, seed and place
+  std::vector<std::string> against;  ///< LadderOptions::against
 };
 /// The ladder and the profile of eager and graph, and what they say, on one screen.
 int why(const WhyOptions& options);
@@ -135,6 +137,7 @@ struct GraphOptions {
   bool check_passes = false;
   bool readiness = false;
   bool time_fused = false;
+  bool times = false;  ///< of eager and graph by op, for graph.html
   std::uint64_t seed = 1;
   std::string out = "diptych-out";
 };

@@ -67,7 +67,7 @@ void add_profile(nlohmann::json& run, std::uint64_t seed) {
 }  // namespace
 
 int why(const WhyOptions& options) {
-  LadderOptions ladder_options{options.workload, options.run};
+  LadderOptions ladder_options{options.workload, options.run, options.against};
   ladder_options.run.name = "why-" + resolve_workload(options.workload).name;
   ladder_options.run.complete = [&](nlohmann::json& run, const std::string& folder) {
     run["why"] = {{"calls", options.calls}};

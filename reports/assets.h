@@ -10,10 +10,11 @@ std::string_view report_css();
 std::string_view report_js();
 /// Used by the diagrams, alone and inside the report.
 std::string_view diagram_css();
-/// The graph explorer: its page with "{{name}}" where something is filled in, and its script in two parts.
+/// The graph explorer: its page with "{{name}}" where something is filled in, and its script in three parts.
 std::string_view graph_html();
 std::string_view graph_css();
 std::string_view graph_js();
+std::string_view graph_heat_js();
 std::string_view graph_panel_js();
 
 }  // namespace diptych::reports::assets

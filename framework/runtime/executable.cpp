@@ -1,6 +1,7 @@
 #include "framework/runtime/executable.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <iterator>
 #include <optional>
@@ -488,14 +489,10 @@ void Executable::execute() {
 }
 
 void Executable::run(std::span<const Tensor> arguments, std::vector<Tensor>& outputs) {
-  if (busy_.test_and_set(std::memory_order_acquire)) {
-    throw Error("this graph is already running; use one jit function per thread");
+  const CallLock::Scope turn(turns_);
+  if (!turn.is_first()) {
+    throw Error("this graph is already running on this thread", Location(), "don't call it from within itself");
   }
-  struct Release {
-    std::atomic_flag& flag;
-    ~Release() { flag.clear(std::memory_order_release); }
-  } release{busy_};
-
   synchronize();  // so that no launch holds a state: states are written in place only if nothing else holds them
   bind_inputs(arguments);
   pack_inputs();

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <atomic>
 #include <memory>
 
+#include "framework/core/call_lock.h"
 #include "framework/core/storage.h"
 #include "framework/core/trace_points.h"
 #include "framework/runtime/lowering.h"
@@ -51,8 +51,8 @@ class Executable {
   Executable& operator=(const Executable&) = delete;
 
   /// `arguments` must have the types and strides for which this was made. Reads and writes the graph's variables.
-  /// Appends the results to `outputs`. Throws Error if it is already running (on another thread, or from within
-  /// itself).
+  /// Appends the results to `outputs`. Threads that call it at the same time take turns. Throws Error if it is called
+  /// from within itself.
   void run(std::span<const Tensor> arguments, std::vector<Tensor>& outputs);
 
   const ExecutableStats& stats() const { return stats_; }
@@ -147,7 +147,7 @@ class Executable {
   std::vector<PackedOperand> packed_;
   std::vector<PlannedTemporary> planned_temporaries_;
   StorageRef arena_;
-  std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
+  CallLock turns_;
 };
 
 }  // namespace diptych::runtime

@@ -101,6 +101,7 @@ std::size_t hash_of(std::span<const Tensor> arguments) {
 struct JitFunction::State {
   Function function;
   JitOptions options;
+  std::shared_ptr<CallLock> turns;
   std::list<Entry> entries;  ///< most recently used first
   /// Keyed by hash. Entries with the same hash differ in their guards, or collide.
   std::unordered_multimap<std::size_t, std::list<Entry>::iterator> by_signature;
@@ -118,13 +119,17 @@ struct JitFunction::State {
   std::vector<Tensor> call_with_gradient(Entry& entry, std::span<const Tensor> arguments, Location where);
 };
 
-JitFunction::JitFunction(Function function, JitOptions options)
-    : state_(std::make_unique<State>(State{std::move(function), std::move(options), {}, {}})) {}
+JitFunction::JitFunction(Function function, JitOptions options, std::shared_ptr<CallLock> turns)
+    : state_(std::make_unique<State>(State{std::move(function),
+                                           std::move(options),
+                                           turns != nullptr ? std::move(turns) : std::make_shared<CallLock>(),
+                                           {},
+                                           {}})) {}
 JitFunction::~JitFunction() = default;
 JitFunction::JitFunction(JitFunction&&) noexcept = default;
 JitFunction& JitFunction::operator=(JitFunction&&) noexcept = default;
 
-JitTable::JitTable(JitOptions options) : options_(std::move(options)) {}
+JitTable::JitTable(JitOptions options) : options_(std::move(options)), turns_(std::make_shared<CallLock>()) {}
 
 JitFunction* JitTable::find(const std::vector<std::size_t>& lengths) {
   const auto found = by_structure_.find(lengths);
@@ -135,7 +140,7 @@ JitFunction* JitTable::find(const std::vector<std::size_t>& lengths) {
 }
 
 JitFunction* JitTable::add(const std::vector<std::size_t>& lengths, JitFunction::Function&& function) {
-  return last_ = &by_structure_.try_emplace(lengths, std::move(function), options_).first->second;
+  return last_ = &by_structure_.try_emplace(lengths, std::move(function), options_, turns_).first->second;
 }
 
 JitFunction::Result JitTable::call(JitFunction& function, std::span<const Tensor> arguments) const {
@@ -338,7 +343,7 @@ std::vector<Tensor> JitFunction::State::call_with_gradient(Entry& entry, std::sp
             std::span<const Tensor> tensors, std::shared_ptr<void>& /*structure*/) {
           return gradients_of(forward, argument_count, variables, tensors, {}, nullptr);
         },
-        std::move(backward_options));
+        std::move(backward_options), turns);
   }
   std::vector<bool> wanted;
   for (const Tensor& input : inputs) {
@@ -387,6 +392,7 @@ JitFunction::Result JitFunction::call(std::span<const Tensor> arguments, Locatio
           "return it from the captured function instead of keeping it");
     }
   }
+  const CallLock::Scope turn(*state_->turns);
   Entry& entry = state_->find_or_compile(arguments, where);
   ++state_->ledger[entry.ledger_line].calls;
 
@@ -402,7 +408,7 @@ JitFunction::Result JitFunction::call(std::span<const Tensor> arguments, Locatio
                      std::any_of(entry.states.begin(), entry.states.end(),
                                  [&](const Variable& variable) { return requires_grad(variable.state()->value); });
   }
-  Result result{{}, entry.structure.get()};
+  Result result{{}, entry.structure};
   if (!differentiable) {
     const trace::Zone zone(&kReplay);
     entry.executable->run(arguments, result.outputs);

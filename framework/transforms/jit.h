@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "framework/capture/capture.h"
+#include "framework/core/call_lock.h"
 #include "framework/core/context.h"
 #include "framework/core/tree.h"
 #include "framework/passes/pass.h"
@@ -40,21 +41,23 @@ struct Compilation {
 };
 
 /// A function on flat lists of tensors, compiled once per signature (dtypes, shapes and strides of the arguments).
-/// Not thread-safe: one per thread.
+/// Threads may call it at the same time: they take turns, from the look-up to the results, and so do those that compute
+/// its gradient again. What ledger(), graph() and executable() give is read while nobody calls it.
 class JitFunction {
  public:
   /// `structure` may be set to anything that the caller wants returned with each result of this graph.
   using Function =
       std::function<std::vector<Tensor>(std::span<const Tensor> arguments, std::shared_ptr<void>& structure)>;
 
-  JitFunction(Function function, JitOptions options);
+  /// `turns`: of functions that must not run at the same time as this one; null: it has its own.
+  JitFunction(Function function, JitOptions options, std::shared_ptr<CallLock> turns = nullptr);
   ~JitFunction();
   JitFunction(JitFunction&&) noexcept;
   JitFunction& operator=(JitFunction&&) noexcept;
 
   struct Result {
     std::vector<Tensor> outputs;
-    const void* structure;
+    std::shared_ptr<const void> structure;  ///< of this graph, which may be dropped meanwhile
   };
   /// Gradients flow through a call to its arguments and to the variables that the function reads.
   Result call(std::span<const Tensor> arguments, Location where);
@@ -75,6 +78,9 @@ class JitTable {
  public:
   explicit JitTable(JitOptions options);
 
+  /// Taken for a whole call, because all functions of a table capture the same one.
+  CallLock& turns() const { return *turns_; }
+
   /// The function for arguments whose lists have these lengths (append_lengths), which becomes the last one; null if it
   /// is new.
   JitFunction* find(const std::vector<std::size_t>& lengths);
@@ -84,11 +90,13 @@ class JitTable {
 
  private:
   JitOptions options_;
+  std::shared_ptr<CallLock> turns_;
   std::map<std::vector<std::size_t>, JitFunction> by_structure_;
   JitFunction* last_ = nullptr;
 };
 
-/// A callable with the signature of `Fn`, run as a graph: `auto step = jit(train_step); step(x, y);`
+/// A callable with the signature of `Fn`, run as a graph: `auto step = jit(train_step); step(x, y);` Threads that share
+/// it, or copies of it, take turns.
 template <class Fn>
 class Jit {
  public:
@@ -103,6 +111,7 @@ class Jit {
     if (thread_context.inlines_graphs()) {
       return Result((*function_)(arguments...));  // part of the enclosing graph
     }
+    const CallLock::Scope turn(table_->turns());
     std::vector<std::size_t> lengths;
     (append_lengths(arguments, lengths), ...);
     JitFunction* compiled = table_->find(lengths);
@@ -123,7 +132,7 @@ class Jit {
     std::vector<Tensor> flat;
     (append_tensors(arguments, flat), ...);
     const JitFunction::Result result = table_->call(*compiled, flat);
-    return rebuild_tree(*static_cast<const Result*>(result.structure), result.outputs);
+    return rebuild_tree(*static_cast<const Result*>(result.structure.get()), result.outputs);
   }
 
   /// The function of the last call; null before the first.

@@ -80,7 +80,10 @@ void on_counter(const trace::Label* label, std::int64_t value, const void* /*sub
   }
 }
 
+void ignore_counter(const trace::Label* /*label*/, std::int64_t /*value*/, const void* /*subject*/) noexcept {}
+
 constexpr trace::Hooks tracer_hooks{on_begin, on_end, on_counter};
+constexpr trace::Hooks zone_hooks{on_begin, on_end, ignore_counter};
 
 }  // namespace
 
@@ -104,7 +107,7 @@ void Tracer::start() {
   registry().session = session_;
   session_->mark_start();
   active_generation.store(++registry().last_generation, std::memory_order_relaxed);
-  trace::install(&tracer_hooks);
+  trace::install(options_.counters ? &tracer_hooks : &zone_hooks);
 }
 
 Trace Tracer::stop() {

@@ -11,6 +11,7 @@ struct TracerOptions {
   /// For all threads together; one zone or counter sample takes 32 bytes. Rounded up to 64 KiB. Records beyond the
   /// limit are dropped and counted.
   std::size_t max_bytes = std::size_t{64} << 20U;
+  bool counters = true;  ///< false: zones alone
 };
 
 /// Records the framework's trace points.

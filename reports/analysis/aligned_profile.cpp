@@ -257,6 +257,22 @@ double AlignedProfile::saved(const AlignedRow& row, std::size_t arm) const {
 
 AlignedProfile align(const ProfileInput& input, ProfileBy by) { return Join(input, by).run(); }
 
+std::map<std::uint64_t, std::vector<ArmOfRow>> seconds_by_source_op(const ProfileInput& input) {
+  const Seconds costs = costs_alone(input.arms);
+  std::map<std::uint64_t, std::vector<ArmOfRow>> times;
+  for (std::size_t arm = 0; arm < input.arms.size(); ++arm) {
+    for (const KernelTime& kernel : input.arms[arm].kernels) {
+      const std::vector<double> shares = shares_of(kernel, costs);
+      for (std::size_t i = 0; i < shares.size(); ++i) {
+        std::vector<ArmOfRow>& of_op = times[kernel.source_ops[i]];
+        of_op.resize(input.arms.size());
+        add(of_op[arm], kernel.seconds * shares[i], shares.size() > 1);
+      }
+    }
+  }
+  return times;
+}
+
 namespace {
 
 /// Pairs of equal names in two ranges, by the longest common subsequence.

@@ -122,6 +122,10 @@ struct AlignedProfile {
 /// shape, so the kernel has the rest.
 AlignedProfile align(const ProfileInput& input, ProfileBy by);
 
+/// The seconds of each source op by arm, divided as in `align`; nothing where it takes no time of its own. Without
+/// fates.
+std::map<std::uint64_t, std::vector<ArmOfRow>> seconds_by_source_op(const ProfileInput& input);
+
 /// The source op of each op that an eager call applied, by the names of both in order; 0: none. Where the sequences
 /// differ, the longest common subsequence counts. `repeats`: the program has control flow, whose ops are captured once
 /// and applied again and again: an op without a partner is then the nearest one of its name before.

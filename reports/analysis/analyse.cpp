@@ -131,6 +131,19 @@ struct Pending {
   std::size_t cell;
 };
 
+/// How many times as fast as another framework's arm the graph is, paired round by round; null without a graph.
+Json graph_speedup(const std::vector<RawProcess>& processes, const std::string& arm) {
+  std::vector<double> effects;
+  for (const RawProcess& process : processes) {
+    const auto graph = process.rounds.find("graph");
+    if (graph == process.rounds.end()) {
+      return nullptr;
+    }
+    effects.push_back(median(log_differences(process.rounds.at(arm), graph->second)));
+  }
+  return to_json(ratio_estimate(effects));
+}
+
 /// An external arm has no break-even: it compiles while loading, and the counterpart for eager isn't measured.
 Pending compare(const std::vector<RawProcess>& processes, const std::string& arm, bool is_external,
                 const CellState& state, std::uint64_t seed) {
@@ -149,6 +162,9 @@ Pending compare(const std::vector<RawProcess>& processes, const std::string& arm
                      {"mde", to_json(minimum_detectable_effect(effects))},
                      {"break_even", measured && !is_external ? break_even_json(processes, arm, seed) : Json()},
                      {"evidence", measured ? evidence(rounds, seed) : Json()}};
+  if (is_external) {
+    comparison["graph_speedup"] = measured ? graph_speedup(processes, arm) : Json();
+  }
   return {std::move(comparison), std::move(effects), state, 0};
 }
 

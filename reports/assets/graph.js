@@ -25,9 +25,9 @@ const count = (number, noun) => `${number} ${noun}${number === 1 ? "" : "s"}`;
 
 // --- The program ---------------------------------------------------------------------------------------------------
 
-const nodes = data.nodes.map(([op, attributes, types, scope, where, lane, sources, reads, makes], index) => ({
+const nodes = data.nodes.map(([op, attributes, types, scope, where, lane, sources, reads, makes, bytes], index) => ({
   index, op: string(op), attributes: string(attributes), types: string(types), scope: string(scope),
-  where: string(where), lane: ["forward", "backward", "optimizer"][lane], sources, reads, makes,
+  where: string(where), lane: ["forward", "backward", "optimizer"][lane], sources, reads, makes, bytes,
 }));
 const levelOf = (index) => data.levels[index];
 
@@ -283,6 +283,7 @@ const drawPane = (pane) => {
       group.classList.add(`m-${strongest}`);
       addBadge(group, tally);
     }
+    addHeat(pane, group, box);
     group.addEventListener("click", () => { act(pane, position, true); });
     group.addEventListener("focus", () => {
       for (const other of pane.boxes) other.setAttribute("tabindex", other === group ? "0" : "-1");

@@ -48,7 +48,7 @@ const nodePanel = (pane, index) => {
     entries([["makes", node.types], ["attributes", node.attributes], ["scope", node.scope || "outside of modules"], ["lane", node.lane],
       ["line", node.where || "not known"], ["source ops", sources.join(", ") + (node.sources.length > 40 ? ` and ${node.sources.length - 40} more` : "")],
       ["value", node.makes.filter((value) => value >= 0).map((value) => `%${value}`).join(", ")],
-      ["kernel", kernel === null ? "" : goTo(pane, kernel)]]),
+      ["kernel", kernel === null ? "" : goTo(pane, kernel)], ...costEntries(walk, [index, ...insideOf(walk, index)])]),
     ...listed("Reads", node.reads.map((value) => readItem(pane, walk, value, kernel))),
     ...listed("Read by", users.map((other) => goTo(pane, other))),
     ...listed("Not fused, and why", refusalsOf(node)),
@@ -80,7 +80,7 @@ const groupPanel = (pane, title, indices) => {
   }
   return [
     element("h2", {}, title),
-    entries([["nodes", String(indices.length - kernels.length)], ["kernels", kernels.length === 0 ? "" : `${kernels.length} fused`]]),
+    entries([["nodes", String(indices.length - kernels.length)], ["kernels", kernels.length === 0 ? "" : `${kernels.length} fused`], ...costEntries(walk, indices)]),
     ...listed("Ops", most.map(([op, number]) => `${number} × ${op}`)),
     ...listed("Parameters, states and arguments", parametersOf(walk, indices)),
     ...listed("Fused kernels", kernels.map((index) => goTo(pane, index))),
@@ -216,7 +216,8 @@ if (900 >= window.innerWidth) byId("two").checked = false;
 makePane(state.panes[0], "Left");
 makePane(state.panes[1], "Right");
 for (const pane of state.panes) setStage(pane, pane.stage);
-for (const id of ["two", "marks", "all"]) byId(id).addEventListener("change", draw);
+fillHeats();
+for (const id of ["two", "marks", "all", "heat"]) byId(id).addEventListener("change", draw);
 byId("search").addEventListener("input", find);
 byId("search").addEventListener("focus", find);
 byId("helper").addEventListener("click", () => {

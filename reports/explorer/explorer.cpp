@@ -27,6 +27,23 @@ json refusals_json(const ExplorerInput& input, ExplorerTables& tables) {
   return list;
 }
 
+/// {"arms": [{"name", "seconds"}], "ops": {"3": [[seconds, is an estimate], null]}}: by source op, as nodes number them
+/// (a profile counts from 1), then by arm.
+json times_json(const ExplorerTimes& times) {
+  json arms = json::array();
+  for (std::size_t arm = 0; arm < times.arms.size(); ++arm) {
+    arms.push_back({{"name", shorten(printable(times.arms[arm]), 40)}, {"seconds", times.total_seconds[arm]}});
+  }
+  json ops = json::object();
+  for (const auto& [source, of_arms] : times.ops) {
+    json& entry = ops[std::to_string(source - 1)] = json::array();
+    for (const ArmOfRow& of_arm : of_arms) {
+      entry.push_back(of_arm.seconds ? json{*of_arm.seconds, of_arm.is_estimate ? 1 : 0} : json());
+    }
+  }
+  return {{"arms", std::move(arms)}, {"ops", std::move(ops)}};
+}
+
 }  // namespace
 
 ExplorerData explorer_data(const ExplorerInput& input) {
@@ -55,6 +72,7 @@ ExplorerData explorer_data(const ExplorerInput& input) {
   data.json = tables.take_json();
   data.json["workload"] = shorten_middle(printable(shorten_middle(input.workload, 400)), 100);
   data.json["refusals"] = refusals;
+  data.json["times"] = times_json(input.times);
   data.json["stages"] = std::move(stages);
   data.pictures = tables.pictures();
   return data;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -8,6 +9,7 @@
 
 #include "framework/graph/ir.h"
 #include "framework/passes/refusal.h"
+#include "reports/analysis/aligned_profile.h"
 
 /// The graph explorer: one page on which a program's graph can be read at any size, stage beside stage
 /// (docs/graph-explorer.md).
@@ -20,10 +22,18 @@ struct ExplorerStage {
   double seconds;  ///< that the capture or the pass took
 };
 
+/// Measured times of arms, by source op.
+struct ExplorerTimes {
+  std::vector<std::string> arms;      ///< the base first; none: nothing was measured
+  std::vector<double> total_seconds;  ///< of a call
+  std::map<std::uint64_t, std::vector<ArmOfRow>> ops;  ///< by SourceOp::id
+};
+
 struct ExplorerInput {
   std::string workload;
   std::vector<ExplorerStage> stages;  ///< as captured first; at least one
   std::vector<passes::FusionRefusal> refusals;
+  ExplorerTimes times = {};
 };
 
 /// What the page's script reads, and the pictures that it places, each laid out.

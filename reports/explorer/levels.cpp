@@ -448,7 +448,20 @@ int GraphLevels::node_entry(std::size_t index) {
   return tables_.node({tables_.string(is_fused ? "fused: " + fused_names(node) : std::string(node.op->name)),
                        tables_.string(node.attributes.print()), tables_.string(types), tables_.string(place.scope),
                        tables_.string(where.line > 0 ? to_string(where) : ""), static_cast<int>(place.lane),
-                       node.provenance.source_ops, std::move(reads), std::move(makes)});
+                       node.provenance.source_ops, std::move(reads), std::move(makes), bytes_of_node(node)});
+}
+
+std::size_t GraphLevels::bytes_of_node(const Node& node) const {
+  if (node.op->kind == OpKind::view) {
+    return 0;  // strides
+  }
+  std::size_t bytes = 0;
+  for (const auto* values : {&node.inputs, &node.outputs}) {
+    for (const ValueId value : *values) {
+      bytes += bytes_of(graph_.types[value]);
+    }
+  }
+  return bytes;
 }
 
 }  // namespace diptych::reports

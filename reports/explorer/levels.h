@@ -41,6 +41,8 @@ class GraphLevels {
   void find_reads(const std::vector<Box>& boxes, std::optional<Lane> lane, Picture& picture) const;
   void find_results(const std::vector<Box>& boxes, std::optional<Lane> lane, Picture& picture) const;
   int node_entry(std::size_t index);
+  /// That it reads and writes, if every operand is moved once.
+  std::size_t bytes_of_node(const graph::Node& node) const;
   std::int64_t reference(graph::ValueId value) const;
   Lane lane_of(std::size_t node) const { return lanes_[node]; }
 

@@ -15,7 +15,9 @@
 namespace diptych::reports {
 namespace {
 
-std::string explorer_script() { return std::string(assets::graph_js()) + std::string(assets::graph_panel_js()); }
+std::string explorer_script() {
+  return std::string(assets::graph_js()) + std::string(assets::graph_heat_js()) + std::string(assets::graph_panel_js());
+}
 
 std::string explorer_policy() {
   return fmt::format(

@@ -333,6 +333,8 @@ class Comparison : public Part {
   std::string base() const { return text("base"); }
   std::string arm() const { return text("arm"); }
   std::optional<Estimate> speedup() const { return estimate("speedup"); }
+  /// Of the graph over this arm, if it is another framework's.
+  std::optional<Estimate> graph_speedup() const { return estimate("graph_speedup"); }
   std::optional<double> mde() const { return number("mde"); }
   BreakEvenEntry break_even() const { return member("break_even"); }
   Evidence evidence() const { return member("evidence"); }

@@ -38,6 +38,16 @@ FusedCounts fused_counts(const Cell& cell) {
 
 namespace {
 
+Estimate inverse_of(const Estimate& ratio) {
+  Estimate inverse = ratio;
+  inverse.value = 1 / ratio.value;
+  if (ratio.has_interval()) {
+    inverse.low = 1 / *ratio.high;
+    inverse.high = 1 / *ratio.low;
+  }
+  return inverse;
+}
+
 class Explainer {
  public:
   Explainer(const Cell& cell, double calls, Glyphs glyphs)
@@ -134,6 +144,17 @@ class Explainer {
     return point;
   }
 
+  /// Beside the arms of other frameworks.
+  AnswerPart against() const {
+    AnswerPart point{"Against"};
+    for (const Arm arm : cell_.arms()) {
+      if (arm.is_external()) {
+        point.sentences.push_back(peer_sentence(arm));
+      }
+    }
+    return point;
+  }
+
   AnswerPart fusion() const {
     AnswerPart point{"Fusion"};
     const std::string kernels = fusion_sentence(cell_, glyphs_);
@@ -201,6 +222,26 @@ class Explainer {
   /// Of the ladder; without one, the difference of the two times has no interval and says nothing.
   std::optional<Estimate> gap_seconds() const { return cell_.ladder().gap_seconds(); }
 
+  std::string peer_sentence(const Arm& arm) const {
+    const std::string name = shorten(printable(arm.name()), 30);
+    if (const std::string failure = printable(arm.failure()); !failure.empty()) {
+      return fmt::format("{} was not measured: {}.", name, failure);
+    }
+    const auto speedup = cell_.comparison(arm.name()).graph_speedup();
+    const auto time = arm.seconds();
+    if (!speedup || !time) {
+      return fmt::format("{} was not measured beside a graph.", name);
+    }
+    const std::string takes = fmt::format("{} takes {}", name, seconds(time->value));
+    const bool is_told = speedup->has_interval() && speedup->excludes(1);
+    if (!is_told) {
+      return fmt::format("{}: graph against it is undecided, {}.", takes, format_ratio(*speedup, glyphs_));
+    }
+    return speedup->value > 1
+               ? fmt::format("{}: graph is {} faster.", takes, format_ratio(*speedup, glyphs_))
+               : fmt::format("{}: graph is {} slower.", takes, format_ratio(inverse_of(*speedup), glyphs_));
+  }
+
   std::string compared() const {
     const auto speedup = comparison_.speedup();
     const auto base = cell_.arm(comparison_.base()).seconds();
@@ -219,13 +260,8 @@ class Explainer {
       return fmt::format("{} is {} faster than {}{}.", arm_name(), format_ratio(*speedup, glyphs_), base_name(), times);
     }
     if (direction == "slower") {
-      Estimate inverse = *speedup;
-      inverse.value = 1 / speedup->value;
-      if (speedup->has_interval()) {
-        inverse.low = 1 / *speedup->high;
-        inverse.high = 1 / *speedup->low;
-      }
-      return fmt::format("{} is {} slower than {}{}.", arm_name(), format_ratio(inverse, glyphs_), base_name(), times);
+      return fmt::format("{} is {} slower than {}{}.", arm_name(), format_ratio(inverse_of(*speedup), glyphs_),
+                         base_name(), times);
     }
     return fmt::format("{} against {} is undecided, {}{}.", arm_name(), base_name(), format_ratio(*speedup, glyphs_),
                        times);
@@ -312,6 +348,9 @@ std::vector<AnswerPart> explain(const Run& run, const Cell& cell, double calls, 
   const Explainer explainer(cell, calls, glyphs);
   std::vector<AnswerPart> points = {explainer.how_much()};
   if (explainer.is_comparable()) {
+    if (AnswerPart peers = explainer.against(); !peers.sentences.empty()) {
+      points.push_back(std::move(peers));
+    }
     points.push_back(explainer.causes());
     points.push_back(explainer.ops());
     points.push_back(explainer.fusion());

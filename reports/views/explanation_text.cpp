@@ -78,11 +78,12 @@ std::vector<std::string> suggestion_lines(const std::vector<Suggestion>& suggest
   return lines;
 }
 
-std::size_t most_lines_of(const std::string& label) {
-  static const std::map<std::string, std::size_t> most = {{"How much", 2},  {"Causes", 4}, {"Ops", 6}, {"Fusion", 3},
-                                                          {"Compiling", 2}, {"Limit", 2},  {"Next", 5}};
+/// Where other frameworks take two lines, causes and fusion have one less each, so that what to try next stays whole.
+std::size_t most_lines_of(const std::string& label, bool has_peers) {
+  static const std::map<std::string, std::size_t> most = {{"Causes", 4}, {"Ops", 6}, {"Fusion", 3}, {"Next", 5}};
   const auto found = most.find(label);
-  return found == most.end() ? 2 : found->second;
+  const std::size_t lines = found == most.end() ? 2 : found->second;
+  return has_peers && (label == "Causes" || label == "Fusion") ? lines - 1 : lines;
 }
 
 std::string as_paragraph(const std::vector<std::string>& sentences) {
@@ -93,14 +94,15 @@ std::string as_paragraph(const std::vector<std::string>& sentences) {
   return text;
 }
 
-std::vector<std::string> lines_of(const AnswerPart& point) {
+std::vector<std::string> lines_of(const AnswerPart& point, bool has_peers) {
+  const std::size_t most = most_lines_of(point.label, has_peers);
   if (!point.rows.empty()) {
-    return capped(table_lines(point.rows), most_lines_of(point.label));
+    return capped(table_lines(point.rows), most);
   }
   if (!point.suggestions.empty()) {
-    return capped(suggestion_lines(point.suggestions), most_lines_of(point.label));
+    return capped(suggestion_lines(point.suggestions), most);
   }
-  return capped(folded_lines(as_paragraph(point.sentences), kBodyColumns), most_lines_of(point.label));
+  return capped(folded_lines(as_paragraph(point.sentences), kBodyColumns), most);
 }
 
 }  // namespace
@@ -108,8 +110,11 @@ std::vector<std::string> lines_of(const AnswerPart& point) {
 std::string render_explanation(const Run& run, const Cell& cell, double calls) {
   std::vector<std::string> lines = {
       shorten(fmt::format("{}, {}", shorten(printable(cell.workload()), 50), printable(setup_line(run))), kColumns)};
-  for (const AnswerPart& point : explain(run, cell, calls)) {
-    const std::vector<std::string> body = lines_of(point);
+  const std::vector<AnswerPart> points = explain(run, cell, calls);
+  const bool has_peers =
+      std::any_of(points.begin(), points.end(), [](const AnswerPart& point) { return point.label == "Against"; });
+  for (const AnswerPart& point : points) {
+    const std::vector<std::string> body = lines_of(point, has_peers);
     for (std::size_t i = 0; i < body.size(); ++i) {
       lines.push_back(padded(i == 0 ? point.label : "", kLabelColumns) + body[i]);
     }

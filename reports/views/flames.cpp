@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "reports/text/format.h"
 #include "reports/text/svg.h"
@@ -28,6 +30,21 @@ struct Frame {
   std::vector<double> seconds;  ///< by arm, with what is inside
   std::vector<std::size_t> inside;
 };
+
+/// From the outside.
+std::vector<std::string_view> stack_of(const AlignedRow& row) {
+  std::vector<std::string_view> stack;
+  std::string_view rest = row.name;
+  while (stack.size() < kMostFrames) {
+    const std::size_t end = row.kind == AlignedRow::Kind::ops ? rest.find(';') : std::string_view::npos;
+    stack.push_back(rest.substr(0, end));
+    if (end == std::string_view::npos) {
+      break;
+    }
+    rest.remove_prefix(end + 1);
+  }
+  return stack;
+}
 
 class Flames {
  public:
@@ -72,17 +89,12 @@ class Flames {
   void add(const AlignedRow& row) {
     std::size_t at = 0;
     add_seconds(at, row);
-    std::string_view rest = row.name;
-    for (std::size_t depth = 0; depth < kMostFrames; ++depth) {
-      const std::size_t end = row.kind == AlignedRow::Kind::ops ? rest.find(';') : std::string_view::npos;
-      at = inside(at, std::string(rest.substr(0, end)));
+    const std::vector<std::string_view> stack = stack_of(row);
+    for (const std::string_view name : stack) {
+      at = inside(at, std::string(name));
       add_seconds(at, row);
-      deepest_ = std::max(deepest_, depth + 1);
-      if (end == std::string_view::npos) {
-        return;
-      }
-      rest.remove_prefix(end + 1);
     }
+    deepest_ = std::max(deepest_, stack.size());
   }
 
   /// Negative times, of what several threads do at once, have no width.
@@ -185,6 +197,47 @@ std::string folded_stacks(const AlignedProfile& stacks, std::size_t arm) {
     }
   }
   return text;
+}
+
+nlohmann::json speedscope_json(const AlignedProfile& stacks, const std::string& name) {
+  std::map<std::string, std::size_t> known;  // frames by name
+  nlohmann::json frames = nlohmann::json::array();
+  nlohmann::json profiles = nlohmann::json::array();
+  for (std::size_t arm = 0; arm < stacks.arms.size(); ++arm) {
+    nlohmann::json samples = nlohmann::json::array();
+    nlohmann::json weights = nlohmann::json::array();
+    double end = 0;
+    for (const AlignedRow& row : stacks.rows) {
+      const double seconds = row.arms[arm].seconds.value_or(0);
+      if (!(seconds > 0)) {
+        continue;
+      }
+      nlohmann::json stack = nlohmann::json::array();
+      for (const std::string_view part : stack_of(row)) {
+        const auto [entry, is_new] = known.try_emplace(printable(std::string(part)), known.size());
+        if (is_new) {
+          frames.push_back({{"name", entry->first}});
+        }
+        stack.push_back(entry->second);
+      }
+      samples.push_back(std::move(stack));
+      weights.push_back(seconds);
+      end += seconds;
+    }
+    profiles.push_back({{"type", "sampled"},
+                        {"name", printable(stacks.arms[arm])},
+                        {"unit", "seconds"},
+                        {"startValue", 0},
+                        {"endValue", end},
+                        {"samples", std::move(samples)},
+                        {"weights", std::move(weights)}});
+  }
+  return {{"$schema", "https://www.speedscope.app/file-format-schema.json"},
+          {"exporter", "diptych"},
+          {"name", printable(name)},
+          {"activeProfileIndex", 0},
+          {"shared", {{"frames", std::move(frames)}}},
+          {"profiles", std::move(profiles)}};
 }
 
 }  // namespace diptych::reports

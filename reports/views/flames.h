@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <string>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "reports/analysis/aligned_profile.h"
 
 /// Flame graphs of a profile by ProfileBy::stack (docs/profile.md). The outermost module is on top.
@@ -16,5 +18,9 @@ std::string flame_svg(const AlignedProfile& stacks);
 /// Collapsed stacks, "net;0;matmul 1250", in whole nanoseconds: what speedscope, inferno and flamegraph.pl read. Frames
 /// of less than one are left out.
 std::string folded_stacks(const AlignedProfile& stacks, std::size_t arm);
+
+/// All arms in speedscope's format (https://www.speedscope.app/file-format-schema.json), a sampled profile each:
+/// seconds, no rounding.
+nlohmann::json speedscope_json(const AlignedProfile& stacks, const std::string& name);
 
 }  // namespace diptych::reports

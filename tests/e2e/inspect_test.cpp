@@ -182,6 +182,28 @@ TEST(Graph, ExplorerOpensWithOnePictureThatFitsAScreen) {
   }
 }
 
+TEST(Graph, TimesOfBothArmsStandOnThePage) {
+  TemporaryFolder folder;
+  const Outcome outcome = diptych({"graph", "mlp/digits", "--format", "html", "--times"}, folder.path());
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
+  const std::string page = read_text(run_folder(folder.path()) / "graph.html");
+  const std::size_t start = page.find(R"(id="data">)") + 10;
+  const Json data = Json::parse(page.substr(start, page.find("</script>", start) - start));
+  ASSERT_THAT(data["times"]["arms"], SizeIs(2));
+  std::size_t timed = 0;
+  for (std::size_t arm = 0; arm < 2; ++arm) {
+    double sum = 0;
+    for (const auto& [source, times] : data["times"]["ops"].items()) {
+      sum += times[arm].is_null() ? 0 : times[arm][0].get<double>();
+      timed += times[arm].is_null() ? 0 : 1;
+    }
+    EXPECT_GT(sum, 0.1 * data["times"]["arms"][arm]["seconds"].get<double>());
+    EXPECT_LE(sum, 1.01 * data["times"]["arms"][arm]["seconds"].get<double>());
+  }
+  EXPECT_GT(timed, 40U) << "of 69 nodes in eager, and their kernels in graph";
+  expect_usage_error({"graph", "mlp/digits", "--format", "txt", "--times"}, "add html to it");
+}
+
 TEST(Graph, SaysWhatIsNotFusedAndWhy) {
   TemporaryFolder folder;
   const std::string output =

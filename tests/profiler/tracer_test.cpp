@@ -101,6 +101,18 @@ TEST(Tracer, RecordsCounters) {
   EXPECT_TRUE(trace.zones.empty());
 }
 
+TEST(Tracer, CountersCanBeLeftOut) {
+  Tracer tracer({.counters = false});
+  tracer.start();
+  {
+    const Zone zone(&step);
+    trace::counter(&bytes_in_use, 4096);
+  }
+  const Trace trace = tracer.stop();
+  EXPECT_EQ(trace.zones.size(), 1U);
+  EXPECT_TRUE(trace.counters.empty());
+}
+
 TEST(Tracer, ClosesOpenZonesAtStop) {
   Tracer tracer;
   tracer.start();

@@ -11,6 +11,7 @@
 #include "reports/analysis/aligned_profile.h"
 #include "reports/views/profile_views.h"
 #include "reports/views/source_ops.h"
+#include "reports/views/tracing_views.h"
 
 namespace diptych::reports {
 namespace {
@@ -102,6 +103,17 @@ TEST(AlignedProfile, DividesAFusedKernelByWhatItsOpsCostAlone) {
   EXPECT_FALSE(exp.arms[0].is_estimate);
   EXPECT_FALSE(row_of(profile, "matmul").arms[1].is_estimate);
   EXPECT_EQ(fates_text(profile, exp, 1), "fused with mul, add");
+}
+
+TEST(AlignedProfile, EachSourceOpHasItsTimeInEveryArm) {
+  const auto times = seconds_by_source_op(sample());
+  ASSERT_EQ(times.size(), 6U);
+  EXPECT_EQ(times.at(1)[0].seconds, 50e-6);
+  EXPECT_EQ(times.at(1)[1].seconds, 52e-6);
+  EXPECT_NEAR(times.at(4)[1].seconds.value(), 6e-6, 1e-15);  // 30 of 60 us alone, of a kernel of 12
+  EXPECT_TRUE(times.at(4)[1].is_estimate);
+  EXPECT_EQ(times.at(5)[1].seconds, std::nullopt) << "folded";
+  EXPECT_EQ(times.at(6)[0].seconds, std::nullopt) << "only in graph";
 }
 
 TEST(AlignedProfile, OpsWithoutACostOfTheirOwnCountAsTheMeanOfTheOthers) {
@@ -319,6 +331,29 @@ TEST(CompiledOps, AttentionIsWhatItsOpsAreJoinedInto) {
     EXPECT_THAT(seen.fate(op).with, ElementsAre("attention"));
     EXPECT_EQ(seen.fate(op).pass, "attention") << "and not dce, which only clears up";
   }
+}
+
+TEST(TracingCost, RawAndCorrected) {
+  // 100 zones of 20 ns are 2 us of the 12 us that a traced call takes: what is left is the untraced call's time.
+  TracingCost cost{20e-9, 2e-9, {{"eager", 100, 10e-6, 12e-6}, {"graph", 10, 5e-6, 5.05e-6}}};
+  set_change(cost.arms[0], std::vector<double>{11.5, 12, 12, 12, 13, 12, 12}, std::vector<double>(7, 10.0));
+  set_change(cost.arms[1], std::vector<double>{5.05, 5.05}, std::vector<double>{5, 5});
+  EXPECT_NEAR(cost.arms[0].change, 0.2, 1e-12);
+  EXPECT_NEAR(cost.arms[0].interval.value().low, 0.15, 1e-12) << "the sign interval of seven has its ends";
+  EXPECT_EQ(cost.arms[1].interval.has_value(), false);
+  EXPECT_NEAR(corrected_seconds(cost, cost.arms[0]), 10e-6, 1e-12);
+  const std::string text = tracing_text(cost);
+  EXPECT_THAT(text, HasSubstr("a zone takes 20.0 ns (+-1.00 ns)"));
+  EXPECT_THAT(text, HasSubstr("tracing eager: a call takes 12.0 us with and 10.0 us without it, +20 % [+15 %, +30 %]; "
+                              "less its 100 zones 10.0 us\n"));
+  EXPECT_THAT(text, HasSubstr("tracing graph: a call takes 5.05 us with and 5.00 us without it, +1.0 %; less"));
+  EXPECT_THAT(text, HasSubstr("more than 10 %"));
+  cost.arms.erase(cost.arms.begin());
+  EXPECT_THAT(tracing_text(cost), Not(HasSubstr("disturbs")));
+  const nlohmann::json json = tracing_json(cost);
+  EXPECT_EQ(json["arms"][0]["name"], "graph");
+  EXPECT_EQ(json["arms"][0]["change_low"], nullptr);
+  EXPECT_NEAR(json["arms"][0]["corrected_seconds"].get<double>(), 4.85e-6, 1e-12);
 }
 
 }  // namespace

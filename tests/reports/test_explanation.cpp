@@ -234,6 +234,59 @@ TEST(Explanation, ArmsThatDisagreeHaveNoCauses) {
                           Not(HasSubstr("Causes")), Not(HasSubstr("Compiling")), HasSubstr("--check-passes")));
 }
 
+/// A run of `diptych why --against ort`: ort takes so long, or says why it doesn't run.
+Json run_against(double seconds, const std::string& failure = "") {
+  Json run = why_run({}, "standard");
+  Json& cell = run["cells"][0];
+  Json arm = cell["arms"].back();
+  arm.update({{"name", "ort"},
+              {"in_ladder", false},
+              {"external",
+               {{"command", {"diptych_ort_arm", "all"}},
+                {"framework", "ONNX Runtime 1.30.0"},
+                {"threads", 1},
+                {"overhead_nanoseconds", 50}}}});
+  if (!failure.empty()) {
+    arm["failed"] = failure;
+  }
+  cell["arms"].push_back(arm);
+  for (Json& process : cell["processes"]) {
+    for (Json& round : process["rounds"]) {
+      if (failure.empty()) {
+        round["seconds"]["ort"] = round["seconds"]["graph"].get<double>() * seconds / 0.5e-3;
+        round["order"].push_back("ort");
+      }
+    }
+  }
+  const Json limits = cell["limits"];
+  analyse(run);
+  run["cells"][0]["limits"] = limits;
+  return run;
+}
+
+TEST(Explanation, AgainstAnotherFrameworkThatIsSlower) {
+  const Json run = run_against(0.75e-3);
+  EXPECT_THAT(validate(run), IsEmpty());
+  const std::string text = said(run);
+  expect_fits(text);
+  // Its rounds are the graph's times 1.5, so the paired ratio has no spread at all.
+  EXPECT_THAT(text, ContainsRegex("Against +ort takes 7[0-9.]+ us: graph is 1.50x \\[1.50, 1.50\\] faster\\."));
+  EXPECT_THAT(text, HasSubstr("Next "));
+  EXPECT_THAT(markdown_explanation(reports::Run(run), reports::Run(run).cells()[0], 1000), HasSubstr("## Against"));
+}
+
+TEST(Explanation, AgainstAnotherFrameworkThatIsFaster) {
+  EXPECT_THAT(all_sentences(run_against(0.4e-3), "Against"), ContainsRegex("graph is 1.25x \\[.*\\] slower\\."));
+  EXPECT_THAT(all_sentences(run_against(0.5e-3), "Against"), HasSubstr("graph against it is undecided, 1.00x"));
+}
+
+TEST(Explanation, AgainstAnotherFrameworkThatIsNotThere) {
+  const Json run = run_against(0, "no library; npm install --ignore-scripts onnxruntime-node");
+  EXPECT_THAT(all_sentences(run, "Against"),
+              HasSubstr("ort was not measured: no library; npm install --ignore-scripts onnxruntime-node."));
+  EXPECT_THAT(all_sentences(run, "How much"), HasSubstr("faster than eager"));
+}
+
 TEST(Explanation, SaysWhatIsMissing) {
   Json run = why_run({});
   Json& cell = run["cells"][0];

@@ -205,6 +205,22 @@ TEST(Explorer, StagesJoinBySourceOpAndShareWhatIsEqual) {
   EXPECT_LT(data.pictures.size(), data.json["levels"].size()) << "equal blocks share their pictures";
 }
 
+TEST(Explorer, HasTimesBySourceOpAndBytesByNode) {
+  const Graph graph = graph::parse(R"(graph "g"(%0: f32[2,3] argument "x") {
+  %1: f32[6] = reshape(%0) {shape=[6]}  @ [0] "" "m.cpp" 1
+  %2: f32[6] = exp(%1)  @ [1] "" "m.cpp" 2
+  return %2
+})");
+  ExplorerInput input = input_of({&graph});
+  input.times = {{"eager", "<b>"}, {1e-3, 5e-4}, {{2, {{.seconds = 8e-4}, {.seconds = 3e-4, .is_estimate = true}}}}};
+  const json data = explorer_data(input).json;
+  EXPECT_EQ(data["times"]["arms"][1], (json{{"name", "<b>"}, {"seconds", 5e-4}}));
+  EXPECT_EQ(data["times"]["ops"], (json{{"1", {{8e-4, 0}, {3e-4, 1}}}})) << "exp, as its node numbers it";
+  EXPECT_EQ(data["nodes"][0][9], 0) << "strides";
+  EXPECT_EQ(data["nodes"][1][9], 48) << "six elements of four bytes, in and out";
+  EXPECT_TRUE(explorer_data(input_of({&graph})).json["times"]["arms"].empty());
+}
+
 TEST(Explorer, FusedKernelsOpenAndNumberTheirInnerValuesApart) {
   const Graph graph = graph::parse(R"(graph "g"(%0: f32[4] argument "x") {
   %1: f32[4] = fused(%0) [

@@ -1,9 +1,12 @@
 // Flame graphs of several arms: on a hand-made profile, whose widths and colours are known.
 
+#include <cmath>
 #include <regex>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "reports/text/plain_svg.h"
 #include "reports/views/flames.h"
@@ -74,6 +77,33 @@ TEST(Flames, StacksAreCollapsed) {
   EXPECT_EQ(folded_stacks(stacks, 1), "net;0;matmul 60000\nnet;1;exp 10000\nadd 4000\n(outside ops) 1000\n");
 }
 
+TEST(Flames, SpeedscopeHasEveryArm) {
+  const nlohmann::json file = speedscope_json(align(sample(), ProfileBy::stack), "mlp");
+  std::vector<std::string> frames;
+  for (const nlohmann::json& frame : file["shared"]["frames"]) {
+    frames.push_back(frame["name"]);
+  }
+  ASSERT_EQ(file["profiles"].size(), 2U);
+  for (std::size_t arm = 0; arm < 2; ++arm) {
+    const nlohmann::json& profile = file["profiles"][arm];
+    EXPECT_EQ(profile["name"], arm == 0 ? "eager" : "graph");
+    ASSERT_EQ(profile["samples"].size(), profile["weights"].size());
+    std::string text;  // as collapsed stacks, which the test before has by hand
+    double sum = 0;
+    for (std::size_t i = 0; i < profile["samples"].size(); ++i) {
+      std::string stack;
+      for (const nlohmann::json& frame : profile["samples"][i]) {
+        stack += (stack.empty() ? "" : ";") + frames.at(frame.get<std::size_t>());
+      }
+      const double seconds = profile["weights"][i];
+      sum += seconds;
+      text += fmt::format("{} {}\n", stack, std::llround(seconds * 1e9));
+    }
+    EXPECT_EQ(text, folded_stacks(align(sample(), ProfileBy::stack), arm));
+    EXPECT_DOUBLE_EQ(profile["endValue"], sum);
+  }
+}
+
 TEST(Flames, HostileNamesAndOddTimes) {
   ProfileInput input = sample();
   const std::string hostile = "a;b\"'<script>&\x1b[2J\n\xE2\x80\xAE.";
@@ -91,6 +121,9 @@ TEST(Flames, HostileNamesAndOddTimes) {
   EXPECT_LT(svg.size(), 1 << 22);
   for (std::size_t arm = 0; arm < 2; ++arm) {
     EXPECT_EQ(testing::text_problem(folded_stacks(stacks, arm)), "");
+  }
+  for (const nlohmann::json& frame : speedscope_json(stacks, hostile)["shared"]["frames"]) {
+    EXPECT_EQ(testing::text_problem(frame["name"].get<std::string>() + "\n"), "");
   }
   for (const AlignedProfile& empty : {AlignedProfile{}, align({}, ProfileBy::stack)}) {
     EXPECT_TRUE(is_plain_svg(flame_svg(empty)));

@@ -16,6 +16,7 @@
 #include "framework/core/error.h"
 #include "framework/core/temporary_folder.h"
 #include "tests/support/speed_bound.h"
+#include "workloads/arms/arm.h"
 #include "workloads/harness/cell/load.h"
 #include "workloads/harness/instructions.h"
 #include "workloads/harness/pinning.h"
@@ -235,6 +236,9 @@ TEST(Plan, ItsCommandSaysAllThatIsNotTheDefault) {
   plan.default_arms = false;
   plan.shuffle_order = true;
   EXPECT_EQ(reproduce_command(plan, "micro/fusion"), "diptych ladder micro/fusion --quick --seed 1 --shuffle-order");
+  plan.arms.push_back(add_external_arm("test-peer", {"/bin/true"}).name);
+  EXPECT_EQ(reproduce_command(plan, "micro/fusion"),
+            "diptych ladder micro/fusion --quick --seed 1 --shuffle-order --against test-peer");
 }
 
 TEST(Plan, LaunchesComeFromTheSeedAlone) {

@@ -1,12 +1,14 @@
 #include "workloads/harness/plan.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "framework/core/error.h"
 #include "framework/core/rng.h"
+#include "workloads/arms/arm.h"
 
 namespace diptych::workloads {
 
@@ -97,6 +99,19 @@ std::string shell_quoted(const std::string& text) {
   return quoted + "'";
 }
 
+namespace {
+
+std::vector<std::string> external_arms_of(const std::vector<std::string>& names) {
+  std::vector<std::string> external;
+  std::copy_if(names.begin(), names.end(), std::back_inserter(external), [](const std::string& name) {
+    const Arm* const arm = find_arm(name);
+    return arm != nullptr && arm->is_external();
+  });
+  return external;
+}
+
+}  // namespace
+
 std::string reproduce_command(const RunPlan& plan, const std::string& workload) {
   std::string command =
       fmt::format("diptych {} {} --{} --seed {}", plan.verb, shell_quoted(workload), plan.size.name, plan.seed);
@@ -111,7 +126,9 @@ std::string reproduce_command(const RunPlan& plan, const std::string& workload) 
   if (plan.shuffle_order) {
     command += " --shuffle-order";
   }
-  if (!plan.default_arms && plan.verb != "ladder") {
+  if (plan.verb == "ladder") {
+    flag("--against", external_arms_of(plan.arms));
+  } else if (!plan.default_arms) {
     flag("--arms", plan.arms);
   }
   if (plan.metrics != RunPlan().metrics) {

@@ -1,0 +1,92 @@
+"use strict";
+// What ops take, in the graph explorer (graph.js): measured seconds by arm, and bytes. Times are known by source op; where
+// several nodes of a stage stand for one, each has an equal part.
+
+const { arms, ops: timesOfOps } = data.times;
+const timeText = (seconds) => {
+  const [factor, unit] = [[1, "s"], [1e3, "ms"], [1e6, "µs"], [1e9, "ns"]].find(([scale]) => Math.abs(seconds) * scale >= 0.9995) ?? [1e9, "ns"];
+  return `${(seconds * factor).toPrecision(3)} ${unit}`;
+};
+const bytesText = (bytes) => {
+  const [size, unit] = [[2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"]].find(([scale]) => bytes >= scale) ?? [1, "B"];
+  return `${size === 1 ? bytes : (bytes / size).toPrecision(3)} ${unit}`;
+};
+
+const insideOf = (walk, index) => (isFused(index) ? [...walk.places.keys()].filter((other) => walk.places.get(other).kernel === index) : []);
+const secondsOf = (walk, indices, arm) => {
+  const chosen = new Set(indices.filter((index) => !isFused(index)));
+  let seconds = null;
+  let isEstimate = false;
+  for (const source of new Set([...chosen].flatMap((index) => nodes[index].sources))) {
+    const time = timesOfOps[source]?.[arm];
+    if (!time) continue;
+    const holders = (walk.bySource.get(source) ?? []).filter((index) => !isFused(index));
+    const held = holders.filter((index) => chosen.has(index)).length;
+    seconds = (seconds ?? 0) + (time[0] * held) / holders.length;
+    isEstimate ||= time[1] === 1 || holders.length > held;
+  }
+  return seconds === null ? null : { seconds, isEstimate };
+};
+// Of kernels; what a kernel's inside moves stays in the cache, and counts only where nothing else is asked for.
+const bytesOf = (walk, indices) => {
+  const kernels = indices.filter((index) => (walk.places.get(index)?.kernel ?? null) === null);
+  return (kernels.length > 0 ? kernels : indices).reduce((sum, index) => sum + nodes[index].bytes, 0);
+};
+const shareText = (share) => `${share >= 0.0995 ? Math.round(100 * share) : (100 * share).toPrecision(2)} %`;
+
+const costEntries = (walk, indices) => [
+  ...arms.map(({ name, seconds: whole }, arm) => {
+    const time = secondsOf(walk, indices, arm);
+    return [name, time === null ? "" : `${time.isEstimate ? "~" : ""}${timeText(time.seconds)}, ${shareText(time.seconds / whole)} of a call`];
+  }),
+  ["moves", bytesOf(walk, indices) === 0 ? "" : bytesText(bytesOf(walk, indices))],
+];
+
+// --- Heat ----------------------------------------------------------------------------------------------------------
+
+const fillHeats = () => {
+  const lastArm = arms.length - 1;
+  const choices = [["", "none"], ...arms.map(({ name }, arm) => [`arm ${arm}`, `time in ${name}`]),
+    ...(lastArm > 0 ? [["saved", `what ${arms[lastArm].name} saves`]] : []), ["bytes", "bytes moved"]];
+  byId("heat").replaceChildren(...choices.map(([value, text]) => element("option", { value, selected: lastArm > 0 && value === `arm ${lastArm}` }, text)));
+};
+const wholeBytes = new Map();  // by walk
+const bytesOfStage = (walk) => {
+  if (!wholeBytes.has(walk)) wholeBytes.set(walk, bytesOf(walk, [...walk.places.keys()]));
+  return wholeBytes.get(walk);
+};
+// A part of the whole, and its text; null: nothing is known.
+const heatOf = (walk, indices, heat) => {
+  if (heat === "bytes") {
+    const bytes = bytesOf(walk, indices);
+    return bytes === 0 ? null : { share: bytes / bytesOfStage(walk), text: bytesText(bytes) };
+  }
+  const base = secondsOf(walk, indices, heat === "saved" ? 0 : Number(heat.split(" ")[1]));
+  if (heat !== "saved") {
+    const whole = arms[Number(heat.split(" ")[1])].seconds;
+    return base === null ? null : { share: base.seconds / whole, text: `${base.isEstimate ? "~" : ""}${timeText(base.seconds)}` };
+  }
+  const other = secondsOf(walk, indices, arms.length - 1);
+  if (base === null && other === null) return null;
+  const saved = (base?.seconds ?? 0) - (other?.seconds ?? 0);
+  const sign = saved >= 0 ? "−" : "+";
+  return { share: saved / arms[0].seconds, text: `${base?.isEstimate || other?.isEstimate ? "~" : ""}${sign}${timeText(Math.abs(saved))}`, isSaving: true };
+};
+const steps = [0.01, 0.03, 0.1, 0.3];
+const heatClass = ({ share, isSaving }) => {
+  const step = steps.filter((least) => Math.abs(share) >= least).length;
+  return `${isSaving && share >= 0 ? "cool" : "heat"}-${step}`;
+};
+const addHeat = (pane, group, box) => {
+  const heat = byId("heat").value;
+  if (heat === "") return;
+  const found = heatOf(walkOf(pane.stage), nodesOfBox(box), heat);
+  if (found === null) return;
+  group.classList.add(heatClass(found));
+  const frame = group.querySelector(".dg-box");
+  const at = (name) => Number(frame.getAttribute(name));
+  const text = svgElement("text", { x: at("x") + at("width") - 5, y: at("y") + at("height") - 5, "text-anchor": "end", class: "heat-text" });
+  text.textContent = found.text;
+  group.append(text);
+  group.setAttribute("aria-label", `${group.getAttribute("aria-label")}; ${found.text}`);
+};
