@@ -21,7 +21,7 @@ std::string seconds(double value) { return format_seconds(std::optional<double>(
 /// "+1.3 %", "-12 %".
 std::string signed_percent(double fraction) {
   const double percent = 100 * fraction;
-  return fmt::format(std::abs(percent) < 9.95 ? "{:+.1f} %" : "{:+.0f} %", percent);
+  return std::abs(percent) < 9.95 ? fmt::format("{:+.1f} %", percent) : fmt::format("{:+.0f} %", percent);
 }
 
 std::string change_of(const TracedCalls& calls) {
