@@ -81,12 +81,15 @@ const addHeat = (pane, group, box) => {
   const heat = byId("heat").value;
   if (heat === "") return;
   const found = heatOf(walkOf(pane.stage), nodesOfBox(box), heat);
+  group.classList.add(found === null ? "heat-0" : heatClass(found));
   if (found === null) return;
-  group.classList.add(heatClass(found));
+  // On the lower edge, where neither the labels nor a difference's badge are.
   const frame = group.querySelector(".dg-box");
   const at = (name) => Number(frame.getAttribute(name));
-  const text = svgElement("text", { x: at("x") + at("width") - 5, y: at("y") + at("height") - 5, "text-anchor": "end", class: "heat-text" });
+  const width = 7 * found.text.length + 8;
+  const [right, y] = [at("x") + at("width") + 10, at("y") + at("height")];
+  const text = svgElement("text", { x: right - width / 2, y: y + 4, "text-anchor": "middle", class: "badge-text" });
   text.textContent = found.text;
-  group.append(text);
+  group.append(svgElement("rect", { x: right - width, y: y - 8, width, height: 16, rx: 8, class: "badge" }), text);
   group.setAttribute("aria-label", `${group.getAttribute("aria-label")}; ${found.text}`);
 };
