@@ -72,21 +72,34 @@ class Advice {
   }
 
  private:
-  void add(const std::string& command, std::string reason) {
-    suggestions_.push_back({fmt::format(fmt::runtime(command), word_), std::move(reason)});
+  void add(const std::string& command, std::string reason, const std::string& flags = "") {
+    suggestions_.push_back({fmt::format(fmt::runtime(command), word_) + flags, std::move(reason)});
+  }
+
+  /// " --against ort": as this run was measured.
+  std::string against() const {
+    std::vector<std::string> peers;
+    for (const Arm arm : cell_.arms()) {
+      if (arm.is_external()) {
+        peers.push_back(arm.name());
+      }
+    }
+    return peers.empty() ? "" : " --against " + shell_word(fmt::to_string(fmt::join(peers, ",")));
   }
 
   void measure_better(const Comparison& comparison) {
     const std::optional<Verdict> verdict = comparison.verdict().verdict();
     if (verdict == Verdict::contaminated) {
-      add("diptych why {} --standard", "the machine was not quiet");
+      add("diptych why {} --standard", "the machine was not quiet", against());
       return;
     }
     const std::string size = run_.size().name();
     if (const std::vector<std::string> causes = undecided_causes(cell_); size == "quick") {
-      add("diptych why {} --standard", causes.empty() ? "a verdict instead of a direction"
-                                                      : fmt::format("a verdict, and {} cause{} more precisely",
-                                                                    causes.size(), causes.size() == 1 ? "" : "s"));
+      add("diptych why {} --standard",
+          causes.empty()
+              ? "a verdict instead of a direction"
+              : fmt::format("a verdict, and {} cause{} more precisely", causes.size(), causes.size() == 1 ? "" : "s"),
+          against());
     } else if (verdict == Verdict::inconclusive && size == "standard") {
       const auto mde = comparison.mde();
       add("diptych ladder {} --certify",

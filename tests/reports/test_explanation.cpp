@@ -275,6 +275,14 @@ TEST(Explanation, AgainstAnotherFrameworkThatIsSlower) {
   EXPECT_THAT(markdown_explanation(reports::Run(run), reports::Run(run).cells()[0], 1000), HasSubstr("## Against"));
 }
 
+TEST(Explanation, WhatToTryNextKeepsTheOtherFrameworks) {
+  Json run = run_against(0.75e-3);
+  run["size"]["name"] = "quick";
+  EXPECT_THAT(commands(run), ::testing::Contains("diptych why mlp/digits --standard --against ort"));
+  run["cells"][0]["arms"].back()["name"] = "{}{0}";
+  EXPECT_THAT(commands(run), ::testing::Contains("diptych why mlp/digits --standard --against '{}{0}'"));
+}
+
 TEST(Explanation, AgainstAnotherFrameworkThatIsFaster) {
   EXPECT_THAT(all_sentences(run_against(0.4e-3), "Against"), ContainsRegex("graph is 1.25x \\[.*\\] slower\\."));
   EXPECT_THAT(all_sentences(run_against(0.5e-3), "Against"), HasSubstr("graph against it is undecided, 1.00x"));
