@@ -1,5 +1,6 @@
 // What a run can be told about measuring: sizes, CPUs, metrics, slowdowns on purpose.
 
+#include <sched.h>
 #include <thread>
 #include <unistd.h>
 
@@ -54,6 +55,42 @@ TEST(Flags, ThreadsAndPins) {
   ASSERT_THAT(run["pinned"], SizeIs(1));
   EXPECT_EQ(run["cells"][0]["reproduce"],
             "diptych run micro/dispatch --quick --seed 1 --pin " + run["pinned"][0].dump());
+}
+
+TEST(Flags, ThreadsAreThoseThatTheProcessMayUse) {
+  cpu_set_t allowed;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  int cpu = 0;
+  while (!CPU_ISSET(cpu, &allowed)) {
+    ++cpu;
+  }
+  CPU_SET(cpu, &one);
+  TemporaryFolder folder;
+  ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);  // as `taskset` does; children have it, too
+  const Outcome outcome = diptych({"run", "micro/dispatch", "--threads", "2"}, folder.path());
+  ASSERT_EQ(sched_setaffinity(0, sizeof(allowed), &allowed), 0);
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.error, HasSubstr("--threads 2: this process may use 1 CPU (" + std::to_string(cpu) +
+                                       "); say a number from 1 to 1"));
+  EXPECT_THAT(run_folders(folder.path()), IsEmpty());
+}
+
+TEST(Flags, MemoryThatIsRefusedToAProcessOfThreads) {
+  if (std::thread::hardware_concurrency() < 2) {
+    GTEST_SKIP() << "several threads are measured on as many CPUs; this process may use one";
+  }
+  TemporaryFolder folder;
+  Command command = diptych_command({"run", "vit/b16", "--threads", "2", "--arms", "eager,graph"}, folder.path());
+  command.memory_limit = std::size_t{400} << 20U;  // its parameters alone are 346 MB
+  const Outcome outcome = run_command(command);
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_FALSE(outcome.timed_out);
+  EXPECT_THAT(outcome.error, HasSubstr("out of memory: the system refused more"));
+  for (const fs::path& run : run_folders(folder.path())) {
+    EXPECT_FALSE(has_run_json(run)) << "nothing was measured";
+  }
 }
 
 TEST(Flags, AllArmsComputeOnTheThreads) {

@@ -146,6 +146,10 @@ Process::Process(Command command) : command_(std::move(command)) {
       const rlimit limit{command_.file_size_limit, command_.file_size_limit};
       setrlimit(RLIMIT_FSIZE, &limit);
     }
+    if (command_.memory_limit > 0) {
+      const rlimit limit{command_.memory_limit, command_.memory_limit};
+      setrlimit(RLIMIT_AS, &limit);
+    }
     execve(argv[0], argv.data(), envp.data());
     _exit(127);
   }

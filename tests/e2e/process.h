@@ -20,6 +20,7 @@ struct Command {
   std::map<std::string, std::string> environment = {};  ///< on top of this process's; TERM is set, NO_COLOR is not
   Terminal terminal = Terminal::none;
   std::size_t file_size_limit = 0;  ///< RLIMIT_FSIZE in bytes; 0: none
+  std::size_t memory_limit = 0;     ///< RLIMIT_AS in bytes; 0: none
   double timeout = 180;             ///< seconds after which it is killed: for hangs, also beside others
 };
 

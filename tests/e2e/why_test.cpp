@@ -1,5 +1,6 @@
 // `diptych why`: the ladder and a profile, measured and explained on one screen.
 
+#include <algorithm>
 #include <sstream>
 
 #include <gmock/gmock.h>
@@ -63,6 +64,23 @@ TEST(Why, AnswersOnOneScreenAndKeepsWhatItRestsOn) {
   ASSERT_EQ(diptych({"report", written.string()}, folder.path()).exit_code, 0);
   EXPECT_EQ(read_text(written / "why.md"), text);
   EXPECT_EQ(read_text(written / "report.html"), page);
+}
+
+TEST(Why, AgainstAFrameworkThatIsNotThere) {
+  TemporaryFolder folder;
+  Command command = diptych_command({"why", "mlp/simplenet", "--against", "ort"}, folder.path());
+  command.environment["DIPTYCH_ONNXRUNTIME"] = "/nowhere/libonnxruntime.so.1";
+  const Outcome outcome = run_command(command);
+  EXPECT_EQ(outcome.exit_code, 1) << "as of `run`, when an arm that was asked for fails";
+  EXPECT_THAT(outcome.error, HasSubstr("ort"));
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr("Against    ort was not measured: "), HasSubstr("Causes     "),
+                                    HasSubstr("--against ort")));
+  EXPECT_LE(std::count(outcome.output.begin(), outcome.output.end(), '\n'), 25);
+  const Json run = read_json(run_folder(folder.path()) / "run.json");
+  EXPECT_THAT(reports::validate(run), IsEmpty());
+  EXPECT_EQ(run["cells"][0]["reproduce"], "diptych ladder mlp/simplenet --quick --seed 1 --against ort");
+  expect_usage_error({"why", "mlp/simplenet", "--against", "graph"}, "no other framework's arm");
+  expect_usage_error({"ladder", "mlp/simplenet", "--against", "orp"}, "did you mean 'ort'");
 }
 
 TEST(Why, WrongUsageNamesTheNearest) {

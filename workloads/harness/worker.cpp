@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <fcntl.h>
+#include <new>
 #include <optional>
 
 #include <benchmark/benchmark.h>
@@ -56,6 +57,10 @@ void run_cell(benchmark::State& state, const WorkerPlan& plan, const Workload& w
       cell.arms.push_back(find_arm(name));
     }
   }
+  const auto fail = [&](const char* why) {
+    emit_event({{"event", "error"}, {"workload", workload.name}, {"message", why}});
+    state.SkipWithError(why);
+  };
   for (auto _ : state) {
     try {
       const json result = measure_cell(cell, [&](const std::string& what) {
@@ -71,9 +76,13 @@ void run_cell(benchmark::State& state, const WorkerPlan& plan, const Workload& w
       }
       state.SetIterationTime(total);
       emit_event({{"event", "cell"}, {"workload", workload.name}, {"cell", result}});
+    } catch (const std::bad_alloc&) {
+      fail(
+          "out of memory: the system refused more; raise its limit (ulimit -v, the container's), or take fewer threads "
+          "or a smaller program");
+      break;
     } catch (const std::exception& error) {
-      emit_event({{"event", "error"}, {"workload", workload.name}, {"message", error.what()}});
-      state.SkipWithError(error.what());
+      fail(error.what());
       break;
     }
   }
