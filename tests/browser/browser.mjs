@@ -86,25 +86,31 @@ export const widthProblems = (page) => page.evaluate(() => {
   return [`${width} px wide in ${room} px: ${names.join(" | ")}`];
 });
 
-/// Findings of axe-core that are serious or critical. Its script needs a page without policy: a page of its own.
-export const axeProblems = async (browser, file, { prepare = async () => {}, ...options } = {}) => {
-  const context = await browser.newContext({
-    bypassCSP: true, viewport: { width: options.width ?? 1400, height: 900 }, colorScheme: options.scheme ?? "light", reducedMotion: "reduce",
-  });
+/// Findings of axe-core that are serious or critical, by `looks`: all rules in the first, in the others those that they name. Its
+/// script needs a page without policy: a page of its own.
+export const axeProblems = async (browser, file, looks = [{ name: "light", scheme: "light", width: 1400 }], prepare = async () => {}) => {
+  const context = await browser.newContext({ bypassCSP: true, reducedMotion: "reduce" });
   const page = await context.newPage();
   await page.goto(pathToFileURL(file).href);
   await prepare(page);
   await page.addScriptTag({ content: axeSource });
-  const violations = await page.evaluate(async (rules) => {
-    const only = rules ? { runOnly: { type: "rule", values: rules } } : {};
-    const found = await window.axe.run(document, { resultTypes: ["violations"], ...only });
-    return found.violations.map(({ id, impact, nodes }) => ({
-      id, impact, count: nodes.length, nodes: nodes.slice(0, 3).map((node) => `${node.html.slice(0, 160)} (${node.any.concat(node.all).map((check) => check.message).join("; ").slice(0, 240)})`),
-    }));
-  }, options.rules);
+  const problems = [];
+  for (const { name, scheme, width, rules } of looks) {
+    await page.emulateMedia({ colorScheme: scheme });
+    await page.setViewportSize({ width, height: 900 });
+    const violations = await page.evaluate(async (only) => {
+      const run = only ? { runOnly: { type: "rule", values: only } } : {};
+      const found = await window.axe.run(document, { resultTypes: ["violations"], ...run });
+      return found.violations.map(({ id, impact, nodes }) => ({
+        id, impact, count: nodes.length, nodes: nodes.slice(0, 3).map((node) => `${node.html.slice(0, 160)} (${node.any.concat(node.all).map((check) => check.message).join("; ").slice(0, 240)})`),
+      }));
+    }, rules);
+    for (const { id, impact, count, nodes } of violations) {
+      if (["serious", "critical"].includes(impact)) problems.push(`${name}: ${impact} ${id}, ${count} times: ${nodes.join(" | ")}`);
+    }
+  }
   await context.close();
-  return violations.filter(({ impact }) => ["serious", "critical"].includes(impact))
-    .map(({ id, impact, count, nodes }) => `${impact} ${id}, ${count} times: ${nodes.join(" | ")}`);
+  return problems;
 };
 
 export const screenshot = (page, name, { full = true } = {}) => page.screenshot({ path: path.join(folder, "screenshots", `${name}.png`), fullPage: full });

@@ -51,7 +51,7 @@ const clickTimes = async (page) => {
   return times;
 };
 
-await test("the graph explorer", { timeout: 280_000 }, async (t) => {
+await test("the graph explorer", async (t) => {
   const browser = await launch();
   t.after(() => browser.close());
   const pages = [];

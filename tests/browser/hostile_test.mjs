@@ -93,7 +93,7 @@ const useExplorer = async (page) => {
   }
 };
 
-await test("hostile names", { timeout: 280_000 }, async (t) => {
+await test("hostile names", async (t) => {
   const browser = await launch();
   t.after(() => browser.close());
   const plain = readRun(await measure("why", "why", "mlp/digits"));

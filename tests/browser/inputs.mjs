@@ -44,9 +44,9 @@ export const writeModel = (name, model) => {
   return name;
 };
 export const smallModel = () => writeModel("small.onnx", chainOf({ count: 12, nameOf: (i) => `/blocks.${Math.floor(i / 4)}/op${i % 4}` }));
-/// 5,000 nodes of no repeating structure, in 50 modules.
+/// 5,000 nodes in 50 modules: five times a thousand without repetition.
 export const largeModel = () => writeModel("large.onnx", chainOf({
   count: 5000,
   nameOf: (i) => `/stage.${Math.floor(i / 1000)}/block.${Math.floor(i / 100) % 10}/op${i % 100}`,
-  opOf: (i) => ["Tanh", "Exp", "Neg", "Abs", "Sigmoid"][(i * i + Math.floor(i / 7)) % 5],
+  opOf: (i) => ["Tanh", "Exp", "Neg", "Abs", "Sigmoid"][((i % 1000) ** 2 + Math.floor((i % 1000) / 7)) % 5],
 }));

@@ -50,7 +50,7 @@ const faulty = (file) => {
   return place;
 };
 
-await test("reports", { timeout: 280_000 }, async (t) => {
+await test("reports", async (t) => {
   const browser = await launch();
   t.after(() => browser.close());
   const pages = await makePages();
