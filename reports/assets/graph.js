@@ -177,12 +177,11 @@ const makePane = (pane, title) => {
   pane.trailList = element("ol", { class: "trail", "aria-label": "Level" });
   pane.view = element("div", { class: "view" });
   const zoomTo = (change) => () => { zoom(pane, change); };
-  const bar = element("div", { class: "bar" }, pane.select,
+  const bar = element("div", { class: "bar" }, pane.select, pane.trailList,
     element("span", { class: "zoom" },
       element("button", { type: "button", "aria-label": "smaller", onclick: zoomTo(1 / 1.25) }, "−"),
       element("button", { type: "button", "aria-label": "fit", onclick: zoomTo(0) }, "fit"),
-      element("button", { type: "button", "aria-label": "larger", onclick: zoomTo(1.25) }, "+")),
-    pane.trailList);
+      element("button", { type: "button", "aria-label": "larger", onclick: zoomTo(1.25) }, "+")));
   pane.section = element("section", { class: "pane", "aria-label": `${title} pane` }, bar, pane.view);
   pane.section.addEventListener("focusin", () => { state.active = state.panes.indexOf(pane); });
   byId("panes").append(pane.section);
@@ -207,6 +206,7 @@ const fillTrail = (pane) => {
       select.addEventListener("change", () => {
         const instance = Number(select.value);
         open(pane, [...pane.trail.slice(0, depth), { level: step.box.levels[instance], box: step.box, instance }]);
+        pane.trailList.children[depth].querySelector("select").focus();
       });
       return element("li", {}, select, element("small", {}, `of ${step.box.levels.length}`));
     }
@@ -220,7 +220,7 @@ const zoom = (pane, change) => {
   const [, , width, height] = svg.getAttribute("viewBox").split(" ").map(Number);
   const fit = Math.min(1.25, (pane.view.clientWidth - 14) / width, (pane.view.clientHeight - 14) / height);
   // Smaller text than this isn't readable: then the picture scrolls.
-  pane.scale = change === 0 ? Math.max(fit, 0.62) : Math.min(4, Math.max(0.1, pane.scale * change));
+  pane.scale = change === 0 ? Math.max(fit, 0.6) : Math.min(4, Math.max(0.1, pane.scale * change));
   svg.setAttribute("width", Math.round(width * pane.scale));
   svg.setAttribute("height", Math.round(height * pane.scale));
 };
@@ -237,10 +237,12 @@ const marksOf = (pane, box) => {
   return tally;
 };
 
+// Beside the box, not in it: what a box is called is its own text.
 const addBadge = (group, tally) => {
   const box = group.querySelector(".dg-box");
   const right = Number(box.getAttribute("x")) + Number(box.getAttribute("width"));
-  const text = svgElement("text", { y: Number(box.getAttribute("y")) - 1, "text-anchor": "end", x: right - 2, class: "badge-text" });
+  const top = Number(box.getAttribute("y"));
+  const text = svgElement("text", { y: top - 1, "text-anchor": "end", x: right - 4, class: "badge-text" });
   let length = 0;
   for (const [mark, number] of tally) {
     const word = tally.size === 1 && number === 1 ? `${marks[mark][0]} ${mark}` : `${marks[mark][0]}${number}`;
@@ -249,8 +251,10 @@ const addBadge = (group, tally) => {
     length += word.length + 1;
     text.append(span);
   }
-  const width = 7 * length + 6;
-  group.append(svgElement("rect", { x: right - width, y: Number(box.getAttribute("y")) - 13, width, height: 16, rx: 8, class: "badge" }), text);
+  const width = 7.2 * length + 8;
+  const badge = svgElement("g", { class: "dg-badge", "aria-hidden": "true" });
+  badge.append(svgElement("rect", { x: right - width, y: top - 13, width, height: 16, rx: 8, class: "badge" }), text);
+  group.after(badge);
 };
 
 const addShadow = (group) => {
@@ -276,6 +280,7 @@ const drawPane = (pane) => {
     group.setAttribute("tabindex", position === 0 ? "0" : "-1");
     group.setAttribute("role", "button");
     const spoken = [...tally].map(([mark, number]) => `${number} ${mark}`).join(", ");
+    for (const text of group.querySelectorAll("text")) text.after(" ");  // words of their own, for who reads them aloud
     group.setAttribute("aria-label", `${textOf(group)}${box.levels ? ", opens" : ""}${spoken ? `; ${spoken}` : ""}`);
     if (box.levels) group.classList.add("opens");
     if (box.kind === 2) addShadow(group);

@@ -22,6 +22,12 @@ const readItem = (pane, walk, value, kernel) => {
   return value in walk.values ? string(walk.values[value]) : "an argument of the region";
 };
 
+const refusalsByProducer = new Map();
+for (const refusal of data.refusals) {
+  const [producer] = refusal;
+  if (!refusalsByProducer.has(producer)) refusalsByProducer.set(producer, []);
+  refusalsByProducer.get(producer).push(refusal);
+}
 const refusalsOf = (node) => data.refusals.filter(([producer, consumer]) => node.makes.includes(producer) || node.makes.includes(consumer))
   .map(([, , what, why]) => element("span", {}, string(what), element("br"), element("small", {}, string(why))));
 
@@ -72,7 +78,7 @@ const groupPanel = (pane, title, indices) => {
   for (const index of indices) if (!isFused(index)) ops.set(nodes[index].op, (ops.get(nodes[index].op) ?? 0) + 1);
   const kernels = indices.filter(isFused);
   const most = [...ops].sort((a, b) => b[1] - a[1]);
-  const refusals = [...new Set(indices.flatMap((index) => data.refusals.filter(([producer]) => nodes[index].makes.includes(producer))))];
+  const refusals = [...new Set(indices.flatMap((index) => nodes[index].makes.flatMap((value) => refusalsByProducer.get(value) ?? [])))];
   const reasons = new Map();
   for (const [, , what, why] of refusals) {
     const text = `${string(what)}: ${string(why).replace(/ by \d+ ns$/, "")}`;
@@ -212,6 +218,7 @@ const onKey = (event) => {
 
 byId("static").remove();
 byId("app").hidden = false;
+document.body.classList.add("app");
 if (900 >= window.innerWidth) byId("two").checked = false;
 makePane(state.panes[0], "Left");
 makePane(state.panes[1], "Right");

@@ -1,5 +1,8 @@
 "use strict";
-// Sorting by a column. Without this script the tables stay as they are.
+// Without this script tables stay in their order, and commands are copied by hand. No less-than sign in here: no reader of
+// the page may take one for a tag.
+
+// Sorting by a column.
 for (const table of document.querySelectorAll("table.sortable")) {
   const body = table.tBodies[0];
   table.querySelectorAll("thead th").forEach((head, column) => {
@@ -22,3 +25,47 @@ for (const table of document.querySelectorAll("table.sortable")) {
     });
   });
 }
+
+// A button before each command copies it; where the clipboard is closed to the page, it selects it.
+const said = document.createElement("p");
+said.className = "unseen";
+said.setAttribute("role", "status");
+document.querySelector("main")?.append(said);
+const copy = async (code) => {
+  const range = document.createRange();
+  range.selectNodeContents(code);
+  getSelection().removeAllRanges();
+  getSelection().addRange(range);
+  try {
+    await navigator.clipboard.writeText(code.textContent);
+    return "copied";
+  } catch {
+    return document.execCommand("copy") ? "copied" : "selected";
+  }
+};
+for (const code of document.querySelectorAll(".command code")) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "copy";
+  button.textContent = "copy";
+  button.title = "copy this command";
+  button.addEventListener("click", async () => {
+    button.textContent = said.textContent = await copy(code);
+    setTimeout(() => { button.textContent = "copy"; }, 1500);
+  });
+  code.before(button);
+}
+
+// What scrolls sideways can be reached with the keyboard, as long as it does.
+const reachScrollers = () => {
+  for (const box of document.querySelectorAll(".scroll, .command, .diagram")) {
+    const scrolls = box.scrollWidth > box.clientWidth;
+    for (const [name, value] of [["tabindex", "0"], ["role", "group"], ["aria-label", "scrolls sideways"]]) {
+      if (scrolls) box.setAttribute(name, value);
+      else box.removeAttribute(name);
+    }
+  }
+};
+reachScrollers();
+addEventListener("resize", reachScrollers);
+document.addEventListener("toggle", reachScrollers, true);

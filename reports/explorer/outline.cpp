@@ -121,7 +121,7 @@ std::vector<LaneOutline> outline_of(const Graph& graph, const Places& places) {
   for (const Lane lane : {Lane::forward, Lane::backward, Lane::optimizer}) {
     std::vector<GraphPart>& parts = by_lane[static_cast<std::size_t>(lane)];
     if (!parts.empty()) {
-      fold(graph, structures, parts, used > 1 ? kMostBoxes / 2 : kMostBoxes);
+      fold(graph, structures, parts, used > 1 ? kMostBoxesOfLane : kMostBoxes);
       lanes.push_back({lane, std::move(parts)});
     }
   }

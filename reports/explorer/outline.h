@@ -30,12 +30,14 @@ struct LaneOutline {
 
 /// The most boxes of a picture of one lane.
 inline constexpr std::size_t kMostBoxes = 30;
+/// Of each of several lanes: a training step's three columns fit on a laptop's screen, and can still be read.
+inline constexpr std::size_t kMostBoxesOfLane = 12;
 
 /// Whether pictures write a node into those that read it: a constant.
 bool is_written_out(const graph::Node& node);
 
 /// The lanes of a graph that have nodes. No list of parts is longer than `kMostBoxes`, at the top of several lanes no
-/// longer than half of it.
+/// longer than `kMostBoxesOfLane`.
 std::vector<LaneOutline> outline_of(const graph::Graph& graph, const Places& places);
 /// The same of a region, whose ops are not parted by lane.
 std::vector<GraphPart> outline_of_region(const graph::Graph& region, const Places& places);

@@ -10,6 +10,7 @@
 #include "reports/html/failures.h"
 #include "reports/html/fields.h"
 #include "reports/html/page.h"
+#include "reports/html/short_names.h"
 #include "reports/html/table.h"
 #include "reports/run/environment.h"
 #include "reports/run/run.h"
@@ -76,7 +77,9 @@ NamedSvg graph_picture(const std::string& workload, std::string svg, const std::
   return picture;
 }
 
-std::string render_html(const Run& run, const RenderOptions& options) {
+std::string render_html(const Run& recorded, const RenderOptions& options) {
+  const nlohmann::json shown = with_short_names(recorded.json());
+  const Run run(shown);
   Page page;
   page.name = run.name();
   page.beside = run.created();
@@ -97,7 +100,7 @@ std::string render_html(const Run& run, const RenderOptions& options) {
       "smallest one that this run would have "
       "found nine times in ten.";
   page.data_id = "run";
-  return render_page(page, run.json());
+  return render_page(page, recorded.json());
 }
 
 }  // namespace diptych::reports

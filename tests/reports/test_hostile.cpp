@@ -227,6 +227,24 @@ TEST_P(Hostile, DiagramStaysADrawing) {
   EXPECT_EQ(testing::text_problem(to_dot(d)), "");
 }
 
+TEST(LongNames, AreCutOnThePageAndWholeInItsData) {
+  const std::string longer(100'000, 'n');
+  Json run = testing::sample_run({{longer, {"eager", longer + "1", longer + "2"}}}, {"standard", 2, 3});
+  run["name"] = longer;
+  run["environment"][longer] = longer;
+  run["cells"][0]["arms"][1]["description"] = longer;
+  analyse(run);
+  const std::string page = render_html(run, {});
+  const std::size_t data = page.find("<script type=\"application/json\"");
+  ASSERT_NE(data, std::string::npos);
+  const std::string shown = page.substr(0, data);
+  EXPECT_LT(shown.size(), 200'000U);
+  EXPECT_THAT(shown, HasSubstr("nnn1<"));
+  EXPECT_THAT(shown, HasSubstr("nnn2<"));  // two names that differ at their ends stay two
+  EXPECT_THAT(shown, Not(HasSubstr(std::string(2001, 'n'))));
+  EXPECT_THAT(page.substr(data), HasSubstr(longer + "2"));
+}
+
 INSTANTIATE_TEST_SUITE_P(Seeds, Hostile, ::testing::Range<std::uint64_t>(0, 60));
 
 }  // namespace

@@ -1,0 +1,155 @@
+// The reports of runs, of two runs, and of runs that went wrong.
+import assert from "node:assert/strict";
+import fs from "node:fs";
+import path from "node:path";
+import test from "node:test";
+
+import { axeProblems, folder, launch, open, widthProblems } from "./browser.mjs";
+import { everyPage } from "./checks.mjs";
+import { compare, measure, readRun, render, smallModel } from "./inputs.mjs";
+
+const disagreeing = (run) => {
+  for (const cell of run.cells) Object.assign(cell.validity, { agree: false, reason: "graph differs from eager by 3 ulp in output 0" });
+  return run;
+};
+const judged = (run, verdict, reason, detail) => {
+  for (const cell of run.cells) for (const comparison of cell.comparisons) Object.assign(comparison.verdict, { verdict, reason, detail });
+  return run;
+};
+
+const makePages = async () => {
+  smallModel();
+  const measured = ["mlp/digits", "micro/dispatch", "--quick", "--arms", "eager,graph"];
+  const [gate, why, [quick, again, onnx]] = await Promise.all([
+    measure("gate", "run", "micro/dispatch", "--gate", "--arms", "eager,graph"),
+    measure("why", "why", "mlp/digits"),
+    (async () => [
+      await measure("quick", "run", ...measured),
+      await measure("again", "run", ...measured, "--seed", "2"),
+      await measure("onnx", "run", "small.onnx", "--quick", "--arms", "eager,graph"),
+    ])(),
+  ]);
+  const reports = {
+    quick, why, gate, onnx,
+    invalid: await render("invalid", disagreeing(judged(readRun(quick), "INVALID", "arms-disagree", "the arms disagree"))),
+    contaminated: await render("contaminated", judged(readRun(quick), "CONTAMINATED", "load", "other programs used 31 % of the CPUs")),
+    empty: await render("empty", { ...readRun(quick), cells: [], status: "interrupted" }),
+  };
+  const pages = Object.entries(reports).map(([name, run]) => ({ name, kind: "report", file: path.join(run, "report.html") }));
+  pages.push({ name: "two-runs", kind: "report", file: path.join(await compare("two", quick, again), "compare.html") });
+  return pages;
+};
+
+/// A page with one fault of each kind, so that silence elsewhere means something.
+const faulty = (file) => {
+  const text = fs.readFileSync(file, "utf8").replace("<main>", `<main>
+    <img alt="" src="http://127.0.0.1:9/x.png"><p onclick="0">x</p><div class="command" style="color:red">x</div>
+    <pre>${"wide ".repeat(300)}</pre><button></button>`);
+  const place = path.join(folder, "inputs", "faulty.html");
+  fs.writeFileSync(place, text);
+  return place;
+};
+
+await test("reports", async (t) => {
+  const browser = await launch();
+  t.after(() => browser.close());
+  const pages = await makePages();
+
+  await t.test("the watch sees faults", async () => {
+    const file = faulty(pages[0].file);
+    const { page, findings, close } = await open(browser, file);
+    const all = findings.join("\n");
+    assert.match(all, /against the policy: img-src/);
+    assert.match(all, /against the policy: (script|style)-src/);
+    assert.equal((await widthProblems(page)).length, 1);
+    await close();
+    assert.match((await axeProblems(browser, file)).join("\n"), /button-name/);
+  });
+
+  await everyPage(t, browser, pages);
+
+  const { file } = pages.find(({ name }) => name === "quick");
+  await t.test("tables sort, by mouse and by keyboard", async () => {
+    const { page, findings, close } = await open(browser, file);
+    const table = page.locator("table.sortable").first();
+    const shown = () => table.locator("tbody tr td:nth-child(2)").evaluateAll((cells) => cells.map((cell) => Number(cell.dataset.value)));
+    const head = table.locator("thead th").nth(1);
+    const ascending = [...await shown()].sort((a, b) => a - b);
+    assert.equal(ascending.length, 2);
+    assert.notEqual(ascending[0], ascending[1]);
+    await head.getByRole("button").click();
+    assert.deepEqual(await shown(), ascending);
+    assert.equal(await head.getAttribute("aria-sort"), "ascending");
+    await page.keyboard.press("Enter");  // on the button that was clicked
+    assert.deepEqual(await shown(), ascending.reverse());
+    assert.equal(await head.getAttribute("aria-sort"), "descending");
+    await page.keyboard.press("Shift+Tab");
+    await page.keyboard.press("Space");
+    assert.equal(await table.locator("thead th").first().getAttribute("aria-sort"), "ascending");
+    assert.equal(await head.getAttribute("aria-sort"), null);
+    const names = await table.locator("tbody td:first-child").allInnerTexts();
+    assert.deepEqual(names, [...names].sort());
+    assert.deepEqual(findings, []);
+    await close();
+  });
+
+  await t.test("links lead to their cell, and folds open by keyboard", async () => {
+    const { page, findings, close } = await open(browser, file);
+    const link = page.locator("table.sortable a").last();
+    await link.click();
+    const target = (await link.getAttribute("href")).slice(1);
+    const top = await page.evaluate((id) => document.getElementById(id).getBoundingClientRect().top, target);
+    assert.ok(top >= -1 && 900 > top, `${top} px from the top`);
+    const fold = await page.locator("details:not([open])").first().elementHandle();
+    await (await fold.$("summary")).focus();
+    await page.keyboard.press("Enter");
+    assert.equal(await fold.getAttribute("open"), "");
+    await page.keyboard.press("Enter");
+    assert.equal(await fold.getAttribute("open"), null);
+    assert.deepEqual(findings, []);
+    await close();
+  });
+
+  await t.test("what has the focus shows it, and what scrolls sideways can be reached", async () => {
+    const { page, findings, close } = await open(browser, file, { width: 400 });
+    let scrolled = 0;
+    for (let i = 0; 40 > i; ++i) {
+      await page.keyboard.press("Tab");
+      const [outline, scrolls] = await page.evaluate(() => {
+        const { activeElement: at } = document;
+        return [getComputedStyle(at).outlineStyle, at.scrollWidth > at.clientWidth && at.tabIndex === 0 && at.getAttribute("role") === "group"];
+      });
+      assert.notEqual(outline, "none", `stop ${i}`);
+      if (scrolls && scrolled === 0) {
+        await page.keyboard.press("ArrowRight");
+        await page.waitForFunction(() => document.activeElement.scrollLeft > 0, null, { timeout: 5000 });
+        ++scrolled;
+      }
+    }
+    assert.equal(scrolled, 1);
+    assert.deepEqual(findings, []);
+    await close();
+  });
+
+  await t.test("a button copies a command, with and without a clipboard", async () => {
+    const why = pages.find(({ name }) => name === "why").file;
+    const { page, findings, close } = await open(browser, why, { grant: ["clipboard-read", "clipboard-write"] });
+    const commands = page.locator(".command code");
+    const command = await commands.first().innerText();
+    assert.match(command, /^diptych [^#]+[^ #]$/);
+    await page.getByRole("button", { name: "copy" }).first().click();
+    await page.getByRole("button", { name: "copied" }).waitFor();
+    assert.equal(await page.evaluate(() => navigator.clipboard.readText()), command);
+    assert.equal(await page.getByRole("status").innerText(), "copied");
+    assert.equal(await page.locator("button.copy").count(), await commands.count());
+
+    await page.evaluate(() => {
+      Object.defineProperty(navigator, "clipboard", { value: undefined });
+      document.addEventListener("copy", () => { window.copiedText = String(getSelection()); });
+    });
+    await page.locator("button.copy").last().press("Enter");
+    assert.equal(await page.evaluate(() => window.copiedText), await commands.last().innerText());
+    assert.deepEqual(findings, []);
+    await close();
+  });
+});
