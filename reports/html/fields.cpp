@@ -38,7 +38,8 @@ std::string figure(const char* title, const char* note, const std::string& pictu
 std::string html_commands(const std::vector<Suggestion>& suggestions) {
   std::string lines;
   for (const Suggestion& each : suggestions) {
-    lines += (lines.empty() ? "" : "\n") + escape_xml(each.command + "  # " + each.reason);
+    lines += fmt::format("{}<span>{}</span>  # {}", lines.empty() ? "" : "\n", escape_xml(each.command),
+                         escape_xml(each.reason));
   }
   return lines.empty() ? "" : fmt::format(R"(<pre class="command"><code>{}</code></pre>)", lines);
 }
