@@ -74,8 +74,8 @@ class FolderOfRuns {
 
  private:
   std::string looked_at(const RunFolders& found) const {
-    return fmt::format("Looked at {} run.json in {} folders, up to {} levels below {}", found.files.size(),
-                       found.folders, kFolderLevels, reports::printable(folder_));
+    return fmt::format("Looked at {} run.json in {} folder{}, up to {} levels below {}", found.files.size(),
+                       found.folders, found.folders == 1 ? "" : "s", kFolderLevels, reports::printable(folder_));
   }
 
   void add(const fs::path& file) {

@@ -21,7 +21,8 @@ namespace {
 
 int report_two(const ReportOptions& options) {
   if (options.format != "html") {
-    throw Error(fmt::format("--format {} renders one run; leave out the second, or the option", options.format));
+    throw Error(fmt::format("--format {} renders {}; leave out the second run, or the option", options.format,
+                            options.format == "json" ? "a folder of runs" : "one run"));
   }
   const std::filesystem::path head = options.head;
   const std::filesystem::path beside = std::filesystem::is_directory(head) ? head : head.parent_path();

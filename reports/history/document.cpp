@@ -107,6 +107,12 @@ const char* name_of(Trend trend) {
   return "";
 }
 
+const HistoryPoint& HistorySeries::newest() const {
+  const auto found = std::find_if(points.rbegin(), points.rend(),
+                                  [](const HistoryPoint& point) { return point.seconds || !point.state.agree; });
+  return found == points.rend() ? points.back() : *found;
+}
+
 std::size_t History::count(Trend trend) const {
   return static_cast<std::size_t>(std::count_if(series.begin(), series.end(), [&](const HistorySeries& each) {
     return each.is_current && each.latest.trend == trend;

@@ -88,6 +88,8 @@ struct HistorySeries {
   bool is_current = true;            ///< it has the cell's newest point on this machine
   LatestChange latest;
 
+  /// The newest point that was timed or is INVALID; the newest of all if there is none.
+  const HistoryPoint& newest() const;
   /// "mlp/digits/graph"
   std::string cell() const { return workload + "/" + arm; }
 };

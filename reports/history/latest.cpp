@@ -103,7 +103,7 @@ LatestChange latest_change(const HistorySeries& series) {
   if (!events.empty() && !cancel_out(events, series)) {
     return events.back().change;
   }
-  const HistoryPoint& newest = series.points.back();
+  const HistoryPoint& newest = series.newest();
   LatestChange change;
   change.trend = events.empty() ? trend_of_point(newest) : Trend::same;
   change.base = newest.base.value_or(newest.run);

@@ -73,7 +73,7 @@ std::string cells_overview(const History& history) {
     const HistorySeries& series = history.series[i];
     const LatestChange& latest = series.latest;
     const bool is_change = latest.trend == Trend::slower || latest.trend == Trend::faster;
-    const RunOfHistory& newest = history.runs[series.points.back().run];
+    const RunOfHistory& newest = history.runs[series.newest().run];
     HtmlField picture{"", "", static_cast<double>(i), "picture"};
     picture.picture = sparkline(series);
     HtmlField run = started_field(newest);
@@ -81,7 +81,7 @@ std::string cells_overview(const History& history) {
     run.href = link_of(newest);
     table.row({{shown(series.cell()), shown(series_note(history, series)), {}, "wrap", "", fmt::format("#cell-{}", i)},
                std::move(picture),
-               time_field(series.points.back().seconds),
+               time_field(series.newest().seconds),
                {is_change ? percent_change(latest.ratio) : "-", "",
                 is_change ? std::optional(std::log(latest.ratio)) : std::nullopt},
                {trend_name(latest.trend), shown(trend_detail(history, series)), {}, "wrap", mark_of(latest.trend)},

@@ -113,7 +113,7 @@ std::string cells_table(const History& history, const TableOptions& options) {
     const bool is_change = series.latest.trend == Trend::slower || series.latest.trend == Trend::faster;
     const MachineOfHistory& machine = history.machines[series.machine];
     table.add({shown_name(series.cell(), 44), machine.is_known() ? machine.name : "unknown",
-               fmt::format("{}", series.points.size()), format_seconds(value_of(series.points.back().seconds)),
+               fmt::format("{}", series.points.size()), format_seconds(value_of(series.newest().seconds)),
                is_change ? percent_change(series.latest.ratio) : "-",
                is_change ? day_of(history.runs[series.latest.head]) : "-", trend_name(series.latest.trend)},
               trend_tone(series.latest.trend));
@@ -155,7 +155,7 @@ std::string trend_detail(const History& history, const HistorySeries& series) {
                          latest.is_level ? "by the level of several runs" : "by a comparison");
     case Trend::method_changed:
     case Trend::cannot_tell: {
-      const HistoryPoint& newest = series.points.back();
+      const HistoryPoint& newest = series.newest();
       return newest.detail.empty() ? point_verdict(newest) : newest.detail;
     }
     case Trend::same:
@@ -223,7 +223,7 @@ std::vector<Suggestion> series_next(const History& history, const HistorySeries&
   if (series.latest.base != series.latest.head) {
     suggest_change(history, series, next);
   }
-  next.push_back({fmt::format("diptych reproduce {} {} --arm {}", path_of(history, series.points.back().run),
+  next.push_back({fmt::format("diptych reproduce {} {} --arm {}", path_of(history, series.newest().run),
                               shell_word(shorten(series.workload, 200)), shell_word(shorten(series.arm, 200))),
                   "the command, the seed and the build behind the newest figure"});
   return next;
@@ -239,7 +239,7 @@ std::vector<Suggestion> history_next(const History& history) {
   std::vector<const HistorySeries*> contaminated;
   std::vector<const HistorySeries*> undecided;
   for (const HistorySeries* series : series_with(history, Trend::cannot_tell)) {
-    const std::optional<Verdict> verdict = series->points.back().verdict;
+    const std::optional<Verdict> verdict = series->newest().verdict;
     if (verdict == Verdict::contaminated) {
       contaminated.push_back(series);
     } else if (verdict == Verdict::inconclusive) {

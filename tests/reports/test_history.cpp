@@ -168,6 +168,25 @@ TEST(History, CountsOfQuickRunsAreJudged) {
   EXPECT_THAT(history_sentences(history).front(), HasSubstr("mlp/digits/graph"));
 }
 
+TEST(History, ARunThatCountedOnlyHidesNoTimes) {
+  Json counted = dated_run(2);
+  counted["plan"]["metrics"] = {"exact"};
+  for (Json& arm : counted["cells"][0]["arms"]) {
+    arm["seconds"] = nullptr;
+  }
+  for (Json& process : counted["cells"][0]["processes"]) {
+    process["rounds"] = Json::array();
+  }
+  counted["cells"][0]["arms"][2]["exact"]["nodes"] = 97;
+  const History history = history_of({dated_run(0), dated_run(1, 1.2), counted, dated_run(3, 1.2)});
+  const HistorySeries& series = series_of(history);
+  EXPECT_THAT(verdicts_of(series), ElementsAre("first", "REGRESSED", "not timed", "EQUIVALENT"));
+  EXPECT_THAT(series.points[2].counts, ElementsAre("nodes 98 -> 97"));
+  EXPECT_EQ(series.points[3].base, 1U) << "the newest time";
+  EXPECT_EQ(series.latest.trend, Trend::slower);
+  EXPECT_EQ(history_of({dated_run(0), dated_run(1), counted}).count(Trend::same), 3U);
+}
+
 TEST(History, ASlowdownOnPurposeIsNoPartOfIt) {
   Json slowed = dated_run(1, 2);
   slowed["injected"] = {{"time", 0.1}, {"instructions", 0}, {"arms", Json::array()}};
