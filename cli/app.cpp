@@ -269,26 +269,35 @@ class Program {
   }
   void add_report() {
     CLI::App* verb =
-        add_verb("report", "Render report.html and summary.md again from a run.json; of two runs, compare.html",
+        add_verb("report",
+                 "Render report.html and summary.md again from a run.json; of two runs, compare.html; of a folder of "
+                 "runs, index.html",
                  [this] { return report(report_); });
-    verb->add_option("run", report_.run, "run.json, or its folder")->required();
+    verb->add_option("run", report_.run, "run.json, or its folder; or a folder that holds run folders")->required();
     verb->add_option("head", report_.head, "A second run, of what came after: both on one page");
     verb->add_option("--by", report_.by, "Of two runs: commit, arm or machine, as in `diptych compare`")
         ->check(CLI::IsMember({"commit", "arm", "machine"}))
         ->capture_default_str();
     verb->add_flag("--force-time", report_.force_time, "Of two runs: compare times even if the machines differ")
         ->disable_flag_override();
-    verb->add_option("--out", report_.out, "Of two runs: the folder for compare.html (the second run's)");
-    verb->add_option("--format", report_.format, "html (with summary.md), or google-benchmark: benchmark.json")
-        ->check(CLI::IsMember({"html", "google-benchmark"}))
+    verb->add_option("--out", report_.out,
+                     "Of two runs: the folder for compare.html (the second run's); of a folder of runs: for index.html "
+                     "(that folder)");
+    verb->add_option(
+            "--format", report_.format,
+            "html (of one run with summary.md); google-benchmark: benchmark.json of one run; json: history.json of "
+            "a folder of runs")
+        ->check(CLI::IsMember({"html", "json", "google-benchmark"}))
         ->capture_default_str();
     verb->footer(
         "Examples:\n"
         "  diptych report diptych-out/latest                        after an update of Diptych: its views of old "
         "figures\n"
         "  diptych report diptych-out/<run> diptych-out/latest      compare.html: what changed, cell by cell\n"
+        "  diptych report diptych-out                               index.html: every run below it, what changed when\n"
         "  diptych report run.json --format google-benchmark        for tools that read its JSON\n"
-        "Nothing is measured. The files are written beside run.json, over those that are there.");
+        "Nothing is measured. The files are written beside run.json, over those that are there; of a folder of runs "
+        "(docs/history.md), index.html into that folder. A folder with a run.json is that one run.");
   }
   void add_reproduce() {
     CLI::App* verb = add_verb("reproduce", "The command, seed and build behind one number of a run; --run runs it",

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "cli/artifacts.h"
+#include "cli/history.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "framework/core/error.h"
@@ -20,7 +21,8 @@ namespace {
 
 int report_two(const ReportOptions& options) {
   if (options.format != "html") {
-    throw Error(fmt::format("--format {} renders one run; leave out the second, or the option", options.format));
+    throw Error(fmt::format("--format {} renders {}; leave out the second run, or the option", options.format,
+                            options.format == "json" ? "a folder of runs" : "one run"));
   }
   const std::filesystem::path head = options.head;
   const std::filesystem::path beside = std::filesystem::is_directory(head) ? head : head.parent_path();
@@ -33,16 +35,31 @@ int report_two(const ReportOptions& options) {
   return compare(compared);
 }
 
+/// A folder with a run.json is that run's, whatever else it holds.
+bool is_folder_of_runs(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return std::filesystem::is_directory(path, ignored) &&
+         !std::filesystem::exists(std::filesystem::symlink_status(path / "run.json", ignored));
+}
+
 }  // namespace
 
 int report(const ReportOptions& options) {
   if (!options.head.empty()) {
     return report_two(options);
   }
-  if (!options.out.empty() || options.by != "commit" || options.force_time) {
-    throw Error("--out, --by and --force-time belong to a page of two runs; name the second: `diptych report A B`");
+  if (options.by != "commit" || options.force_time) {
+    throw Error("--by and --force-time belong to a page of two runs; name the second: `diptych report A B`");
   }
   std::filesystem::path path = options.run;
+  if (is_folder_of_runs(path) && options.format != "google-benchmark") {
+    return report_history(options);
+  }
+  if (!options.out.empty() || options.format == "json") {
+    throw Error(
+        "--out and --format json belong to a page of two runs or of a folder of runs; the views of one run stand "
+        "beside its run.json: `diptych report A B` for two, `diptych report DIR` for a folder");
+  }
   if (std::filesystem::is_directory(path)) {
     path /= "run.json";
   }

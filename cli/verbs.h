@@ -201,11 +201,11 @@ struct ReproduceOptions {
 int reproduce(const ReproduceOptions& options);
 
 struct ReportOptions {
-  std::string run;
+  std::string run;   ///< run.json, its folder, or a folder of such folders
   std::string head;  ///< the second of two runs on one page; empty: the views of `run` alone
   std::string by = "commit";
   bool force_time = false;
-  std::string out;  ///< folder of compare.html; empty: the head's
+  std::string out;  ///< folder of compare.html or index.html; empty: the head's, the folder of runs
   std::string format = "html";
 };
 int report(const ReportOptions& options);

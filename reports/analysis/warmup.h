@@ -11,16 +11,6 @@
 /// Machine Warmup Blows Hot and Cold", OOPSLA 2017.
 namespace diptych::reports {
 
-/// The points where the level of a series changes: indices of the first values of new levels, ascending. Minimises
-///   sum of squares about the level of each segment / noise^2 + 8 ln(n) per change
-/// over all segmentations with segments of at least `shortest` values: the optimum that PELT also finds [Killick et al.
-/// 2012], here by dynamic programming, because there are only about a hundred values. The noise is that of first
-/// differences (1.4826 MAD / sqrt 2), so level changes don't count as noise; values are clamped to two and a half times
-/// the noise about a running median as wide as twice the shortest segment, so a few slow calls don't make a level.
-/// `values`: logs of times, finite. A noise below `noise_floor` is raised to it, because clocks tick.
-std::vector<std::size_t> change_points(std::span<const double> values, std::size_t shortest = 5,
-                                       double noise_floor = 0.005);
-
 enum class WarmupClass { flat, warm_up, slowdown, no_steady_state };
 const char* name_of(WarmupClass c);
 

@@ -69,3 +69,39 @@ const reachScrollers = () => {
 reachScrollers();
 addEventListener("resize", reachScrollers);
 document.addEventListener("toggle", reachScrollers, true);
+
+// A field over a table: its rows that have all of the words. Without this script all rows are there.
+for (const table of document.querySelectorAll("table[data-filter]")) {
+  const rows = [...table.tBodies[0].rows];
+  const label = document.createElement("label");
+  const field = document.createElement("input");
+  const count = document.createElement("span");
+  label.className = "filter";
+  field.type = "search";
+  field.placeholder = "words that a row has to have";
+  count.setAttribute("role", "status");
+  label.append(`Filter ${table.dataset.filter} `, field, count);
+  table.parentElement.before(label);
+  field.addEventListener("input", () => {
+    const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
+    let shown = 0;
+    for (const row of rows) {
+      const text = row.textContent.toLowerCase();
+      row.hidden = !words.every((word) => text.includes(word));
+      shown += row.hidden ? 0 : 1;
+    }
+    count.textContent = words.length === 0 ? "" : `${shown} of ${rows.length}`;
+  });
+}
+
+// A link to something folded opens it.
+const openTarget = () => {
+  const target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const folded = target && target.querySelector("details");
+  if (folded) {
+    folded.open = true;
+    target.scrollIntoView();
+  }
+};
+window.addEventListener("hashchange", openTarget);
+openTarget();

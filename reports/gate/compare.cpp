@@ -52,8 +52,8 @@ struct Candidate {
 
 class RunComparison {
  public:
-  RunComparison(const Json& base, const Json& head, const CompareOptions& options)
-      : options_(options), base_(read_side(base)), head_(read_side(head)) {}
+  RunComparison(const Side& base, const Side& head, const CompareOptions& options)
+      : options_(options), base_(base), head_(head) {}
 
   Json run() {
     const MachineComparison machine = compare_machines(base_.environment, head_.environment);
@@ -430,7 +430,8 @@ class RunComparison {
   }
 
   const CompareOptions& options_;
-  Side base_, head_;
+  const Side& base_;
+  const Side& head_;
   SameMachine machine_ = SameMachine::unknown;
   bool quick_ = false, is_statistical_ = false;
   std::vector<MethodChange> method_changes_;  // of the whole runs
@@ -474,6 +475,10 @@ Json summarise_rows(const Json& rows) {
 }
 
 Json compare_runs(const Json& base, const Json& head, const CompareOptions& options) {
+  return compare_sides(read_side(base), read_side(head), options);
+}
+
+Json compare_sides(const Side& base, const Side& head, const CompareOptions& options) {
   return RunComparison(base, head, options).run();
 }
 

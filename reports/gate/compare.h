@@ -52,6 +52,9 @@ double default_delta(Tier tier);
 ///
 /// `base` and `head` are runs of Diptych or files of Google Benchmark. Throws Error for times that can't be.
 nlohmann::json compare_runs(const nlohmann::json& base, const nlohmann::json& head, const CompareOptions& options = {});
+/// The same of two sides that were read before (compare_side.h).
+struct Side;
+nlohmann::json compare_sides(const Side& base, const Side& head, const CompareOptions& options = {});
 
 /// {"verdict", "counts", "rows"}. The verdict is the first of REGRESSED, CONTAMINATED, METHOD CHANGED, INCONCLUSIVE,
 /// IMPROVED and EQUIVALENT that any row has; INVALID if no row has one of these, or there is no row. `counts`: the

@@ -22,7 +22,7 @@ HtmlField ratio_field(const std::optional<Estimate>& ratio);
 
 /// Empty if the picture is empty.
 std::string figure(const char* title, const char* note, const std::string& picture);
-/// Commands to copy, a line each, with their reasons; empty if there is none.
+/// Commands to copy, a line each, with their reasons; the page's script copies one on a click. Empty if there is none.
 std::string html_commands(const std::vector<Suggestion>& suggestions);
 /// A collapsible section; `body` is HTML, the rest is escaped here.
 std::string folded(const std::string& title, const std::string& note, const std::string& body, bool open = false);

@@ -28,10 +28,17 @@ HtmlTable& HtmlTable::sortable() {
   return *this;
 }
 
+HtmlTable& HtmlTable::filterable(std::string what) {
+  filtered_ = std::move(what);
+  return *this;
+}
+
 void HtmlTable::row(std::vector<HtmlField> fields) { rows_.push_back(std::move(fields)); }
 
 std::string HtmlTable::finish() const {
-  std::string out = fmt::format(R"(<div class="scroll"><table{}><thead><tr>)", sortable_ ? R"( class="sortable")" : "");
+  std::string out =
+      fmt::format(R"(<div class="scroll"><table{}{}><thead><tr>)", sortable_ ? R"( class="sortable")" : "",
+                  filtered_.empty() ? "" : fmt::format(R"( data-filter="{}")", escape_xml(filtered_)));
   for (std::size_t i = 0; i < header_.size(); ++i) {
     out += fmt::format(R"(<th scope="col"{}>{}</th>)", alignment(i).empty() ? "" : R"( class="left")",
                        escape_xml(header_[i]));
@@ -54,6 +61,7 @@ std::string HtmlTable::finish() const {
       }
       out += field.href.empty() ? fmt::format(">{}", body)
                                 : fmt::format(R"(><a href="{}">{}</a>)", escape_xml(field.href), body);
+      out += field.picture;
       out += field.note.empty() ? "</td>" : fmt::format("<small>{}</small></td>", escape_xml(field.note));
     }
     out += "</tr>\n";

@@ -14,8 +14,9 @@ struct HtmlField {
   std::string note;  ///< small print after the text
   std::optional<double> sort_value = std::nullopt;
   std::string css;
-  std::string mark;  ///< tone of a verdict: draws a coloured dot
-  std::string href;  ///< a fragment of this page, "#cell-0"
+  std::string mark;     ///< tone of a verdict: draws a coloured dot
+  std::string href;     ///< a fragment of this page, "#cell-0", or a relative_link()
+  std::string picture;  ///< an SvgCanvas's, after the text
 };
 
 class HtmlTable {
@@ -25,6 +26,8 @@ class HtmlTable {
   explicit HtmlTable(std::vector<std::string> header, std::vector<std::size_t> left = {});
   /// For the overview; the order of other tables has a meaning and is kept.
   HtmlTable& sortable();
+  /// With a field, made by the page's script, that leaves the rows which have all of its words. `what`: "cells".
+  HtmlTable& filterable(std::string what);
   void row(std::vector<HtmlField> fields);
   bool empty() const { return rows_.empty(); }
   std::string finish() const;
@@ -36,6 +39,7 @@ class HtmlTable {
   std::vector<std::size_t> left_;
   std::vector<std::vector<HtmlField>> rows_;
   bool sortable_ = false;
+  std::string filtered_;  ///< what its rows are; empty: no filter
 };
 
 }  // namespace diptych::reports

@@ -124,6 +124,16 @@ MachineComparison compare_machines(const Json& base, const Json& head) {
   return result;
 }
 
+Json machine_fields(const Json& environment) {
+  Json out = Json::object();
+  for (const Identity& field : identity) {
+    if (const Json& value = member(member(environment, field.section), field.field); known(value)) {
+      out[field.section][field.field] = value;
+    }
+  }
+  return out;
+}
+
 bool same_program(const Json& base_build, const Json& head_build) {
   const auto both_have = [&](const char* key) {
     return !text(base_build, key).empty() && !text(head_build, key).empty();

@@ -29,6 +29,9 @@ struct MachineComparison {
 /// one side doesn't know is ignored; unknown if the two sides share no field that identifies a machine.
 MachineComparison compare_machines(const nlohmann::json& base, const nlohmann::json& head);
 
+/// The fields that `compare_machines` looks at, alone: what is kept of an environment to recognise its machine.
+nlohmann::json machine_fields(const nlohmann::json& environment);
+
 /// Whether two builds (the fingerprints' "build") execute the same code: by the hash of the code, which leaves out the
 /// revision, if both have it, otherwise by the hash of the file. False if this isn't known.
 bool same_program(const nlohmann::json& base_build, const nlohmann::json& head_build);

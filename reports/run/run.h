@@ -462,12 +462,17 @@ class MeasuringEnvironment : public Part {
   std::string compiler() const { return reports::text(member("build"), "compiler"); }
   std::string build_type() const { return reports::text(member("build"), "build_type"); }
   std::string sanitizers() const { return reports::text(member("build"), "sanitizers"); }
+  /// Of the sources; empty: not recorded.
+  std::string revision() const { return reports::text(member("build"), "git_sha"); }
+  /// Whether sources were changed on top of it.
+  bool is_dirty() const { return reports::member(member("build"), "git_dirty") == true; }
   bool has_process() const { return member("process").is_object(); }
   /// Environment variables that tune the program or its libraries: "A=1 B=2".
   std::string tuning_variables() const;
   std::string instruction_set() const { return reports::text(member("engine"), "isa"); }
   std::string governor() const { return reports::text(member("cpu"), "governor"); }
   std::string cpu_model() const { return reports::text(member("cpu"), "model"); }
+  std::string kernel() const { return reports::text(member("os"), "kernel"); }
 };
 
 class Run : public Part {

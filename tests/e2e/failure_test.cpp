@@ -145,7 +145,7 @@ TEST(Report, OfWhatIsNoRun) {
   expect_unreadable("future.json", path, {"future.json", "diptych.run/99", "diptych.run/1"});
   expect_unreadable("holes.json", path, {"holes.json", "schema", "/cells/0", "validity"});
   expect_unreadable("missing.json", path, {"missing.json", "no such file"});
-  expect_unreadable("folder", path, {"folder/run.json", "no such file"});
+  expect_unreadable("folder", path, {"no run.json in 'folder'", "diptych run --quick"});
   expect_unreadable("/dev/null/run.json", path, {"/dev/null/run.json"});
 }
 

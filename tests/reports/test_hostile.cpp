@@ -10,11 +10,14 @@
 
 #include "reports/analysis/analyse.h"
 #include "reports/diagrams/diagram.h"
+#include "reports/history/reader.h"
 #include "reports/html/html.h"
+#include "reports/html/start_page.h"
 #include "reports/run/run_file.h"
 #include "reports/run/schema.h"
 #include "reports/text/text.h"
 #include "reports/views/explanation.h"
+#include "reports/views/history_views.h"
 #include "reports/views/markdown.h"
 #include "reports/views/profile_views.h"
 #include "reports/views/table.h"
@@ -24,6 +27,7 @@
 namespace diptych::reports {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -158,6 +162,27 @@ TEST_P(Hostile, HtmlStaysAPage) {
   }
   EXPECT_EQ(scripts, 2u);
   EXPECT_THAT(page, Not(HasSubstr("<img")));
+}
+
+TEST_P(Hostile, AHistoryStaysAPage) {
+  Names name(GetParam() + 2);
+  HistoryReader reader;
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    RunOfHistory about;
+    about.folder = name();
+    about.report = name();
+    reader.add(about, hostile_run(GetParam() + (i == 2 ? 1 : 0)));
+  }
+  History history = std::move(reader).finish();
+  history.folder = name();
+  history.looked_at = name();
+  history.left_out = {{name(), name()}};
+  const std::string page = render_start_page(history);
+  EXPECT_EQ(testing::markup_problem(page), "");
+  EXPECT_THAT(page, AllOf(Not(HasSubstr("<img")), Not(HasSubstr("href=\"javascript:"))));
+  EXPECT_EQ(testing::text_problem(render_history(history)), "");
+  const std::string text = to_text(history_document(history));
+  EXPECT_EQ(to_text(Json::parse(text)), text);
 }
 
 TEST_P(Hostile, MarkdownKeepsItsShape) {

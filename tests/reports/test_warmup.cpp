@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "framework/core/error.h"
+#include "reports/analysis/change_points.h"
 #include "reports/analysis/warmup.h"
 
 namespace diptych::reports {

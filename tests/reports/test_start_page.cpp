@@ -1,0 +1,141 @@
+// The page of a folder of runs: what it says of known histories, its links, and names that are chosen by others.
+
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "reports/html/links.h"
+#include "reports/html/start_page.h"
+#include "reports/views/history_views.h"
+#include "tests/reports/history_runs.h"
+#include "tests/reports/well_formed.h"
+
+namespace diptych::reports {
+namespace {
+
+using ::testing::AllOf;
+using testing::dated_run;
+using ::testing::HasSubstr;
+using testing::history_of;
+using ::testing::Not;
+
+std::string page_of(const History& history) {
+  const std::string page = render_start_page(history);
+  EXPECT_EQ(testing::markup_problem(page), "");
+  return page;
+}
+
+std::size_t occurrences(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
+    ++count;
+  }
+  return count;
+}
+
+TEST(StartPage, SaysWhatChangedFirst) {
+  std::vector<Json> runs;
+  for (int day = 0; day < 8; ++day) {
+    runs.push_back(dated_run(day, day < 5 ? 1 : 1.2));
+  }
+  History history = history_of(runs);
+  history.left_out = {{"half/run.json", "ends in the middle"}};
+  const std::string page = page_of(history);
+  EXPECT_THAT(page,
+              AllOf(HasSubstr("<h1>8 runs from 2026-01-01 to 2026-01-08 on one machine: of 3 cells, 3 are slower"),
+                    HasSubstr("<span>diptych report out/r4 out/r5</span>"), HasSubstr("default-src 'none'"),
+                    HasSubstr("half/run.json"), HasSubstr("ends in the middle"), HasSubstr("REGRESSED")));
+  for (const auto& [before, after] : {std::pair("What to do next", "<h2>Cells"), std::pair("<h2>Cells", "<h2>Runs"),
+                                      std::pair("<h2>Runs", "<h2>Machines"), std::pair("<h2>Machines", "<h2>Left")}) {
+    EXPECT_LT(page.find(before), page.find(after));
+  }
+  EXPECT_EQ(occurrences(page, "data-filter="), 2U) << "cells and runs";
+  EXPECT_EQ(occurrences(page, "class=\"sortable\""), 2U);
+  EXPECT_THAT(page, HasSubstr("href=\"r5/report.html\""));
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_THAT(page, AllOf(HasSubstr("href=\"#cell-" + std::to_string(i) + "\""),
+                            HasSubstr("<div id=\"cell-" + std::to_string(i) + "\"><details>")));
+  }
+  EXPECT_EQ(occurrences(page, "role=\"img\""), 6U) << "a small picture and a large one of each cell";
+  EXPECT_THAT(page, HasSubstr("aria-label=\"8 runs, from ")) << "what a reader of screens hears of a picture";
+}
+
+TEST(StartPage, LinksOnlyReportsThatAreThere) {
+  History history = history_of({dated_run(0), dated_run(1)});
+  for (RunOfHistory& run : history.runs) {
+    run.report.clear();
+  }
+  const std::string page = page_of(history);
+  EXPECT_THAT(page, AllOf(Not(HasSubstr("report.html\"")), HasSubstr("no report.html")));
+}
+
+TEST(StartPage, IsBoundedWhateverTheHistory) {
+  std::vector<Json> runs;
+  const testing::SampleSize small{"quick", 2, 2};
+  for (int day = 0; day < 90; ++day) {
+    runs.push_back(dated_run(day, 1, small));
+  }
+  const std::string page = page_of(history_of(runs));
+  EXPECT_THAT(page, HasSubstr("30 older runs are not on this page"));
+  EXPECT_THAT(page, HasSubstr("\"points_left_out\":30"));
+}
+
+// Without the script the page has everything but filters, sorting and copying.
+TEST(StartPage, NothingIsHiddenFromReadersWithoutScript) {
+  const std::string page = page_of(history_of({dated_run(0), dated_run(1, 1.3)}));
+  const std::size_t body = page.find("</header>");
+  EXPECT_THAT(page.substr(body, page.find("<script") - body),
+              AllOf(Not(HasSubstr("hidden")), Not(HasSubstr("<template")), Not(HasSubstr("<button"))));
+}
+
+TEST(RelativeLink, IsAPathWhateverTheName) {
+  EXPECT_EQ(relative_link("a-b_c.d~1/report.html"), "a-b_c.d~1/report.html");
+  EXPECT_EQ(relative_link("../out/x y"), "../out/x%20y");
+  EXPECT_EQ(relative_link("javascript:alert(1)"), "javascript%3Aalert%281%29");
+  EXPECT_EQ(relative_link("a?b#c&d\"'<"), "a%3Fb%23c%26d%22%27%3C");
+  EXPECT_EQ(relative_link("\xC3\xA4\n%"), "%C3%A4%0A%25");
+  EXPECT_EQ(relative_link("//elsewhere/x"), ".//elsewhere/x");
+}
+
+TEST(StartPage, HostileNamesStayText) {
+  for (const std::string& name : std::vector<std::string>{
+           "</script><script>alert(1)</script>", "\" onload=\"x", "javascript:x",
+           "\xE2\x80\xAE"
+           "abc",
+           "\x1b[2J\r\n", std::string("a\0b", 3), std::string(100'000, 'A'), "'; rm -rf ~; '", "\xFF\xC0\xBC"}) {
+    testing::SampleCell cell;
+    cell.workload = name;
+    cell.arms = {"eager", name, "graph"};
+    std::vector<Json> runs;
+    for (int day = 0; day < 7; ++day) {
+      Json run = testing::analysed_run({cell}, {.seed = static_cast<std::uint64_t>(day) + 1});
+      run["name"] = name;
+      run["environment"]["cpu"]["model"] = day < 6 ? name : name + "2";
+      run["environment"]["os"]["kernel"] = name;
+      run["environment"]["build"] = {{"git_sha", name}, {"git_dirty", day % 2 == 0}, {"compiler", name}};
+      run["numerics"] = day < 5 ? name : "exact";
+      run["cells"][0]["title"] = name;
+      run["cells"][0]["validity"]["agree"] = day != 4;
+      run["cells"][0]["validity"]["reason"] = name;
+      runs.push_back(run);
+    }
+    History history = history_of(runs);
+    history.folder = name;
+    history.looked_at = name;
+    history.left_out = {{name, name}};
+    for (RunOfHistory& run : history.runs) {
+      run.folder = run.report = name;
+    }
+    const std::string page = page_of(history);
+    EXPECT_EQ(occurrences(page, "<script"), 2U);
+    EXPECT_THAT(page, AllOf(Not(HasSubstr("<script>alert")), Not(HasSubstr("href=\"javascript:"))));
+    EXPECT_EQ(testing::text_problem(render_history(history)), "");
+    for (const Suggestion& next : history_next(history)) {
+      EXPECT_EQ(testing::text_problem(next.command), "");
+    }
+  }
+}
+
+}  // namespace
+}  // namespace diptych::reports
