@@ -281,12 +281,9 @@ class Program {
     verb->add_flag("--force-time", report_.force_time, "Of two runs: compare times even if the machines differ")
         ->disable_flag_override();
     verb->add_option("--out", report_.out,
-                     "Of two runs: the folder for compare.html (the second run's); of a folder of runs: for index.html "
-                     "(that folder)");
-    verb->add_option(
-            "--format", report_.format,
-            "html (of one run with summary.md); google-benchmark: benchmark.json of one run; json: history.json of "
-            "a folder of runs")
+                     "Folder for compare.html (the second run's), or for index.html (the folder of runs)");
+    verb->add_option("--format", report_.format,
+                     "html; of one run google-benchmark: benchmark.json; of a folder of runs json: history.json")
         ->check(CLI::IsMember({"html", "json", "google-benchmark"}))
         ->capture_default_str();
     verb->footer(
@@ -296,8 +293,8 @@ class Program {
         "  diptych report diptych-out/<run> diptych-out/latest      compare.html: what changed, cell by cell\n"
         "  diptych report diptych-out                               index.html: every run below it, what changed when\n"
         "  diptych report run.json --format google-benchmark        for tools that read its JSON\n"
-        "Nothing is measured. The files are written beside run.json, over those that are there; of a folder of runs "
-        "(docs/history.md), index.html into that folder. A folder with a run.json is that one run.");
+        "Nothing is measured. The files are written beside run.json, over those that are there; of a folder of runs,\n"
+        "into that folder (docs/history.md). A folder with a run.json of its own is that one run.");
   }
   void add_reproduce() {
     CLI::App* verb = add_verb("reproduce", "The command, seed and build behind one number of a run; --run runs it",

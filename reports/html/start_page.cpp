@@ -89,7 +89,7 @@ std::string cells_overview(const History& history) {
                std::move(run)});
   }
   return fmt::format(
-      "<section><h2>Cells</h2><p class=\"sub\">A cell is a workload under an arm on one machine. Lately: "
+      "<section><h2>Cells</h2><p class=\"sub\">Each a workload under an arm, on one machine. Lately: "
       "among its last {} runs.</p>{}{}</section>\n",
       kLately, table.finish(), more_of(history.series.size(), kSeriesShown, "cells"));
 }
