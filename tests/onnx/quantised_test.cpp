@@ -1,5 +1,6 @@
 // Quantised operators and types for storage in models, against the standard's formulas in integers and in double.
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -8,6 +9,8 @@
 #include <gtest/gtest.h>
 
 #include "framework/diptych.h"
+#include "framework/io/onnx/export.h"
+#include "tests/io/folder.h"
 #include "tests/onnx/imported.h"
 
 namespace diptych::onnx {
@@ -232,6 +235,54 @@ TEST(StorageTypesInModels, Float16IsRoundedAtEachOperatorsBoundary) {
   EXPECT_TRUE(bitwise_equal(found[0], y));
   EXPECT_TRUE(bitwise_equal(found[1], cast(sum(cast(y, DType::float32), {0}, true), DType::float16)));
   EXPECT_EQ(found[2].dtype(), DType::int64);
+}
+
+TEST(StorageTypesInModels, FilesKeepThem) {
+  const std::vector<Tensor> tensors{
+      cast(Tensor::from({1.5F, -0.0F, 6e-8F, 7e4F}, {4}), DType::float16),
+      Tensor::from({std::int8_t{-128}, std::int8_t{127}}, {2}),
+      Tensor::from({std::uint16_t{65535}}, {1}),
+      Tensor::from({std::int16_t{-32768}}, {1}),
+      Tensor::from({std::uint32_t{4294967295U}}, {1}),
+      Tensor::from({std::uint64_t{18446744073709551615U}}, {1}),
+  };
+  const diptych::testing::Folder folder;
+  for (const Tensor& tensor : tensors) {
+    const std::string name(name_of(tensor.dtype()));
+    write_tensor({name, tensor}, folder.path() / "t.pb");
+    EXPECT_TRUE(bitwise_equal(read_tensor(folder.path() / "t.pb").tensor, tensor)) << name;
+    const Builder builder = Builder()
+                                .input("x", tensor.dtype(), {tensor.numel()})
+                                .constant("c", tensor)
+                                .node("Concat", {"x", "c"}, {"y"}, {{"axis", std::int64_t{0}}})
+                                .output("y");
+    write_model(*builder.model(), folder.path() / "m.onnx");
+    ImportedModel model(std::make_shared<const Model>(read_model(folder.path() / "m.onnx")));
+    EXPECT_TRUE(bitwise_equal(both(model, {tensor})[0], concat({tensor, tensor}, 0))) << name;
+  }
+}
+
+/// The steps around an operator are Casts in what is exported.
+TEST(StorageTypesInModels, ExportsGiveTheSameBits) {
+  ImportedModel model = Builder()
+                            .input("x", DType::float16, {2, 3})
+                            .constant("w", cast(Rng(8).normal({3, 2}), DType::float16))
+                            .constant("i", full({1}, 7, DType::int16))
+                            .node("MatMul", {"x", "w"}, {"p"})
+                            .node("Tanh", {"p"}, {"y"})
+                            .node("Cast", {"y"}, {"j"}, {{"to", std::int64_t{5}}})
+                            .node("Sub", {"j", "i"}, {"z"})
+                            .output("y")
+                            .output("z")
+                            .imported();
+  const std::vector<Tensor> inputs{cast(Rng(9).normal({2, 3}), DType::float16)};
+  const std::vector<Tensor> wanted = both(model, inputs);
+  ImportedModel exported(std::make_shared<const Model>(export_graph(diptych::testing::graph_of(model, inputs))));
+  const std::vector<Tensor> found = both(exported, inputs);
+  ASSERT_EQ(found.size(), wanted.size());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    EXPECT_TRUE(bitwise_equal(found[i], wanted[i])) << i;
+  }
 }
 
 TEST(StorageTypesInModels, IndicesAreNotTakenForElements) {

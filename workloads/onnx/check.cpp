@@ -141,14 +141,33 @@ std::shared_ptr<const onnx::Model> model_in(const fs::path& folder) {
   return std::make_shared<const onnx::Model>(onnx::read_model(folder / "model.onnx"));
 }
 
-/// ONNX's own cases record bf16 as the u16 of the same bits, because NumPy has no such numbers.
-void restore_bfloat16(std::vector<Tensor>& tensors, const std::vector<onnx::ValueInfo>& infos) {
+/// ONNX's own cases record bf16 as the u16 of the same bits, because NumPy has no such numbers. Returns whether there
+/// are any.
+bool restore_bfloat16(std::vector<Tensor>& tensors, const std::vector<onnx::ValueInfo>& infos) {
+  bool is_any = false;
   for (std::size_t i = 0; i < std::min(tensors.size(), infos.size()); ++i) {
     if (infos[i].dtype == DType::bfloat16 && tensors[i].dtype() == DType::uint16) {
       Tensor restored = Tensor::empty(DType::bfloat16, tensors[i].shape());
       const std::uint16_t* const bits = tensors[i].data<std::uint16_t>();
       std::transform(bits, bits + tensors[i].numel(), restored.mutable_data<bfloat16>(), bfloat16::from_bits);
       tensors[i] = std::move(restored);
+      is_any = true;
+    }
+  }
+  return is_any;
+}
+
+/// Some of these cases were recorded for other shapes than their models have.
+void restore_bfloat16(DataSet& set, const onnx::Graph& graph) {
+  const std::vector<onnx::ValueInfo> infos = onnx::inputs_of(graph);
+  const bool in_inputs = restore_bfloat16(set.inputs, infos);
+  if (!restore_bfloat16(set.outputs, graph.outputs) && !in_inputs) {
+    return;
+  }
+  for (std::size_t i = 0; i < std::min(set.inputs.size(), infos.size()); ++i) {
+    if (infos[i].has_shape && infos[i].shape.size() != static_cast<std::size_t>(set.inputs[i].rank())) {
+      throw onnx::Unsupported(fmt::format("a case of bf16 recorded for another model: its input {} is {}",
+                                          quote(infos[i].name), to_string(set.inputs[i].type())));
     }
   }
 }
@@ -162,8 +181,7 @@ std::vector<Recorded> forward(const fs::path& folder) {
     for (std::size_t i = 0; i < set.outputs.size(); ++i) {
       names.push_back(fmt::format("output {}", i));
     }
-    restore_bfloat16(set.inputs, onnx::inputs_of(*file->graph));
-    restore_bfloat16(set.outputs, file->graph->outputs);
+    restore_bfloat16(set, *file->graph);
     const onnx::ImportOptions options = bind_shape_inputs(*file, set.inputs);
     auto model = std::make_shared<onnx::ImportedModel>(file, options);
     result.push_back({std::move(set.name), [model](std::span<const Tensor> inputs) { return model->call(inputs); },
