@@ -141,30 +141,34 @@ std::shared_ptr<const onnx::Model> model_in(const fs::path& folder) {
   return std::make_shared<const onnx::Model>(onnx::read_model(folder / "model.onnx"));
 }
 
-/// ONNX's own cases record bf16 as the u16 of the same bits, because NumPy has no such numbers. Returns whether there
-/// are any.
-bool restore_bfloat16(std::vector<Tensor>& tensors, const std::vector<onnx::ValueInfo>& infos) {
+/// The u16 tensor as the bf16 of the same bits.
+Tensor restored_bfloat16(const Tensor& tensor) {
+  Tensor restored = Tensor::empty(DType::bfloat16, tensor.shape());
+  const std::uint16_t* const bits = tensor.data<std::uint16_t>();
+  std::transform(bits, bits + tensor.numel(), restored.mutable_data<bfloat16>(), bfloat16::from_bits);
+  return restored;
+}
+
+/// ONNX's own cases record bf16 as the u16 of the same bits, because NumPy has no such numbers. Outputs were cut off,
+/// not rounded, and some inputs belong to other models: such cases say nothing.
+void restore_bfloat16(DataSet& set, const onnx::Graph& graph) {
+  const auto is_hidden = [](const onnx::ValueInfo& info, const Tensor& tensor) {
+    return info.dtype == DType::bfloat16 && tensor.dtype() == DType::uint16;
+  };
+  for (std::size_t i = 0; i < std::min(set.outputs.size(), graph.outputs.size()); ++i) {
+    if (is_hidden(graph.outputs[i], set.outputs[i])) {
+      throw onnx::Unsupported(fmt::format("output {} is bf16 recorded as u16: cut off, where the engine rounds", i));
+    }
+  }
+  const std::vector<onnx::ValueInfo> infos = onnx::inputs_of(graph);
   bool is_any = false;
-  for (std::size_t i = 0; i < std::min(tensors.size(), infos.size()); ++i) {
-    if (infos[i].dtype == DType::bfloat16 && tensors[i].dtype() == DType::uint16) {
-      Tensor restored = Tensor::empty(DType::bfloat16, tensors[i].shape());
-      const std::uint16_t* const bits = tensors[i].data<std::uint16_t>();
-      std::transform(bits, bits + tensors[i].numel(), restored.mutable_data<bfloat16>(), bfloat16::from_bits);
-      tensors[i] = std::move(restored);
+  for (std::size_t i = 0; i < std::min(set.inputs.size(), infos.size()); ++i) {
+    if (is_hidden(infos[i], set.inputs[i])) {
+      set.inputs[i] = restored_bfloat16(set.inputs[i]);
       is_any = true;
     }
   }
-  return is_any;
-}
-
-/// Some of these cases were recorded for other shapes than their models have.
-void restore_bfloat16(DataSet& set, const onnx::Graph& graph) {
-  const std::vector<onnx::ValueInfo> infos = onnx::inputs_of(graph);
-  const bool in_inputs = restore_bfloat16(set.inputs, infos);
-  if (!restore_bfloat16(set.outputs, graph.outputs) && !in_inputs) {
-    return;
-  }
-  for (std::size_t i = 0; i < std::min(set.inputs.size(), infos.size()); ++i) {
+  for (std::size_t i = 0; is_any && i < std::min(set.inputs.size(), infos.size()); ++i) {
     if (infos[i].has_shape && infos[i].shape.size() != static_cast<std::size_t>(set.inputs[i].rank())) {
       throw onnx::Unsupported(fmt::format("a case of bf16 recorded for another model: its input {} is {}",
                                           quote(infos[i].name), to_string(set.inputs[i].type())));
