@@ -179,7 +179,7 @@ Tensor Capture::apply(const OpDef& op, std::span<const Tensor* const> inputs, co
     types[i] = &inputs[i]->body()->type;
   }
   TensorType type;
-  op.infer({op, {types.data(), inputs.size()}, attributes, where}, type);
+  op.infer_type({op, {types.data(), inputs.size()}, attributes, where}, type);
   const ValueId output = graph_.new_value(type);
   node.outputs = {output};
   graph_.nodes.push_back(std::move(node));

@@ -206,7 +206,12 @@ std::vector<T> Tensor::to_vector(Location where) const {
   visit(body.type.dtype, [&]<class Source>() {
     const auto* source = static_cast<const Source*>(body.data);
     for (std::int64_t i = 0; i < body.numel; ++i) {
-      values.push_back(static_cast<T>(source[element_offset(body, i)]));
+      const Source& value = source[element_offset(body, i)];
+      if constexpr (std::is_arithmetic_v<Source> || std::is_same_v<Source, T>) {
+        values.push_back(static_cast<T>(value));
+      } else {
+        values.push_back(static_cast<T>(static_cast<float>(value)));
+      }
     }
   });
   return values;
@@ -220,8 +225,14 @@ std::vector<T> Tensor::to_vector(Location where) const {
   template std::vector<T> Tensor::to_vector<T>(Location) const;
 DIPTYCH_INSTANTIATE(bool)
 DIPTYCH_INSTANTIATE(std::uint8_t)
+DIPTYCH_INSTANTIATE(std::int8_t)
+DIPTYCH_INSTANTIATE(std::uint16_t)
+DIPTYCH_INSTANTIATE(std::int16_t)
+DIPTYCH_INSTANTIATE(std::uint32_t)
 DIPTYCH_INSTANTIATE(std::int32_t)
+DIPTYCH_INSTANTIATE(std::uint64_t)
 DIPTYCH_INSTANTIATE(std::int64_t)
+DIPTYCH_INSTANTIATE(float16)
 DIPTYCH_INSTANTIATE(bfloat16)
 DIPTYCH_INSTANTIATE(float)
 DIPTYCH_INSTANTIATE(double)

@@ -60,7 +60,7 @@ Tensor compute(const OpDef& op, std::span<const Tensor* const> inputs, const voi
 
   TensorBody* output = new_body();
   Tensor result = Tensor::adopt(output);
-  op.infer({op, {types, count}, attributes, where}, output->type);
+  op.infer_type({op, {types, count}, attributes, where}, output->type);
   if (op.view != nullptr && make_view(op, *inputs[0]->body(), attributes, output)) {
     return result;
   }

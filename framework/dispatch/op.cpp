@@ -49,6 +49,10 @@ std::string OpDef::arity() const {
   return least_inputs < 0 ? fmt::format("{}", inputs) : fmt::format("{} to {}", least_inputs, inputs);
 }
 
+void OpDef::refuse_storage(const InferCall& call) {
+  call.fail_dtype("doesn't compute on types for storage", "cast to f32, i32 or i64 first, and the result back");
+}
+
 void InferCall::fail_shape(std::string_view what, std::string_view hint) const {
   throw ShapeError(describe(*this, what), where, hint);
 }

@@ -164,6 +164,7 @@ struct OpDef {
   WriteBack write_back = nullptr;  ///< for views: the base with the view's elements
   Kernel kernel;
   const Packing* packing = nullptr;  ///< KernelCall::packed
+  bool stores = false;               ///< it only moves elements, or converts them: types for storage are welcome
   int epilogue_axes = 0;             ///< KernelCall::epilogue; 0: the kernel calls none
   bool own_walk = false;  ///< elementwise ops: the kernel, not the common plan, handles operands that one loop can't
   /// Elementwise ops: the loops by the dtype of input `loop_input` (of the output if there is no input).
@@ -203,6 +204,17 @@ struct OpDef {
   /// "2", "2 to 8"
   std::string arity() const;
   bool elementwise() const { return kind == OpKind::elementwise; }
+  /// `infer`, for every type that a call may have: refuses to compute on types for storage.
+  void infer_type(const InferCall& call, TensorType& output) const {
+    infer(call, output);
+    bool is_stored = is_storage(output.dtype);
+    for (const TensorType* input : call.inputs) {
+      is_stored |= is_storage(input->dtype);
+    }
+    if (is_stored && !stores) [[unlikely]] {
+      refuse_storage(call);
+    }
+  }
   Rows rows_of(std::span<const TensorType* const> input_types, const void* of_attributes,
                const TensorType& output) const {
     return rows != nullptr ? rows({*this, input_types, of_attributes, {}}, output) : Rows{};
@@ -215,6 +227,9 @@ struct OpDef {
     const DType dtype = input_types.empty() ? output.dtype : input_types[static_cast<std::size_t>(loop_input)]->dtype;
     return loops[static_cast<std::size_t>(dtype)][isa];
   }
+
+ private:
+  [[noreturn]] static void refuse_storage(const InferCall& call);
 };
 
 /// All ops without effects, sorted by name. Ops with effects (debug.h) are only found by name, and control flow

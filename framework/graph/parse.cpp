@@ -308,8 +308,8 @@ class Parser {
 
   template <class T>
   T one_element() {
-    if constexpr (std::is_same_v<T, bfloat16>) {
-      return bfloat16(element<float>());
+    if constexpr (std::is_same_v<T, bfloat16> || std::is_same_v<T, float16>) {
+      return T(element<float>());
     } else {
       return element<T>();
     }

@@ -12,7 +12,7 @@ namespace {
 
 template <class T>
 std::string print_element(T value) {
-  if constexpr (std::is_same_v<T, bfloat16>) {
+  if constexpr (std::is_same_v<T, bfloat16> || std::is_same_v<T, float16>) {
     return print_element(static_cast<float>(value));
   }
   if constexpr (std::is_floating_point_v<T>) {

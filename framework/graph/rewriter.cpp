@@ -65,7 +65,7 @@ std::optional<TensorType> Rewriter::inferred(const OpDef& op, std::span<const Va
   }
   TensorType type;
   try {
-    op.infer({op, types, attributes.get(), {}}, type);
+    op.infer_type({op, types, attributes.get(), {}}, type);
   } catch (const Error&) {
     return std::nullopt;
   }

@@ -76,7 +76,7 @@ class Verifier {
     const auto types = graph_.input_types(node);
     TensorType inferred;
     try {
-      node.op->infer({*node.op, types, node.attributes.get(), node.provenance.where}, inferred);
+      node.op->infer_type({*node.op, types, node.attributes.get(), node.provenance.where}, inferred);
     } catch (const Error& error) {
       require(false, error.what(), node.output());
     }

@@ -19,13 +19,19 @@ namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
 
-constexpr std::array<std::pair<std::string_view, DType>, 7> kTypes{{{"<f4", DType::float32},
-                                                                    {"<f8", DType::float64},
-                                                                    {"<i4", DType::int32},
-                                                                    {"<i8", DType::int64},
-                                                                    {"|u1", DType::uint8},
-                                                                    {"|b1", DType::boolean},
-                                                                    {"<?", DType::boolean}}};
+constexpr std::array<std::pair<std::string_view, DType>, 13> kTypes{{{"<f4", DType::float32},
+                                                                     {"<f2", DType::float16},
+                                                                     {"|i1", DType::int8},
+                                                                     {"<u2", DType::uint16},
+                                                                     {"<i2", DType::int16},
+                                                                     {"<u4", DType::uint32},
+                                                                     {"<u8", DType::uint64},
+                                                                     {"<f8", DType::float64},
+                                                                     {"<i4", DType::int32},
+                                                                     {"<i8", DType::int64},
+                                                                     {"|u1", DType::uint8},
+                                                                     {"|b1", DType::boolean},
+                                                                     {"<?", DType::boolean}}};
 
 std::optional<DType> dtype_of_descr(std::string_view descr) {
   for (const auto& [name, dtype] : kTypes) {

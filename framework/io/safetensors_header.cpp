@@ -25,8 +25,10 @@ struct TypeName {
   const char* name;
 };
 constexpr TypeName kTypeNames[] = {
-    {DType::float64, "F64"},   {DType::int64, "I64"}, {DType::float32, "F32"},  {DType::int32, "I32"},
-    {DType::bfloat16, "BF16"}, {DType::uint8, "U8"},  {DType::boolean, "BOOL"},
+    {DType::float64, "F64"},   {DType::int64, "I64"},  {DType::float32, "F32"},  {DType::int32, "I32"},
+    {DType::bfloat16, "BF16"}, {DType::uint8, "U8"},   {DType::boolean, "BOOL"}, {DType::float16, "F16"},
+    {DType::int8, "I8"},       {DType::uint16, "U16"}, {DType::int16, "I16"},    {DType::uint32, "U32"},
+    {DType::uint64, "U64"},
 };
 static_assert(std::size(kTypeNames) == kDTypeCount);
 
@@ -113,9 +115,8 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
         }
       }
       if (!entry_.dtype) {
-        fail_tensor(fmt::format(
-            "has the element type {}, which is not one of F64, F32, BF16, I64, I32, U8, BOOL; convert it first",
-            shown(text)));
+        fail_tensor(
+            fmt::format("has the element type {}, which the engine doesn't have; convert it first", shown(text)));
       }
     } else {
       fail_value();

@@ -7,6 +7,7 @@
 #include "framework/ops/reduce.h"
 #include "framework/ops/reduction.h"
 #include "framework/ops/reduction_ops.h"
+#include "framework/ops/storage_types.h"
 #include "framework/ops/view.h"
 
 namespace diptych {
@@ -130,11 +131,11 @@ const Op kArgmin{{.name = "argmin",
 Tensor extreme_index(const Op& op, const Tensor& x, std::optional<int> axis, bool keepdims, Location where) {
   if (!axis) {
     const AxisAttributes attributes{0};
-    const Tensor index = apply_op(op, &attributes, where, reshape(x, {-1}, where));
+    const Tensor index = apply_op(op, &attributes, where, reshape(comparable(x, where), {-1}, where));
     return keepdims ? reshape(index, Shape::filled(x.rank(), 1), where) : index;
   }
   const AxisAttributes attributes{normalise_axis(*axis, x.rank(), op->name, where)};
-  const Tensor index = apply_op(op, &attributes, where, x);
+  const Tensor index = apply_op(op, &attributes, where, comparable(x, where));
   return keepdims ? unsqueeze(index, static_cast<int>(attributes.axis), where) : index;
 }
 

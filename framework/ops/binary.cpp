@@ -10,6 +10,7 @@
 #include "framework/ops/define.h"
 #include "framework/ops/elementwise.h"
 #include "framework/ops/elementwise_ops.h"
+#include "framework/ops/storage_types.h"
 
 namespace diptych {
 namespace {
@@ -267,9 +268,14 @@ const OpDef& minimum = *kMinimum;
 }  // namespace op
 
 Tensor ops::apply_promoted(const Op& op, const Tensor& a, const Tensor& b, Location where) {
-  if (a.defined() && b.defined() && a.dtype() != b.dtype()) [[unlikely]] {
-    const DType common = promote(a.dtype(), b.dtype());
-    return apply_op(op, nullptr, where, cast(a, common, where), cast(b, common, where));
+  if (a.defined() && b.defined()) {
+    if (a.dtype() != b.dtype()) [[unlikely]] {
+      const DType common = promote(a.dtype(), b.dtype());
+      return apply_promoted(op, cast(a, common, where), cast(b, common, where), where);
+    }
+    if (is_storage(a.dtype())) [[unlikely]] {
+      return apply_stored(op, a, b, where);
+    }
   }
   return apply_op(op, nullptr, where, a, b);
 }

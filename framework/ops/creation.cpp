@@ -12,11 +12,11 @@ namespace {
 
 using namespace ops;
 
-/// A number as an element; bfloat16 is rounded by way of float, as everywhere.
+/// A number as an element.
 template <class T>
 DIPTYCH_INLINE T element(double value) {
-  if constexpr (std::is_same_v<T, bfloat16>) {
-    return bfloat16(static_cast<float>(value));
+  if constexpr (std::is_same_v<T, bfloat16> || std::is_same_v<T, float16>) {
+    return T(value);
   } else {
     return math::convert<T>(value);
   }
@@ -48,6 +48,7 @@ const Op kFull{
                           const auto& attributes = call.as<FullAttributes>();
                           infer_created(call, attributes.shape, attributes.dtype, output);
                         },
+                    .stores = true,
                     .loops = full_loops(),
                     .samples =
                         [] {
@@ -105,12 +106,15 @@ const Op kArange{{.name = "arange",
                         const ArangeAttributes a = *static_cast<const ArangeAttributes*>(call.attributes);
                         fill(call, [a](std::int64_t i) { return a.start + static_cast<double>(i) * a.step; });
                       },
+                  .stores = true,
                   .samples =
                       [] {
                         return attribute_samples<ArangeAttributes>({{0, 1, 7, DType::int64},
                                                                     {5, -2, 3, DType::int32},
                                                                     {0.5, 0.1, 33, DType::float32},
                                                                     {0, 1, 5, DType::bfloat16},
+                                                                    {-2, 1, 5, DType::float16},
+                                                                    {-2, 1, 5, DType::int8},
                                                                     {0, 1, 0, DType::float64}});
                       },
                   .family = "constant"}};
@@ -136,6 +140,7 @@ const Op kLinspace{{.name = "linspace",
                                                  : a.stop - static_cast<double>(last - i) * step;
                           });
                         },
+                    .stores = true,
                     .samples =
                         [] {
                           return attribute_samples<LinspaceAttributes>({{0, 1, 11, DType::float32},
@@ -166,13 +171,15 @@ const Op kEye{{.name = "eye",
                        }
                      });
                    },
+               .stores = true,
                .samples =
                    [] {
                      return attribute_samples<EyeAttributes>({{3, 3, DType::float32},
                                                               {2, 5, DType::float64},
                                                               {5, 2, DType::boolean},
                                                               {0, 4, DType::int64},
-                                                              {3, 4, DType::bfloat16}});
+                                                              {3, 4, DType::bfloat16},
+                                                              {3, 3, DType::uint16}});
                    },
                .family = "constant"}};
 

@@ -62,7 +62,7 @@ void check_finite_kernel(const KernelCall& call) {
   const Tensor x = borrowed(call.inputs[0]);
   const LabelAttributes& attributes = attributes_of(call);
   visit(x.dtype(), [&]<class T>() {
-    if constexpr (std::is_same_v<T, bfloat16> || std::is_floating_point_v<T>) {
+    if constexpr (is_floating(dtype_of<T>)) {
       const auto* elements = static_cast<const T*>(x.body()->data);
       for (std::int64_t i = 0; i < x.numel(); ++i) {
         const auto value = static_cast<double>(elements[element_offset(*x.body(), i)]);
@@ -83,6 +83,7 @@ const Op kPrint{{.name = "debug.print",
                  .attributes = &attribute_type<LabelAttributes>,
                  .infer = infer_nothing,
                  .kernel = print_kernel,
+                 .stores = true,
                  .effect = true,
                  .samples = nullptr,
                  .family = "debug"}};
@@ -92,6 +93,7 @@ const Op kCheckFinite{{.name = "debug.check_finite",
                        .attributes = &attribute_type<LabelAttributes>,
                        .infer = infer_nothing,
                        .kernel = check_finite_kernel,
+                       .stores = true,
                        .can_fail = true,
                        .effect = true,
                        .samples = nullptr,

@@ -22,6 +22,11 @@ inline constexpr std::initializer_list<DType> kNumbers = {DType::float32, DType:
 inline constexpr std::initializer_list<DType> kAll = {DType::float32, DType::float64, DType::bfloat16, DType::int32,
                                                       DType::int64,   DType::uint8,   DType::boolean};
 
+/// With the types for storage, for ops that move elements.
+inline constexpr std::initializer_list<DType> kEvery = {
+    DType::float32, DType::float64, DType::bfloat16, DType::float16, DType::int32,  DType::int64,  DType::uint8,
+    DType::int8,    DType::uint16,  DType::int16,    DType::uint32,  DType::uint64, DType::boolean};
+
 /// Calls `fn.template operator()<T>()` for every element type of `domain`.
 template <class Fn>
 constexpr void for_each_type(Domain domain, const Fn& fn) {
@@ -59,6 +64,18 @@ constexpr std::array<LoopSet, kDTypeCount> loops() {
     }
   };
   for_each_type(domain, fill);
+  return table;
+}
+
+/// The loops of a function that only moves elements of one type and so works on their bits: `Set::of<U>()` for the
+/// unsigned integer of each type's size.
+template <class Set>
+std::array<LoopSet, kDTypeCount> bit_loops() {
+  std::array<LoopSet, kDTypeCount> table{};
+  for (int i = 0; i < kDTypeCount; ++i) {
+    table[static_cast<std::size_t>(i)] =
+        visit_bits(static_cast<DType>(i), []<class Bits>() { return Set::template of<Bits>(); });
+  }
   return table;
 }
 
@@ -132,7 +149,10 @@ inline OpDef of_kind(OpKind kind, OpDef op) {
 }
 inline OpDef reduction_op(OpDef op) { return of_kind(OpKind::reduction, std::move(op)); }
 inline OpDef row_op(OpDef op) { return of_kind(OpKind::row, std::move(op)); }
-inline OpDef view_op(OpDef op) { return of_kind(OpKind::view, std::move(op)); }
+inline OpDef view_op(OpDef op) {
+  op.stores = true;
+  return of_kind(OpKind::view, std::move(op));
+}
 inline OpDef contraction_op(OpDef op) { return of_kind(OpKind::contraction, std::move(op)); }
 inline OpDef window_op(OpDef op) { return of_kind(OpKind::window, std::move(op)); }
 inline OpDef random_op(OpDef op) { return of_kind(OpKind::random, std::move(op)); }
@@ -176,11 +196,16 @@ inline SampleInput transposed(SampleInput input) {
   return input;
 }
 
+/// `low`, or 0 for types without negative numbers.
+inline double least_of(DType dtype, double low) {
+  return is_floating(dtype) || is_signed_integral(dtype) ? low : std::max(low, 0.0);
+}
+
 /// The shapes on which every unary elementwise op is tested: dense, strided, scalar, empty, odd length.
 inline std::vector<Sample> unary_samples(std::initializer_list<DType> dtypes, double low, double high) {
   std::vector<Sample> samples;
   for (DType dtype : dtypes) {
-    const double least = dtype == DType::uint8 ? std::max(low, 0.0) : low;
+    const double least = least_of(dtype, low);
     for (const Shape& shape : {Shape{}, Shape{3, 37}, Shape{2, 0, 3}, Shape{5}}) {
       samples.push_back({{sample(dtype, shape, least, high)}, {}});
     }
@@ -194,7 +219,7 @@ inline std::vector<Sample> binary_samples(std::initializer_list<DType> dtypes, d
   std::vector<Sample> samples;
   const auto pair = [&](SampleInput a, SampleInput b) { samples.push_back({{std::move(a), std::move(b)}, {}}); };
   for (DType dtype : dtypes) {
-    const double least = dtype == DType::uint8 ? std::max(low, 0.0) : low;
+    const double least = least_of(dtype, low);
     const auto in = [&](const Shape& shape) { return sample(dtype, shape, least, high); };
     pair(in({4, 33}), in({4, 33}));
     pair(in({4, 33}), in({33}));

@@ -122,7 +122,7 @@ struct BernoulliDraw {
 
 void bernoulli_kernel(const KernelCall& call) {
   const Chance parameters = Chance::of(static_cast<const BernoulliAttributes*>(call.attributes)->p);
-  visit(call.output.type->dtype, [&]<class T>() {
+  visit_computing(call.output.type->dtype, [&]<class T>() {
     if constexpr (std::is_same_v<T, bool>) {  // the same bytes, in a type whose loop vectorises
       kernels::PerIsaRandom<BernoulliDraw<std::uint8_t>, Chance, std::uint8_t>::active()(
           state_of(call), call.output.type->shape.product(), static_cast<std::uint8_t*>(call.output.data), parameters);

@@ -100,7 +100,7 @@ void select_kernel(const KernelCall& call) {
 SampleInput index_sample(const Shape& shape, std::int64_t length) {
   return sample(DType::int64, shape, 0, static_cast<double>(length));
 }
-double lowest(DType dtype) { return dtype == DType::uint8 || dtype == DType::boolean ? 0 : -2; }
+double lowest(DType dtype) { return least_of(dtype, -2); }
 
 const Op kIndexSelect{{.name = "index_select",
                        .doc = "Slices at indices along an axis",
@@ -108,6 +108,7 @@ const Op kIndexSelect{{.name = "index_select",
                        .attributes = &attribute_type<AxisAttributes>,
                        .infer = infer_select,
                        .kernel = select_kernel<0>,
+                       .stores = true,
                        .vjp = [](const VjpCall& v) -> Gradients {
                          return {index_add(zeros_of(v.input_type(0)), static_cast<int>(v.as<AxisAttributes>().axis),
                                            v.input(1), v.cotangent)};
@@ -118,7 +119,7 @@ const Op kIndexSelect{{.name = "index_select",
                        .samples =
                            [] {
                              std::vector<Sample> samples;
-                             for (DType dtype : kAll) {
+                             for (DType dtype : kEvery) {
                                const auto in = [&](const Shape& shape) {
                                  return sample(dtype, shape, lowest(dtype), 2);
                                };
@@ -147,6 +148,7 @@ const Op kEmbedding{{.name = "embedding",
                            output.shape = selected_shape(call, call.shape(1), call.shape(0), 0);
                          },
                      .kernel = select_kernel<1>,
+                     .stores = true,
                      .vjp = [](const VjpCall& v) -> Gradients {
                        return {Tensor(), index_add(zeros_of(v.input_type(1)), 0, v.input(0), v.cotangent)};
                      },
@@ -190,7 +192,7 @@ void index_add_kernel(const KernelCall& call) {
   const std::int64_t count = call.inputs[1].type->shape.product();
   check_range(*call.op, at, count, lines.length);
   kernels::copy_dense(call.inputs[0], call.output.data);
-  visit(call.output.type->dtype, [&]<class T>() {
+  visit_computing(call.output.type->dtype, [&]<class T>() {
     if constexpr (!std::is_same_v<T, bool> && !std::is_same_v<T, bfloat16>) {
       PerIsa<AddSlices<T>>::active()(&lines, at, count, static_cast<const T*>(source.data()),
                                      static_cast<T*>(call.output.data));
@@ -279,11 +281,12 @@ const Op kOneHot{{.name = "one_hot",
                         output.shape.push_back(attributes.depth);
                       },
                   .kernel = one_hot_kernel,
+                  .stores = true,
                   .can_fail = true,
                   .samples =
                       [] {
                         std::vector<Sample> samples;
-                        for (DType dtype : kAll) {
+                        for (DType dtype : kEvery) {
                           samples.push_back(with({index_sample({7}, 5)}, OneHotAttributes{5, dtype}));
                         }
                         samples.push_back(with({index_sample({2, 3}, 5)}, OneHotAttributes{5, DType::float32}));
@@ -313,8 +316,10 @@ Tensor take(const Tensor& x, const Tensor& indices, Location where) {
 Tensor index_add(const Tensor& x, int axis, const Tensor& indices, const Tensor& source, Location where) {
   const AxisAttributes attributes{normalise_axis(axis, x.rank(), "index_add", where)};
   const DType dtype = promote(x.dtype(), source.dtype());
-  return apply_op(kIndexAdd, &attributes, where, cast(x, dtype, where), as_indices(indices, where),
-                  cast(source, dtype, where));
+  const DType computed = compute_type(dtype);
+  return cast(apply_op(kIndexAdd, &attributes, where, cast(x, computed, where), as_indices(indices, where),
+                       cast(source, computed, where)),
+              dtype, where);
 }
 
 Tensor embedding(const Tensor& indices, const Tensor& weight, Location where) {

@@ -49,7 +49,7 @@ Axes reduced_axes(const Tensor& x, const Axes& axes, const char* op, Location wh
 /// Calls `fn.template operator()<T>()` with the element type; bool is passed as uint8, and bfloat16 never occurs.
 template <class Fn>
 void visit_arithmetic(DType dtype, const Fn& fn) {
-  visit(dtype, [&]<class T>() {
+  visit_computing(dtype, [&]<class T>() {
     if constexpr (std::is_same_v<T, bool>) {
       fn.template operator()<std::uint8_t>();
     } else if constexpr (!std::is_same_v<T, bfloat16>) {

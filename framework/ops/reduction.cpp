@@ -10,6 +10,7 @@
 #include "framework/ops/indexing.h"
 #include "framework/ops/reduce.h"
 #include "framework/ops/reduction_ops.h"
+#include "framework/ops/storage_types.h"
 #include "framework/ops/view.h"
 
 namespace diptych::ops {
@@ -88,6 +89,13 @@ std::vector<Sample> fold_samples(std::initializer_list<DType> dtypes, bool with_
 
 Tensor reduce(const Op& op, const Tensor& x, const Axes& axes, bool keepdims, Location where) {
   const ReduceAttributes attributes{reduced_axes(x, axes, op->name, where), keepdims};
+  if (is_storage(x.dtype())) {
+    const bool is_extreme = &*op == &diptych::op::max || &*op == &diptych::op::min;
+    if (is_extreme && x.dtype() == DType::uint64) {
+      return from_ordered(apply_op(op, &attributes, where, ordered(x, where)), where);
+    }
+    return stored(apply_op(op, &attributes, where, computing(x, where)), x.dtype(), where);
+  }
   return apply_op(op, &attributes, where, x);
 }
 

@@ -73,7 +73,7 @@ void cumsum_kernel(const KernelCall& call) {
   const auto* attributes = static_cast<const ScanAttributes*>(call.attributes);
   const Lines lines(call.output.type->shape, attributes->axis);
   const kernels::Dense input(call.inputs[0]);
-  visit(call.output.type->dtype, [&]<class T>() {
+  visit_computing(call.output.type->dtype, [&]<class T>() {
     if constexpr (!std::is_same_v<T, bool> && !std::is_same_v<T, bfloat16>) {
       PerIsa<Scan<T>>::active()(&lines, attributes, static_cast<const T*>(input.data()),
                                 static_cast<T*>(call.output.data));

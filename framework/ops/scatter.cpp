@@ -84,7 +84,7 @@ class Indices {
 void gather_kernel(const KernelCall& call) {
   const kernels::Dense input(call.inputs[0]);
   const Indices indices(call, call.inputs[0].type->shape);
-  visit(call.output.type->dtype, [&]<class T>() {
+  visit_bits(call.output.type->dtype, [&]<class T>() {
     const T* in = static_cast<const T*>(input.data());
     T* out = static_cast<T*>(call.output.data);
     indices.for_each([=](std::int64_t offset, std::int64_t position) { out[position] = in[offset]; });
@@ -96,7 +96,7 @@ void scatter_kernel(const KernelCall& call) {
   const Indices indices(call, call.output.type->shape);
   const kernels::Dense source(call.inputs[2]);
   kernels::copy_dense(call.inputs[0], call.output.data);
-  visit(call.output.type->dtype, [&]<class T>() {
+  const auto scatter_elements = [&]<class T>() {
     const T* in = static_cast<const T*>(source.data());
     T* out = static_cast<T*>(call.output.data);
     if constexpr (!add) {
@@ -106,7 +106,12 @@ void scatter_kernel(const KernelCall& call) {
         out[offset] = kernels::SumCombine::apply(out[offset], in[position]);
       });
     }
-  });
+  };
+  if constexpr (add) {
+    visit_computing(call.output.type->dtype, scatter_elements);
+  } else {
+    visit_bits(call.output.type->dtype, scatter_elements);
+  }
 }
 
 template <Domain domain>
@@ -142,7 +147,7 @@ std::vector<Sample> gather_samples(bool with_source, std::initializer_list<DType
     samples.push_back(with(std::move(inputs), AxisAttributes{axis}));
   };
   for (DType dtype : dtypes) {
-    const double low = dtype == DType::uint8 || dtype == DType::boolean ? 0 : -2;
+    const double low = least_of(dtype, -2);
     add_sample(sample(dtype, {5, 7}, low), {9, 7}, 5, 0);
     add_sample(sample(dtype, {5, 7}, low), {4, 3}, 7, 1);
   }
@@ -163,13 +168,14 @@ const Op kGather{{.name = "gather",
                         output.shape = call.shape(1);
                       },
                   .kernel = gather_kernel,
+                  .stores = true,
                   .vjp = [](const VjpCall& v) -> Gradients {
                     return {scatter_add(zeros_of(v.input_type(0)), axis_of(v), v.input(1), v.cotangent)};
                   },
                   .saves = {.inputs = 2},
                   .linear = 1,
                   .can_fail = true,
-                  .samples = [] { return gather_samples(false, kAll); },
+                  .samples = [] { return gather_samples(false, kEvery); },
                   .family = "indexing"}};
 
 const Op kScatter{{.name = "scatter",
@@ -178,6 +184,7 @@ const Op kScatter{{.name = "scatter",
                    .attributes = &attribute_type<AxisAttributes>,
                    .infer = infer_scatter<Domain::any>,
                    .kernel = scatter_kernel<false>,
+                   .stores = true,
                    .vjp = [](const VjpCall& v) -> Gradients {
                      const int axis = axis_of(v);
                      const Tensor& index = v.input(1);
@@ -197,7 +204,7 @@ const Op kScatter{{.name = "scatter",
                                     tangent_or_zeros(v.tangent(2), v.input(2)));
                    },
                    .can_fail = true,
-                   .samples = [] { return gather_samples(true, kAll); },
+                   .samples = [] { return gather_samples(true, kEvery); },
                    .family = "indexing"}};
 
 const Op kScatterAdd{
@@ -223,7 +230,10 @@ const Op kScatterAdd{
 Tensor scatter_by(const Op& op, const Tensor& x, int axis, const Tensor& index, const Tensor& source, Location where) {
   const AxisAttributes attributes{normalise_axis(axis, x.rank(), op->name, where)};
   const DType dtype = promote(x.dtype(), source.dtype());
-  return apply_op(op, &attributes, where, cast(x, dtype, where), as_indices(index, where), cast(source, dtype, where));
+  const DType computed = op->stores ? dtype : compute_type(dtype);
+  return cast(apply_op(op, &attributes, where, cast(x, computed, where), as_indices(index, where),
+                       cast(source, computed, where)),
+              dtype, where);
 }
 
 }  // namespace

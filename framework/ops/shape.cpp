@@ -73,6 +73,7 @@ const Op kConcat{
      .attributes = &attribute_type<AxisAttributes>,
      .infer = infer_concat,
      .kernel = concat_kernel,
+     .stores = true,
      .vjp = [](const VjpCall& v) -> Gradients {
        const int axis = static_cast<int>(v.as<AxisAttributes>().axis);
        Gradients gradients;
@@ -97,7 +98,7 @@ const Op kConcat{
          [] {
            using A = AxisAttributes;
            std::vector<Sample> samples;
-           for (DType dtype : kAll) {
+           for (DType dtype : kEvery) {
              const auto in = [&](const Shape& s) { return sample(dtype, s, 0, 5); };
              samples.push_back(with({in({2, 3}), in({4, 3})}, A{0}));
              samples.push_back(with({transposed(in({2, 3})), in({2, 0}), in({2, 5})}, A{1}));
@@ -141,6 +142,7 @@ const Op kFlip{{.name = "flip",
                       output = call.input(0);
                     },
                 .kernel = flip_kernel,
+                .stores = true,
                 .vjp = [](const VjpCall& v) -> Gradients { return {flip(v.cotangent, v.as<AxesAttributes>().axes)}; },
                 .linear = 1,
                 .samples =
@@ -187,7 +189,7 @@ void infer_triangle(const InferCall& call, TensorType& output) {
 std::vector<Sample> triangle_samples() {
   using A = DiagonalAttributes;
   std::vector<Sample> samples;
-  for (DType dtype : kAll) {
+  for (DType dtype : kEvery) {
     samples.push_back(with({sample(dtype, {2, 3, 5}, 0, 5)}, A{1}));
   }
   samples.push_back(with({transposed(sample(DType::float64, {5, 3}))}, A{-1}));
@@ -203,6 +205,7 @@ const Op kTril{
      .attributes = &attribute_type<DiagonalAttributes>,
      .infer = infer_triangle,
      .kernel = triangle_kernel<false>,
+     .stores = true,
      .vjp = [](const VjpCall& v) -> Gradients { return {tril(v.cotangent, v.as<DiagonalAttributes>().diagonal)}; },
      .linear = 1,
      .samples = triangle_samples,
@@ -215,6 +218,7 @@ const Op kTriu{
      .attributes = &attribute_type<DiagonalAttributes>,
      .infer = infer_triangle,
      .kernel = triangle_kernel<true>,
+     .stores = true,
      .vjp = [](const VjpCall& v) -> Gradients { return {triu(v.cotangent, v.as<DiagonalAttributes>().diagonal)}; },
      .linear = 1,
      .samples = triangle_samples,

@@ -97,6 +97,7 @@ const Op kSliceBackward{{.name = "slice_backward",
                          .attributes = &attribute_type<SliceBackwardAttributes>,
                          .infer = infer_slice_backward,
                          .kernel = slice_backward_kernel,
+                         .stores = true,
                          .vjp = [](const VjpCall& v) -> Gradients {
                            const auto& a = v.as<SliceBackwardAttributes>();
                            const std::int64_t count = v.input_type(0).shape[static_cast<int>(a.axis)];
@@ -113,6 +114,7 @@ const Op kSliceBackward{{.name = "slice_backward",
                                    with({sample(DType::float64, {4, 2})}, A{1, 0, 4, 6}),
                                    with({transposed(sample(DType::float64, {4, 2}))}, A{1, 1, 1, 5}),
                                    with({sample(DType::bfloat16, {3})}, A{0, 2, 2, 8}),
+                                   with({sample(DType::float16, {3})}, A{0, 2, 2, 8}),
                                    with({sample(DType::float64, {2, 0})}, A{1, 3, 1, 3})};
                              },
                          .family = "shape"}};
@@ -177,6 +179,7 @@ const Op kSliceUpdate{
            kernels::copy_dense(call.inputs[0], call.output.data);
            write_slice(call.inputs[1], call.output, a.axis, a.start, a.step);
          },
+     .stores = true,
      .vjp = [](const VjpCall& v) -> Gradients {
        const auto* a = static_cast<const SliceAttributes*>(v.attributes);
        Gradients gradients;

@@ -11,6 +11,7 @@
 #include "framework/ops/indexing.h"
 #include "framework/ops/indexing_ops.h"
 #include "framework/ops/lines.h"
+#include "framework/ops/storage_types.h"
 #include "framework/ops/view.h"
 
 namespace diptych {
@@ -91,7 +92,7 @@ void sort_operand(const KernelCall& call, std::int64_t axis, std::int64_t k, boo
   if (call.output.type->shape.product() == 0) {
     return;
   }
-  visit(call.inputs[0].type->dtype, [&]<class T>() {
+  visit_computing(call.inputs[0].type->dtype, [&]<class T>() {
     const T* in = static_cast<const T*>(input.data());
     if constexpr (sizeof(SortKey<T>) == 4) {
       if (lines.length <= std::int64_t{0xFFFFFFFF}) {
@@ -186,18 +187,18 @@ const OpDef& topk_indices = *kTopk;
 
 Tensor argsort(const Tensor& x, int axis, bool descending, Location where) {
   const SortAttributes attributes{normalise_axis(axis, x.rank(), "argsort", where), descending};
-  return apply_op(kArgsort, &attributes, where, x);
+  return apply_op(kArgsort, &attributes, where, comparable(x, where));
 }
 
 std::pair<Tensor, Tensor> sort(const Tensor& x, int axis, bool descending, Location where) {
   const SortAttributes attributes{normalise_axis(axis, x.rank(), "sort", where), descending};
-  const Tensor indices = apply_op(kArgsort, &attributes, where, x);
+  const Tensor indices = apply_op(kArgsort, &attributes, where, comparable(x, where));
   return {gather(x, static_cast<int>(attributes.axis), indices, where), indices};
 }
 
 std::pair<Tensor, Tensor> topk(const Tensor& x, std::int64_t k, int axis, bool largest, Location where) {
   const TopkAttributes attributes{k, normalise_axis(axis, x.rank(), "topk", where), largest};
-  const Tensor indices = apply_op(kTopk, &attributes, where, x);
+  const Tensor indices = apply_op(kTopk, &attributes, where, comparable(x, where));
   return {gather(x, static_cast<int>(attributes.axis), indices, where), indices};
 }
 

@@ -51,7 +51,7 @@ struct AndCombine : kernels::MinCombine {
   }
 };
 
-const Op kEvery{reduction_op({.name = "all",
+const Op kAllTrue{reduction_op({.name = "all",
                               .doc = "Whether every element over axes differs from 0",
                               .inputs = 1,
                               .attributes = &attribute_type<ReduceAttributes>,
@@ -66,14 +66,14 @@ const Op kEvery{reduction_op({.name = "all",
 
 namespace op {
 const OpDef& any = *kAny;
-const OpDef& all = *kEvery;
+const OpDef& all = *kAllTrue;
 }  // namespace op
 
 Tensor any(const Tensor& x, const Axes& axes, bool keepdims, Location where) {
   return reduce(kAny, x, axes, keepdims, where);
 }
 Tensor all(const Tensor& x, const Axes& axes, bool keepdims, Location where) {
-  return reduce(kEvery, x, axes, keepdims, where);
+  return reduce(kAllTrue, x, axes, keepdims, where);
 }
 
 }  // namespace diptych

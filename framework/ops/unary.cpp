@@ -5,6 +5,7 @@
 #include "framework/ops/define.h"
 #include "framework/ops/elementwise.h"
 #include "framework/ops/elementwise_ops.h"
+#include "framework/ops/storage_types.h"
 
 namespace diptych {
 namespace {
@@ -229,6 +230,10 @@ struct Copy {
   DIPTYCH_INLINE static T apply(T x) {
     return x;
   }
+  template <class Bits>
+  static constexpr LoopSet of() {
+    return kernels::loop_set<Copy, void, Bits>();
+  }
 };
 /// Copies by runs and tiles instead of one loop per row. In place there is nothing to do.
 void strided_copy_kernel(const KernelCall& call) {
@@ -243,10 +248,11 @@ const Op kCopy{elementwise_op({.name = "copy",
                                .inputs = 1,
                                .infer = infer_unary<Domain::any>,
                                .kernel = strided_copy_kernel,
+                               .stores = true,
                                .own_walk = true,
-                               .loops = loops<Copy, Domain::any, 1>(),
+                               .loops = bit_loops<Copy>(),
                                .vjp = [](const VjpCall& v) -> Gradients { return {v.cotangent}; },
-                               .samples = [] { return unary_samples(kAll, -9, 9); }})};
+                               .samples = [] { return unary_samples(kEvery, -9, 9); }})};
 
 const Op kStopGradient{
     view_op({.name = "stop_gradient",
@@ -285,8 +291,11 @@ const OpDef& copy = *kCopy;
 const OpDef& stop_gradient = *kStopGradient;
 }  // namespace op
 
-#define DIPTYCH_PUBLIC(function, op) \
-  Tensor function(const Tensor& x, Location where) { return apply_op(op, nullptr, where, x); }
+#define DIPTYCH_PUBLIC(function, op)                                                 \
+  Tensor function(const Tensor& x, Location where) {                                 \
+    const bool is_stored = x.defined() && is_storage(x.dtype());                     \
+    return is_stored ? apply_stored(op, x, where) : apply_op(op, nullptr, where, x); \
+  }
 DIPTYCH_PUBLIC(neg, kNeg)
 DIPTYCH_PUBLIC(abs, kAbs)
 DIPTYCH_PUBLIC(sign, kSign)
@@ -300,6 +309,10 @@ DIPTYCH_PUBLIC(round, kRound)
 DIPTYCH_PUBLIC(isnan, kIsNan)
 DIPTYCH_PUBLIC(isinf, kIsInf)
 DIPTYCH_PUBLIC(isfinite, kIsFinite)
+#undef DIPTYCH_PUBLIC
+
+#define DIPTYCH_PUBLIC(function, op) \
+  Tensor function(const Tensor& x, Location where) { return apply_op(op, nullptr, where, x); }
 DIPTYCH_PUBLIC(logical_not, kLogicalNot)
 DIPTYCH_PUBLIC(copy, kCopy)
 DIPTYCH_PUBLIC(stop_gradient, kStopGradient)

@@ -52,7 +52,7 @@ Tensor launch(LaunchQueue& queue, const OpDef& op, std::span<const Tensor* const
 
   TensorBody* output = new_body();
   Tensor result = Tensor::adopt(output);
-  op.infer({op, {types, count}, attributes, where}, output->type);
+  op.infer_type({op, {types, count}, attributes, where}, output->type);
   if (op.view != nullptr && detail::make_view(op, *inputs[0]->body(), attributes, output)) {
     return result;
   }

@@ -22,7 +22,8 @@ except ImportError:
 
 PROTOCOL = 1
 THREADS = int(os.environ.get("OMP_NUM_THREADS", "1"))  # as many as the other arms have
-TYPES = {"f32": "float32", "f64": "float64", "i32": "int32", "i64": "int64", "u8": "uint8", "bool": "bool"}
+TYPES = {"f32": "float32", "f64": "float64", "f16": "float16", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64",
+         "u8": "uint8", "u16": "uint16", "u32": "uint32", "u64": "uint64", "bool": "bool"}
 
 
 def read_array(described):

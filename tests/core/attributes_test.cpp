@@ -42,7 +42,7 @@ TEST(Attributes, RefuseWhatDoesNotParse) {
     EXPECT_FALSE(type.parse_field(&attributes, "shape", text)) << text;
   }
   EXPECT_FALSE(type.parse_field(&attributes, "value", "0.1x"));
-  EXPECT_FALSE(type.parse_field(&attributes, "dtype", "f16"));
+  EXPECT_FALSE(type.parse_field(&attributes, "dtype", "f8"));
   EXPECT_TRUE(type.parse_field(&attributes, "shape", "[]"));
 }
 

@@ -110,6 +110,8 @@ Variables small_model(double value) {
           Variable(full({2}, value, DType::float64), "scale"),
           Variable(cast(full({4}, value), DType::boolean), "mask"),
           Variable(full({}, value, DType::int64), "steps"),
+          Variable(full({5}, value, DType::float16), "half"),
+          Variable(full({5}, value, DType::int8), "bytes"),
           Variable(full({20, 20}, value), "1.weight"),
           Variable(zeros({0, 2}), "empty")};
 }

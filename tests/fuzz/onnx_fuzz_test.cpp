@@ -104,9 +104,24 @@ std::vector<std::string> seed_models() {
       .constant("mask", full({3, 3}, 0))
       .node("Attention", {"q", "q", "q", "mask"}, {"y"}, {{"is_causal", AttributeValue(std::int64_t{1})}})
       .output("y");
+  Builder bytes(21);
+  bytes.input("x", DType::float16, {2, 4})
+      .constant("scales", cast(full({2, 2}, 0.5), DType::float16))
+      .constant("scale", full({}, 0.5))
+      .constant("zero", full({}, 3, DType::int8))
+      .constant("w", full({4, 2}, 2, DType::int8))
+      .constant("w_scales", full({2}, 0.25))
+      .constant("w_zeros", full({2}, 1, DType::int8))
+      .constant("places", full({1}, 3, DType::uint32))
+      .node("QuantizeLinear", {"x", "scales"}, {"u"},
+            {{"block_size", AttributeValue(std::int64_t{2})}, {"output_dtype", AttributeValue(std::int64_t{3})}})
+      .node("QLinearMatMul", {"u", "scale", "zero", "w", "w_scales", "w_zeros", "scale", "zero"}, {"q"})
+      .node("Cast", {"q"}, {"c"}, {{"to", AttributeValue(std::int64_t{12})}})
+      .node("BitShift", {"c", "places"}, {"y"}, {{"direction", AttributeValue(std::string("LEFT"))}})
+      .output("y");
   const Folder folder;
   std::vector<std::string> files;
-  for (const Builder* builder : {&loop, &network, &table, &image, &rows, &choice, &heads}) {
+  for (const Builder* builder : {&loop, &network, &table, &image, &rows, &choice, &heads, &bytes}) {
     write_model(*builder->model(), folder.path() / "m.onnx");
     files.push_back(bytes_of(folder.path() / "m.onnx"));
   }

@@ -37,6 +37,12 @@ TensorFile every_type() {
       {"i64", Tensor::scalar(std::int64_t{1} << 40)},
       {"u8", Tensor::from({std::uint8_t{0}, std::uint8_t{255}, std::uint8_t{7}}, {3})},
       {"bool", Tensor::from({true, false, true}, {3})},
+      {"f16", cast(Tensor::from({1.0F, -3.5F, 65504.0F, 0x1p-24F}, {4}), DType::float16)},
+      {"i8", Tensor::from({std::int8_t{-128}, std::int8_t{127}}, {2})},
+      {"i16", Tensor::from({std::int16_t{-32768}}, {1})},
+      {"u16", Tensor::from({std::uint16_t{65535}}, {1})},
+      {"u32", Tensor::from({std::uint32_t{4294967295U}}, {1})},
+      {"u64", Tensor::from({std::uint64_t{18446744073709551615U}}, {1})},
       {"empty", zeros({0, 4})},
   };
   return file;
@@ -114,10 +120,16 @@ constexpr const char* kTensorLines =
     "bf16 BF16 [3] [1.0, -3.5, 256.0]\n"
     "bool BOOL [3] [True, False, True]\n"
     "empty F32 [0, 4] []\n"
+    "f16 F16 [4] [1.0, -3.5, 65504.0, 5.960464477539063e-08]\n"
     "f32 F32 [2, 3] [1.5, -2.0, 0.25, 1.0000000150474662e+30, -0.0, 3.0]\n"
     "f64 F64 [2] [0.1, 1e+300]\n"
+    "i16 I16 [1] [-32768]\n"
     "i32 I32 [1, 1] [-5]\n"
     "i64 I64 [] [1099511627776]\n"
+    "i8 I8 [2] [-128, 127]\n"
+    "u16 U16 [1] [65535]\n"
+    "u32 U32 [1] [4294967295]\n"
+    "u64 U64 [1] [18446744073709551615]\n"
     "u8 U8 [3] [0, 255, 7]\n";
 
 TEST(Safetensors, PythonReadsOurFiles) {
@@ -196,8 +208,8 @@ TEST(HostileSafetensors, EntriesThatLie) {
         R"({"dtype":"F32","shape":[2],"data_offsets":[0,NaN]})"}) {
     EXPECT_NE(entry(text), "no error") << text;
   }
-  EXPECT_THAT(entry(R"({"dtype":"F16","shape":[4],"data_offsets":[0,8]})"),
-              AllOf(HasSubstr("\"F16\""), HasSubstr("convert")));
+  EXPECT_THAT(entry(R"({"dtype":"F8_E4M3","shape":[8],"data_offsets":[0,8]})"),
+              AllOf(HasSubstr("\"F8_E4M3\""), HasSubstr("convert")));
 }
 
 TEST(HostileSafetensors, HeadersThatAreNone) {

@@ -157,7 +157,10 @@ TEST(Npy, WhatIsSavedComesBack) {
   const Folder folder;
   for (const Tensor& tensor :
        {Tensor::from({1.5F, -2.0F, 3.0F, 4.0F, 5.0F, 6.0F}, {2, 3}), Tensor::scalar(std::int64_t{7}),
-        Tensor::from({true, false}, {2}), full({0, 3}, 1, DType::float64), full({300}, 9, DType::uint8)}) {
+        Tensor::from({true, false}, {2}), full({0, 3}, 1, DType::float64), full({300}, 9, DType::uint8),
+        cast(Tensor::from({1.5F, -2.0F, 6e-8F}, {3}), DType::float16), full({2}, -9, DType::int8),
+        full({2}, 65535, DType::uint16), full({2}, -9, DType::int16), full({2}, 4e9, DType::uint32),
+        Tensor::scalar(~std::uint64_t{0})}) {
     io::save_npy(folder.path() / "t.npy", tensor);
     EXPECT_TRUE(bitwise_equal(io::load_npy(folder.path() / "t.npy"), tensor)) << to_string(tensor.type());
   }

@@ -37,8 +37,8 @@ Tensor random_tensor(Random& random, DType dtype, const Shape& shape) {
                                             -Limits::infinity(),
                                             Limits::quiet_NaN()};
         values.push_back(random.one_in(8) ? random.pick(special) : static_cast<T>(random.below(2001)) / T(250) - T(4));
-      } else if constexpr (std::is_same_v<T, bfloat16>) {
-        values.push_back(bfloat16(static_cast<float>(random.below(2001)) / 250 - 4));
+      } else if constexpr (std::is_same_v<T, bfloat16> || std::is_same_v<T, float16>) {
+        values.push_back(T(static_cast<float>(random.below(2001)) / 250 - 4));
       } else {
         values.push_back(static_cast<T>(static_cast<int>(random.below(9)) - (std::is_same_v<T, bool> ? 0 : 4)));
       }
@@ -48,8 +48,9 @@ Tensor random_tensor(Random& random, DType dtype, const Shape& shape) {
 }
 
 Tensor random_argument(Random& random) {
-  static const std::vector<DType> dtypes{DType::float32, DType::float32, DType::float32, DType::float64, DType::int64,
-                                         DType::int32,   DType::boolean, DType::uint8,   DType::bfloat16};
+  static const std::vector<DType> dtypes{DType::float32,  DType::float32, DType::float32, DType::float64,
+                                         DType::int64,    DType::int32,   DType::boolean, DType::uint8,
+                                         DType::bfloat16, DType::float16, DType::int8,    DType::uint64};
   const Shape shape = random_shape(random);
   const Tensor dense = random_tensor(random, random.pick(dtypes), shape);
   if (shape.rank() >= 2 && random.one_in(3)) {
@@ -258,7 +259,7 @@ Program random_program(Random& random) {
     }
     TensorType type;
     try {
-      step.op->infer({*step.op, inputs, step.attributes.get(), {}}, type);
+      step.op->infer_type({*step.op, inputs, step.attributes.get(), {}}, type);
     } catch (const Error&) {
       continue;
     }

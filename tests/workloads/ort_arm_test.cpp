@@ -175,7 +175,8 @@ TEST_F(OrtArm, WhatTheLibrarySaysIsCutAndHasItsFunction) {
 TEST_F(OrtArm, ValuesOfEveryTypeComeBack) {
   set("DIPTYCH_ONNXRUNTIME", DIPTYCH_FAKE_ONNXRUNTIME);
   for (const DType type :
-       {DType::float32, DType::float64, DType::bfloat16, DType::int32, DType::int64, DType::uint8, DType::boolean}) {
+       {DType::float32, DType::float64, DType::bfloat16, DType::int32, DType::int64, DType::uint8, DType::boolean,
+        DType::float16, DType::int8, DType::uint16, DType::int16, DType::uint32, DType::uint64}) {
     EXPECT_EQ(run(full({2, 3}, 1, type)), "") << name_of(type);
   }
   EXPECT_EQ(run(full({}, 7)), "");

@@ -179,7 +179,9 @@ List kernel_of(const Tensor& weight) {
 Translation convolution(NodeView& node) {
   const Windows windows(node);
   const std::int64_t groups = node.integer("group", 1);
-  node.check_inputs(2, 3);
+  if (node.op() == "Conv") {
+    node.check_inputs(2, 3);
+  }
   return {[=](Inputs in, Outputs out, Location where) {
     const Tensor& x = in[0].tensor;
     const Tensor& weight = in[1].tensor;
@@ -342,6 +344,8 @@ Translation over_space(NodeView& node) {
 }
 
 }  // namespace
+
+Translation convolution_of_two(NodeView& node) { return convolution(node); }
 
 Translation product_with_bias() {
   return {[](Inputs in, Outputs out, Location where) {

@@ -28,6 +28,7 @@ const std::vector<Operator>& operators() {
     add_attention(result);
     add_losses(result);
     add_control(result);
+    add_quantised(result);
     std::sort(result.begin(), result.end(),
               [](const Operator& a, const Operator& b) { return std::string_view(a.name) < b.name; });
     return result;
@@ -151,7 +152,7 @@ double host_real(const Tensor& tensor) {
   }
   const double value = tensor.item();
   constexpr double kExact = 9007199254740992;  // 2^53: from here on doubles don't represent every integer
-  if (tensor.dtype() == DType::int64 && std::fabs(value) >= kExact) {
+  if (size_of(tensor.dtype()) == 8 && is_integral(tensor.dtype()) && std::fabs(value) >= kExact) {
     throw Unsupported(fmt::format("{:.0f} is too large an integer here: it would be rounded", value));
   }
   return value;

@@ -113,6 +113,7 @@ void add_resizing(std::vector<Operator>& all);
 void add_attention(std::vector<Operator>& all);
 void add_losses(std::vector<Operator>& all);
 void add_control(std::vector<Operator>& all);
+void add_quantised(std::vector<Operator>& all);
 
 // Shared by the families.
 
@@ -158,6 +159,9 @@ Translation plain(NodeView& node) {
   return unary(node, op);
 }
 Translation binary(NodeView& node, std::function<Tensor(const Tensor&, const Tensor&, Location)> function);
+
+/// The convolution of its first two inputs, with the node's windows and groups: for operators with more inputs.
+Translation convolution_of_two(NodeView& node);
 
 /// A MatMul and the Add of a bias after it: x, weight, bias.
 Translation product_with_bias();

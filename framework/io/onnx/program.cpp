@@ -8,6 +8,7 @@
 #include "framework/capture/capture.h"
 #include "framework/core/attributes.h"
 #include "framework/core/context.h"
+#include "framework/io/onnx/storage_types.h"
 
 namespace diptych::onnx {
 namespace {
@@ -206,7 +207,7 @@ class Compiler {
             GraphProgram::Step joined = std::exchange(*product->second, {});
             joined.inputs.push_back(step.inputs[1 - side]);
             joined.outputs = step.outputs;
-            joined.translation = product_with_bias();
+            joined.translation = for_storage_types("Gemm", product_with_bias());
             step = std::move(joined);
             break;
           }
@@ -232,7 +233,7 @@ class Compiler {
     }
     Translation translation = op->translate(view);
     view.check_all_read();
-    return translation;
+    return for_storage_types(node.op, std::move(translation));
   }
 
   void find_last_uses() {

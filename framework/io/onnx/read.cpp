@@ -144,8 +144,8 @@ class Reader {
     Tensor result = Tensor::empty(dtype_of<T>, shape);
     T* const data = result.mutable_data<T>();
     for (int i = 0; i < field.size(); ++i) {
-      if constexpr (std::is_same_v<T, bfloat16>) {
-        data[i] = bfloat16::from_bits(static_cast<std::uint16_t>(field.Get(i)));
+      if constexpr (std::is_same_v<T, bfloat16> || std::is_same_v<T, float16>) {
+        data[i] = T::from_bits(static_cast<std::uint16_t>(field.Get(i)));
       } else if constexpr (std::is_same_v<T, bool>) {
         data[i] = field.Get(i) != 0;
       } else {
@@ -168,6 +168,18 @@ class Reader {
         return filled<std::int32_t>(proto, proto.int32_data(), shape, count);
       case DType::uint8:
         return filled<std::uint8_t>(proto, proto.int32_data(), shape, count);
+      case DType::int8:
+        return filled<std::int8_t>(proto, proto.int32_data(), shape, count);
+      case DType::uint16:
+        return filled<std::uint16_t>(proto, proto.int32_data(), shape, count);
+      case DType::int16:
+        return filled<std::int16_t>(proto, proto.int32_data(), shape, count);
+      case DType::uint32:
+        return filled<std::uint32_t>(proto, proto.uint64_data(), shape, count);
+      case DType::uint64:
+        return filled<std::uint64_t>(proto, proto.uint64_data(), shape, count);
+      case DType::float16:
+        return filled<float16>(proto, proto.int32_data(), shape, count);
       case DType::boolean:
         return filled<bool>(proto, proto.int32_data(), shape, count);
       default:
@@ -364,47 +376,27 @@ constexpr const char* kModel = "ONNX model";
 
 }  // namespace
 
+/// By DType.
+constexpr std::array<std::int64_t, kDTypeCount> kCodes{
+    pb::TensorProto_DataType_BOOL,    pb::TensorProto_DataType_UINT8,    pb::TensorProto_DataType_INT8,
+    pb::TensorProto_DataType_UINT16,  pb::TensorProto_DataType_INT16,    pb::TensorProto_DataType_UINT32,
+    pb::TensorProto_DataType_INT32,   pb::TensorProto_DataType_UINT64,   pb::TensorProto_DataType_INT64,
+    pb::TensorProto_DataType_FLOAT16, pb::TensorProto_DataType_BFLOAT16, pb::TensorProto_DataType_FLOAT,
+    pb::TensorProto_DataType_DOUBLE};
+
 std::optional<DType> dtype_of_code(std::int64_t code) {
-  switch (code) {
-    case pb::TensorProto_DataType_FLOAT:
-      return DType::float32;
-    case pb::TensorProto_DataType_DOUBLE:
-      return DType::float64;
-    case pb::TensorProto_DataType_BFLOAT16:
-      return DType::bfloat16;
-    case pb::TensorProto_DataType_INT32:
-      return DType::int32;
-    case pb::TensorProto_DataType_INT64:
-      return DType::int64;
-    case pb::TensorProto_DataType_UINT8:
-      return DType::uint8;
-    case pb::TensorProto_DataType_BOOL:
-      return DType::boolean;
-    default:
-      return std::nullopt;
-  }
+  const auto* const found = std::find(kCodes.begin(), kCodes.end(), code);
+  return found != kCodes.end() ? std::optional(static_cast<DType>(found - kCodes.begin())) : std::nullopt;
 }
 
-std::int64_t code_of(DType dtype) {
-  constexpr std::array<std::int64_t, kDTypeCount> kCodes{
-      pb::TensorProto_DataType_BOOL,  pb::TensorProto_DataType_UINT8,    pb::TensorProto_DataType_INT32,
-      pb::TensorProto_DataType_INT64, pb::TensorProto_DataType_BFLOAT16, pb::TensorProto_DataType_FLOAT,
-      pb::TensorProto_DataType_DOUBLE};
-  return kCodes[static_cast<std::size_t>(dtype)];
-}
+std::int64_t code_of(DType dtype) { return kCodes[static_cast<std::size_t>(dtype)]; }
 
 std::string name_of_type(std::int64_t data_type) {
   if (const auto dtype = dtype_of_code(data_type)) {
     return std::string(name_of(*dtype));
   }
-  constexpr std::array<std::pair<std::int32_t, const char*>, 9> kNames{
-      {{pb::TensorProto_DataType_INT8, "i8"},
-       {pb::TensorProto_DataType_UINT16, "u16"},
-       {pb::TensorProto_DataType_INT16, "i16"},
-       {pb::TensorProto_DataType_STRING, "string"},
-       {pb::TensorProto_DataType_FLOAT16, "f16"},
-       {pb::TensorProto_DataType_UINT32, "u32"},
-       {pb::TensorProto_DataType_UINT64, "u64"},
+  constexpr std::array<std::pair<std::int32_t, const char*>, 3> kNames{
+      {{pb::TensorProto_DataType_STRING, "string"},
        {pb::TensorProto_DataType_COMPLEX64, "complex64"},
        {pb::TensorProto_DataType_COMPLEX128, "complex128"}}};
   const auto found =

@@ -104,7 +104,8 @@ struct Element {
   int value;
   std::size_t bytes;
 };
-inline constexpr Element kElements[] = {{"f32", 1, 4},  {"u8", 2, 1},   {"i32", 6, 4},  {"i64", 7, 8},
-                                        {"bool", 9, 1}, {"f64", 11, 8}, {"bf16", 16, 2}};
+inline constexpr Element kElements[] = {{"f32", 1, 4},  {"u8", 2, 1},    {"i32", 6, 4}, {"i64", 7, 8}, {"bool", 9, 1},
+                                        {"f64", 11, 8}, {"bf16", 16, 2}, {"i8", 3, 1},  {"u16", 4, 2}, {"i16", 5, 2},
+                                        {"f16", 10, 2}, {"u32", 12, 4},  {"u64", 13, 8}};
 
 }  // namespace diptych::ort

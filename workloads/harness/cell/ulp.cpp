@@ -16,8 +16,8 @@ double distance(T a, T b) {
   constexpr Bits kMagnitude = static_cast<Bits>(~Bits{0}) >> 1U;
   const auto x = std::bit_cast<Bits>(a);
   const auto y = std::bit_cast<Bits>(b);
-  const Bits p = x & kMagnitude;
-  const Bits q = y & kMagnitude;
+  const auto p = static_cast<std::uint64_t>(x & kMagnitude);
+  const auto q = static_cast<std::uint64_t>(y & kMagnitude);
   const bool same_sign = (x > kMagnitude) == (y > kMagnitude);
   return static_cast<double>(same_sign ? std::max(p, q) - std::min(p, q) : p + q);  // before rounding to double
 }
@@ -49,6 +49,8 @@ std::optional<double> ulp_distance(const Tensor& a, const Tensor& b) {
       return largest<std::uint64_t, double>(a, b);
     case DType::float32:
       return largest<std::uint32_t, float>(a, b);
+    case DType::float16:
+      return largest<std::uint16_t, float16>(a, b);
     case DType::bfloat16: {  // the upper half of an f32
       const auto distance = largest<std::uint32_t, float>(a, b);
       return distance ? std::optional(*distance / 65536) : std::nullopt;

@@ -242,7 +242,7 @@ void infer(const ListedOp& op, const std::vector<Tensor>& values) {
     types[i] = &values[op.inputs[i]].body()->type;
   }
   TensorType output;
-  op.op->infer({*op.op, {types.data(), op.inputs.size()}, op.attributes, Location::current()}, output);
+  op.op->infer_type({*op.op, {types.data(), op.inputs.size()}, op.attributes, Location::current()}, output);
   asm volatile("" : : "g"(&output) : "memory");
 }
 
