@@ -132,8 +132,9 @@ class Compiler {
   }
 
   void add_step(const Node& node, std::size_t index) {
-    const auto opset = model_.opsets.find("");
-    const std::int64_t version = node.domain.empty() && opset != model_.opsets.end() ? opset->second : 0;
+    const auto opset = model_.opsets.find(node.domain);
+    const bool is_own = node.domain.empty() || node.domain == kTrainingDomain;
+    const std::int64_t version = is_own && opset != model_.opsets.end() ? opset->second : 0;
     GraphProgram::Step step;
     step.what = describe(node, index, version);
     step.scope = node.name.empty() ? fmt::format("{}{}", node.op, index) : node.name;
@@ -220,11 +221,11 @@ class Compiler {
     if (std::find(model_.functions.begin(), model_.functions.end(), full_name) != model_.functions.end()) {
       view.refuse("it is a function of the model's own; export with functions inlined");
     }
-    if (!node.domain.empty()) {
+    if (!node.domain.empty() && node.domain != kTrainingDomain) {
       view.refuse("the importer knows ONNX's own operators alone; export without custom ones");
     }
-    const Operator* op = find_operator(node.op);
-    if (op == nullptr) {
+    const Operator* op = find_operator(node.domain.empty() ? node.op : full_name);
+    if (op == nullptr || node.op.find(':') != std::string::npos) {
       view.refuse("the engine has no such operator (`diptych onnx ops` lists those that it has)");
     }
     if (version < op->first || version > op->last) {
