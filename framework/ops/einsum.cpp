@@ -116,37 +116,42 @@ class Equation {
 
   /// One axis for each label: the elements at which all axes of a label have the same index.
   Labelled diagonal(Labelled x, std::size_t operand) const {
-    for (std::size_t first = 0; first < x.labels.size(); ++first) {
-      const char label = x.labels[first];
-      for (std::size_t other = x.labels.find(label, first + 1); other != std::string::npos;
-           other = x.labels.find(label, first + 1)) {
-        const Shape& shape = x.tensor.shape();
-        const std::int64_t length = shape[static_cast<int>(first)];
-        if (shape[static_cast<int>(other)] != length) {
-          throw ShapeError(fmt::format("einsum: '{}' of \"{}\" has lengths {} and {} in operand {}", label, text_,
-                                       length, shape[static_cast<int>(other)], operand),
-                           where_, "a diagonal needs axes of one length");
-        }
-        Axes order;
-        Shape merged;
-        for (int i = 0; i < shape.rank(); ++i) {
-          if (i != static_cast<int>(first) && i != static_cast<int>(other)) {
-            order.push_back(i);
-            merged.push_back(shape[i]);
-          }
-        }
-        order.push_back(static_cast<std::int64_t>(first));
-        order.push_back(static_cast<std::int64_t>(other));
-        merged.push_back(length * length);
-        const Tensor square = reshape(permute(x.tensor, order, where_), merged, where_);
-        x.tensor = slice(square, -1, 0, length * length, length + 1, where_);
-        x.labels.erase(other, 1);
-        x.labels.erase(first, 1);
-        x.labels += label;
-        first = 0;
+    for (std::size_t first = 0; first < x.labels.size();) {
+      const std::size_t other = x.labels.find(x.labels[first], first + 1);
+      if (other == std::string::npos) {
+        ++first;
+      } else {
+        x = diagonal_of(x, first, other, operand);
       }
     }
     return x;
+  }
+
+  /// Two axes become one, the last.
+  Labelled diagonal_of(const Labelled& x, std::size_t first, std::size_t other, std::size_t operand) const {
+    const char label = x.labels[first];
+    const Shape& shape = x.tensor.shape();
+    const std::int64_t length = shape[static_cast<int>(first)];
+    if (shape[static_cast<int>(other)] != length) {
+      throw ShapeError(fmt::format("einsum: '{}' of \"{}\" has lengths {} and {} in operand {}", label, text_, length,
+                                   shape[static_cast<int>(other)], operand),
+                       where_, "a diagonal needs axes of one length");
+    }
+    Axes order;
+    Shape merged;
+    std::string labels;
+    for (std::size_t i = 0; i < x.labels.size(); ++i) {
+      if (i != first && i != other) {
+        order.push_back(static_cast<std::int64_t>(i));
+        merged.push_back(shape[static_cast<int>(i)]);
+        labels += x.labels[i];
+      }
+    }
+    order.push_back(static_cast<std::int64_t>(first));
+    order.push_back(static_cast<std::int64_t>(other));
+    merged.push_back(length * length);
+    const Tensor square = reshape(permute(x.tensor, order, where_), merged, where_);
+    return {slice(square, -1, 0, length * length, length + 1, where_), labels + label};
   }
 
   static std::string ellipsis_labels(int count) {

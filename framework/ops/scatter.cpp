@@ -226,22 +226,30 @@ const Op kScatterAdd{
      .samples = [] { return gather_samples(true, kNumbers); },
      .family = "indexing"}};
 
-/// 1 where the greatest (or least) element of a place was taken; equal ones share it.
-Gradients extreme_gradient(const VjpCall& v) {
+/// The derivatives of an element of the result by its own element of x, and by those that were scattered to it.
+struct Slopes {
+  Tensor own;
+  Tensor given;
+};
+
+/// The element that was taken counts; equal ones share it.
+template <class Call>
+Slopes extreme_slopes(const Call& v) {
   const int axis = axis_of(v);
-  const Tensor& index = v.input(1);
-  const Tensor own = cast(equal(v.input(0), v.output), v.cotangent.dtype());
-  const Tensor given = cast(equal(v.input(2), gather(v.output, axis, index)), v.cotangent.dtype());
-  const Tensor share = div(v.cotangent, scatter_add(own, axis, index, given));
-  return {mul(own, share), Tensor(), mul(given, gather(share, axis, index))};
+  const DType dtype = v.output.dtype();
+  const Tensor own = cast(equal(v.input(0), v.output), dtype);
+  const Tensor given = cast(equal(v.input(2), gather(v.output, axis, v.input(1))), dtype);
+  const Tensor share = reciprocal(scatter_add(own, axis, v.input(1), given));
+  return {mul(own, share), mul(given, gather(share, axis, v.input(1)))};
 }
 
 /// The product of all factors but one: the product divided by it or, where it is 0, the product of those that are not
 /// 0, if no other is 0.
-Gradients product_gradient(const VjpCall& v) {
+template <class Call>
+Slopes product_slopes(const Call& v) {
   const int axis = axis_of(v);
   const Tensor& index = v.input(1);
-  const auto number = [&](double value) { return full_like(v.cotangent, value, Shape{}); };
+  const auto number = [&](double value) { return full_like(v.input(0), value, Shape{}); };
   const auto without_zero = [&](const Tensor& t) { return where(equal(t, number(0)), number(1), t); };
   const auto zeros_in = [&](const Tensor& t) { return cast(equal(t, number(0)), t.dtype()); };
   const Tensor product = scatter_mul(without_zero(v.input(0)), axis, index, without_zero(v.input(2)));
@@ -250,18 +258,22 @@ Gradients product_gradient(const VjpCall& v) {
     const Tensor others = sub(zeros_there, zeros_in(factor));
     return where(equal(others, number(0)), div(all, without_zero(factor)), number(0));
   };
-  Gradients gradients;
-  if (v.needs(0)) {
-    gradients[0] = mul(v.cotangent, rest(v.input(0), product, zeros));
-  }
-  if (v.needs(2)) {
-    gradients[2] = mul(gather(v.cotangent, axis, index),
-                       rest(v.input(2), gather(product, axis, index), gather(zeros, axis, index)));
-  }
-  return gradients;
+  return {rest(v.input(0), product, zeros), rest(v.input(2), gather(product, axis, index), gather(zeros, axis, index))};
 }
 
-OpDef scatter_reducing(const char* name, const char* doc, Kernel kernel, Vjp vjp, bool saves_output) {
+template <auto slopes_of>
+Gradients slopes_gradient(const VjpCall& v) {
+  const Slopes slopes = slopes_of(v);
+  return {mul(v.cotangent, slopes.own), Tensor(), mul(gather(v.cotangent, axis_of(v), v.input(1)), slopes.given)};
+}
+template <auto slopes_of>
+Tensor slopes_tangent(const JvpCall& v) {
+  const Slopes slopes = slopes_of(v);
+  return scatter_add(mul(tangent_or_zeros(v.tangent(0), v.input(0)), slopes.own), axis_of(v), v.input(1),
+                     mul(tangent_or_zeros(v.tangent(2), v.input(2)), slopes.given));
+}
+
+OpDef scatter_reducing(const char* name, const char* doc, Kernel kernel, Vjp vjp, Jvp jvp, bool saves_output) {
   return {
       .name = name,
       .doc = doc,
@@ -271,19 +283,24 @@ OpDef scatter_reducing(const char* name, const char* doc, Kernel kernel, Vjp vjp
       .kernel = kernel,
       .vjp = vjp,
       .saves = {.inputs = 7, .output = saves_output},
+      .jvp = jvp,
       .can_fail = true,
       .flops = [](const InferCall& call, const TensorType&) { return static_cast<double>(call.shape(1).product()); },
       .samples = [] { return gather_samples(true, kNumbers); },
       .family = "indexing"};
 }
-const Op kScatterMul{scatter_reducing("scatter_mul",
-                                      "The first input with elements multiplied at indices along an axis",
-                                      kernels::through_float<scatter_kernel<Put::multiply>>, product_gradient, false)};
-const Op kScatterMax{scatter_reducing("scatter_max",
-                                      "The greatest of the first input's element and those at its indices",
-                                      kernels::through_float<scatter_kernel<Put::greatest>>, extreme_gradient, true)};
+const Op kScatterMul{
+    scatter_reducing("scatter_mul", "The first input with elements multiplied at indices along an axis",
+                     kernels::through_float<scatter_kernel<Put::multiply>>, slopes_gradient<product_slopes<VjpCall>>,
+                     slopes_tangent<product_slopes<JvpCall>>, false)};
+const Op kScatterMax{
+    scatter_reducing("scatter_max", "The greatest of the first input's element and those at its indices",
+                     kernels::through_float<scatter_kernel<Put::greatest>>, slopes_gradient<extreme_slopes<VjpCall>>,
+                     slopes_tangent<extreme_slopes<JvpCall>>, true)};
 const Op kScatterMin{scatter_reducing("scatter_min", "The least of the first input's element and those at its indices",
-                                      kernels::through_float<scatter_kernel<Put::least>>, extreme_gradient, true)};
+                                      kernels::through_float<scatter_kernel<Put::least>>,
+                                      slopes_gradient<extreme_slopes<VjpCall>>, slopes_tangent<extreme_slopes<JvpCall>>,
+                                      true)};
 
 Tensor scatter_by(const Op& op, const Tensor& x, int axis, const Tensor& index, const Tensor& source, Location where) {
   const AxisAttributes attributes{normalise_axis(axis, x.rank(), op->name, where)};

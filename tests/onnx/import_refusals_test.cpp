@@ -216,15 +216,15 @@ TEST(Import, WhatIsRefusedForItsTypesIsRefusedBeforeAnythingRuns) {
                             .input("i", DType::int64, {1})
                             .node("Gather", {"x", "i"}, {"picked"})
                             .node("Unsqueeze", {"picked", "axes"}, {"cube"})
-                            .integers("axes", {0, 1, 3, 4})
-                            .constant("w", full({1, 1, 1, 1, 1}, 1))
+                            .integers("axes", {0, 1, 3, 4, 5})
+                            .constant("w", full({1, 1, 1, 1, 1, 1}, 1))
                             .node("Conv", {"cube", "w"}, {"y"})
                             .output("y")
                             .imported();
   EXPECT_THAT(refusal([&] {
                 model.call(std::vector<Tensor>{full({2}, 1), Tensor::from({std::int64_t{99}}, {1})});
               }),
-              HasSubstr("spatial axes"));
+              HasSubstr("1 to 3 spatial axes"));
 }
 
 TEST(Import, BoundInputsAreAsTheModelSays) {

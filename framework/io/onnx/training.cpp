@@ -89,6 +89,9 @@ Translation adagrad(NodeView& node) {
 Translation adam(NodeView& node) {
   const double alpha = node.real("alpha", 0.9);
   const double beta = node.real("beta", 0.999);
+  if (!node.has("epsilon")) {
+    node.refuse("it has no epsilon: the specification says 1e-6, its recorded case was computed with 0.01");
+  }
   const double epsilon = node.real("epsilon", 1e-6);
   const double norm = node.real("norm_coefficient", 0);
   const double norm_after = node.real("norm_coefficient_post", 0);
@@ -130,7 +133,7 @@ Translation momentum(NodeView& node) {
 
 void add_training(std::vector<Operator>& all) {
   all.push_back({"ai.onnx.preview.training::Adagrad", 1, 1, adagrad});
-  all.push_back({"ai.onnx.preview.training::Adam", 1, 1, adam});
+  all.push_back({"ai.onnx.preview.training::Adam", 1, 1, adam, "with an epsilon"});
   all.push_back({"ai.onnx.preview.training::Momentum", 1, 1, momentum});
 }
 
