@@ -398,6 +398,41 @@ TEST(LaterOperators, GridsAreSampledWithGradients) {
               1e-12);
 }
 
+TEST(LaterOperators, SequencesHoldTensorsInsideAModel) {
+  Builder builder(17);
+  builder.input("x", DType::float64, {4})
+      .constant("one", Tensor::scalar(std::int64_t{1}))
+      .constant("three", Tensor::scalar(std::int64_t{3}))
+      .node("SplitToSequence", {"x", "three"}, {"parts"})
+      .node("SequenceInsert", {"parts", "x", "one"}, {"more"})
+      .node("SequenceErase", {"more"}, {"less"})
+      .node("SequenceAt", {"less", "one"}, {"second"})
+      .node("ConcatFromSequence", {"more"}, {"all"}, {{"axis", number(0)}})
+      .node("SequenceLength", {"less"}, {"length"})
+      .output("second")
+      .output("all")
+      .output("length");
+  ImportedModel model = builder.imported();
+  const std::vector<Tensor> y = both(model, {Tensor::from({1.0, 2.0, 3.0, 4.0}, {4})});
+  EXPECT_THAT(doubles(y[0]), ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(doubles(y[1]), ElementsAre(1, 2, 3, 1, 2, 3, 4, 4));
+  EXPECT_EQ(y[2].item(), 2);
+  const Tensor x = full({2}, 1);
+  const auto refused = [&](const char* op) {
+    return diptych::testing::refusal([&] {
+      ImportedModel whole = Builder(17)
+                                .input("x", DType::float32, {2})
+                                .node("SequenceConstruct", {"x", "x"}, {"list"})
+                                .node(op, {"list"}, {"y"})
+                                .output("y")
+                                .imported();
+      whole.call(std::vector<Tensor>{x});
+    });
+  };
+  EXPECT_THAT(refused("Relu"), HasSubstr("one of its inputs is a sequence"));
+  EXPECT_THAT(refused("SequenceErase"), HasSubstr("an output is a sequence"));
+}
+
 TEST(LaterOperators, CentresAndRefusals) {
   const Tensor x = Tensor::from({1.0, 2.0, 3.0, 4.0, 5.0}, {5});
   const auto length = [](std::int64_t n) { return Tensor::from({n}, {1}); };

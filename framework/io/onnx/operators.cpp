@@ -35,6 +35,7 @@ const std::vector<Operator>& operators() {
     add_sampling(result);
     add_detection(result);
     add_sequences(result);
+    add_lists(result);
     add_training(result);
     std::sort(result.begin(), result.end(),
               [](const Operator& a, const Operator& b) { return std::string_view(a.name) < b.name; });

@@ -20,8 +20,15 @@ class GraphProgram;
 /// A value while a model runs. `known`: its elements depend on constants and shapes alone, and can be read even while a
 /// graph is captured.
 struct Value {
+  using Items = std::vector<Tensor>;
   Tensor tensor;
   bool known = false;
+  std::shared_ptr<const Items> items = nullptr;  ///< of a sequence, whose tensor is only its length (lists.cpp)
+
+  void clear() {
+    tensor = Tensor();
+    items.reset();
+  }
 };
 
 using Inputs = std::span<const Value>;
@@ -35,6 +42,7 @@ struct Translation {
   std::vector<int> host_inputs = {};  ///< inputs whose elements it reads, so they have to be known
   bool by_type = false;               ///< reads types alone, so its results are always known
   bool sets_known = false;            ///< sets `known` itself (control flow)
+  bool takes_sequences = false;       ///< others never see one
 };
 
 /// A node being translated. Attributes that no translation has read in the end are refused.
@@ -122,6 +130,7 @@ void add_signal(std::vector<Operator>& all);
 void add_sampling(std::vector<Operator>& all);
 void add_detection(std::vector<Operator>& all);
 void add_sequences(std::vector<Operator>& all);
+void add_lists(std::vector<Operator>& all);
 void add_training(std::vector<Operator>& all);
 
 // Shared by the families.

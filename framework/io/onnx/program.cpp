@@ -87,6 +87,11 @@ class Compiler {
       }
     }
     for (const ValueInfo& output : graph_.outputs) {
+      if (output.foreign_type == "sequence" || output.foreign_type == "optional") {
+        problems_.push_back(
+            fmt::format("output {} is a {}: the engine has none", quote(output.name), output.foreign_type));
+        continue;
+      }
       if (const auto foreign = foreign_.find(output.name); foreign != foreign_.end()) {
         problems_.push_back(fmt::format("output {} is a {}: the engine has none", quote(output.name), foreign->second));
         continue;
@@ -273,6 +278,11 @@ void GraphProgram::run(const Step& step, std::vector<Value>& values, std::vector
   for (const int input : step.inputs) {
     arguments.push_back(input >= 0 ? values[static_cast<std::size_t>(input)] : Value());
   }
+  const auto is_sequence = [](const Value& value) { return value.items != nullptr; };
+  if (!step.translation.takes_sequences && std::any_of(arguments.begin(), arguments.end(), is_sequence)) {
+    throw Unsupported(
+        fmt::format("{}: one of its inputs is a sequence: the engine has it for tensors alone", step.what));
+  }
   results.assign(step.outputs.size(), Value());
   const graph::ModuleScope scope(step.scope);
   try {
@@ -388,7 +398,7 @@ std::vector<std::uint32_t> GraphProgram::interpret(std::vector<Value>& values) c
     }
     for (const int value : step.last_use) {
       if (!values[static_cast<std::size_t>(value)].known) {
-        values[static_cast<std::size_t>(value)].tensor = Tensor();
+        values[static_cast<std::size_t>(value)].clear();
         live.drop(value);
       }
     }
@@ -405,7 +415,7 @@ void GraphProgram::repeat(std::span<const std::uint32_t> chosen, std::vector<Val
     run(step, values, arguments, results);
     for (const int value : step.last_use) {
       if (!values[static_cast<std::size_t>(value)].known) {
-        values[static_cast<std::size_t>(value)].tensor = Tensor();
+        values[static_cast<std::size_t>(value)].clear();
       }
     }
   }
@@ -425,7 +435,7 @@ void GraphProgram::drop_unread(std::span<const std::uint32_t> chosen, std::vecto
   }
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (!read[i]) {
-      values[i].tensor = Tensor();
+      values[i].clear();
     }
   }
 }
