@@ -40,7 +40,7 @@ struct Tap {
 };
 
 /// One axis of the image, and how it is read.
-struct Axis {
+struct ImageAxis {
   std::int64_t length = 0;
   double low = 0;  ///< the borders at which coordinates are reflected
   double high = 0;
@@ -75,7 +75,7 @@ Tensor cubic_far(const Tensor& d, Location where) {
   return plus(mul(inner, d, where), -4 * a, where);
 }
 
-std::vector<Tap> taps_of(const Tensor& coordinate, const Axis& axis, Sampling sampling, Location where) {
+std::vector<Tap> taps_of(const Tensor& coordinate, const ImageAxis& axis, Sampling sampling, Location where) {
   if (sampling == Sampling::nearest) {
     const Tensor whole = round(coordinate, where);
     return {axis.tap(whole, full(whole.shape(), 1, whole.dtype(), where), where)};
@@ -118,7 +118,7 @@ Tensor in_elements(const Tensor& x, std::int64_t length, bool aligned, Location 
 }
 
 /// What lies outside of the borders is moved inside before it is sampled.
-Tensor moved_inside(const Tensor& x, const Axis& axis, Location location) {
+Tensor moved_inside(const Tensor& x, const ImageAxis& axis, Location location) {
   if (axis.padding == Padding::zeros) {
     return x;
   }
@@ -171,7 +171,7 @@ Translation grid_sample(NodeView& node) {
     std::int64_t elements = 1;
     for (int i = 0; i < axes; ++i) {
       const std::int64_t length = x.shape()[i + 2];
-      const Axis axis{length, aligned ? 0 : -0.5, static_cast<double>(length) - (aligned ? 1 : 0.5), padding};
+      const ImageAxis axis{length, aligned ? 0 : -0.5, static_cast<double>(length) - (aligned ? 1 : 0.5), padding};
       lengths.push_back(length);
       elements *= length;
       const Tensor given = reshape(select(grid, axes + 1, axes - 1 - i, where), {batch, 1, places}, where);
@@ -209,7 +209,7 @@ std::vector<Tap> region_taps(const Tensor& x, std::int64_t length, Location loca
   const Tensor is_near =
       logical_and(greater_equal(x, scalar_like(x, -1, location), location),
                   less_equal(x, scalar_like(x, static_cast<double>(length), location), location), location);
-  const Axis axis{length, 0, 0, Padding::border};
+  const ImageAxis axis{length, 0, 0, Padding::border};
   std::vector<Tap> taps =
       taps_of(between(x, 0, static_cast<double>(length - 1), location), axis, Sampling::linear, location);
   for (Tap& tap : taps) {

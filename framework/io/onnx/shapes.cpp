@@ -342,38 +342,6 @@ Translation pad_by(NodeView& node) {
           {1, 2, 3}};
 }
 
-/// Cut or padded around its centre; an odd rest is behind.
-Translation centre_crop_or_pad(NodeView& node) {
-  const auto named = node.integers("axes");
-  node.check_inputs(2, 2);
-  return {[=](Inputs in, Outputs out, Location where) {
-            Tensor x = in[0].tensor;
-            const List lengths = host_integers(in[1].tensor);
-            List all;
-            for (int axis = 0; axis < x.rank(); ++axis) {
-              all.push_back(axis);
-            }
-            const Axes axes = axes_of(named ? *named : all, x.rank());
-            if (static_cast<int>(lengths.size()) != axes.rank()) {
-              throw ShapeError(fmt::format("{} lengths for {} axes", lengths.size(), axes.rank()));
-            }
-            checked_shape(lengths, x.dtype());
-            std::vector<PadWidth> widths(static_cast<std::size_t>(x.rank()));
-            for (int i = 0; i < axes.rank(); ++i) {
-              const auto axis = static_cast<int>(axes[i]);
-              const std::int64_t wanted = lengths[static_cast<std::size_t>(i)];
-              const std::int64_t more = wanted - x.shape()[axis];
-              if (more < 0) {
-                x = slice(x, axis, -more / 2, -more / 2 + wanted, 1, where);
-              } else {
-                widths[static_cast<std::size_t>(axis)] = {more / 2, more - more / 2};
-              }
-            }
-            out[0].tensor = pad(x, widths, PadMode::constant, 0, where);
-          },
-          {1}};
-}
-
 Translation constant(NodeView& node) {
   Tensor value = node.tensor("value");
   if (const auto all = node.integers("value_ints")) {
@@ -503,7 +471,6 @@ void add_shapes(std::vector<Operator>& all) {
   const auto op = [&all](const char* name, int first, Translation (*translate)(NodeView&), const char* limits = "") {
     all.push_back({name, first, kNewestOpset, translate, limits});
   };
-  op("CenterCropPad", 18, centre_crop_or_pad, "to a known shape");
   op("Concat", 1, join);
   op("Constant", 1, constant, "no strings, no sparse tensors");
   op("ConstantOfShape", 9, constant_of_shape);
