@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "framework/io/onnx/operators.h"
+#include "framework/ops/elementwise.h"
 #include "framework/ops/indexing.h"
 #include "framework/ops/view.h"
 
