@@ -215,6 +215,11 @@ TEST(LaterOperators, NothingHasExtremesAndNormsOfNothingHaveNoSlope) {
   EXPECT_EQ(run("ReduceMax", {none})[0].to_vector<std::int64_t>()[0], INT64_MIN);
   const Tensor x = Tensor::from({3.0, 4.0, 0.0, 0.0}, {2, 2});
   EXPECT_THAT(doubles(run("LpNormalization", {x})[0]), Pointwise(IsNear(1e-15), std::vector<double>{0.6, 0.8, 0, 0}));
+  // The variance is 1: an eps of -0.75 leaves 0.25.
+  const Tensor pair = Tensor::from({1.0, 3.0}, {1, 2});
+  EXPECT_THAT(
+      doubles(run("LayerNormalization", {pair, full({2}, 1, DType::float64)}, {{"epsilon", AttributeValue(-0.75)}})[0]),
+      Pointwise(IsNear(1e-12), std::vector<double>{-2, 2}));
   for (const char* op : {"ReduceL2", "LpNormalization"}) {
     ImportedModel model = of_one(op, {x}).imported();
     const auto loss = [&](const Tensor& t) { return sum(model.call(std::vector<Tensor>{t})[0]); };
