@@ -9,7 +9,8 @@ namespace diptych::reports {
 std::string onnx_ops_page() {
   std::string page = fmt::format(
       "# ONNX operators\n\n"
-      "{} operators of ONNX's own domain are read, in these opsets. A node outside of them is refused before anything "
+      "{} operators of ONNX's own domain and of its preview of training are read, in these opsets. A node outside of "
+      "them is refused before anything "
       "runs "
       "([onnx.md](onnx.md)); [onnx-conformance.md](onnx-conformance.md) has what ONNX's own cases give. This page is "
       "made from "

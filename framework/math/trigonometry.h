@@ -164,4 +164,55 @@ DIPTYCH_INLINE T cos(T x) {
   return detail::sine(detail::turn_any(x), 1);
 }
 
+namespace detail {
+
+/// The ranges and polynomials of Cephes' atanf and atan [Moshier 1989]: from tan(3 pi/8) on around pi/2, from `kMiddle`
+/// on around pi/4.
+template <class T>
+struct AtanTraits;
+template <>
+struct AtanTraits<float> {
+  static constexpr float kMiddle = 0.4142135623730950F;
+  static constexpr float kQuarterLow = -2.18556951e-8F;  ///< pi/4 - its nearest float
+  DIPTYCH_INLINE static float tail(float z) {
+    float p = 8.05374449538e-2F;
+    p = fma(p, z, -1.38776856032e-1F);
+    p = fma(p, z, 1.99777106478e-1F);
+    return fma(p, z, -3.33329491539e-1F);
+  }
+};
+template <>
+struct AtanTraits<double> {
+  static constexpr double kMiddle = 0.66;
+  static constexpr double kQuarterLow = 3.061616997868383018e-17;
+  DIPTYCH_INLINE static double tail(double z) {
+    double p = -8.750608600031904122785e-1;
+    p = fma(p, z, -1.615753718733365076637e1);
+    p = fma(p, z, -7.500855792314704667340e1);
+    p = fma(p, z, -1.228866684490136173410e2);
+    p = fma(p, z, -6.485021904942025371773e1);
+    double q = z + 2.485846490142306297962e1;
+    q = fma(q, z, 1.650270098316988542046e2);
+    q = fma(q, z, 4.328810604912902668951e2);
+    q = fma(q, z, 4.853903996359136964868e2);
+    return p / fma(q, z, 1.945506571482613964425e2);
+  }
+};
+
+}  // namespace detail
+
+/// atan(x) = atan(r) + 0, pi/4 or pi/2.
+template <class T>
+DIPTYCH_INLINE T atan(T x) {
+  using Traits = detail::AtanTraits<T>;
+  const T size = abs(x);
+  const bool is_far = size > T(2.41421356237309504880);
+  const bool is_middle = size > Traits::kMiddle;
+  const T r = is_far ? T(-1) / size : is_middle ? (size - T(1)) / (size + T(1)) : size;
+  const T high = is_far ? T(1.57079632679489661923) : is_middle ? T(0.78539816339744830962) : T(0);
+  const T low = is_far ? T(2) * Traits::kQuarterLow : is_middle ? Traits::kQuarterLow : T(0);
+  const T z = r * r;
+  return copy_sign(high + (fma(Traits::tail(z) * z, r, r) + low), x);
+}
+
 }  // namespace diptych::math

@@ -32,4 +32,12 @@ Tensor conv2d_input_gradient(const Tensor& dy, const Tensor& weight, const Dims&
 Tensor conv2d_weight_gradient(const Tensor& x, const Tensor& dy, const Dims& kernel_size,
                               const Conv2dOptions& options = {}, Location where = Location::current());
 
+/// x: [N, C, D, H, W], weight: [O, C / groups, kd, kh, kw] -> [N, O, D', H', W']: the sum over the kernel's kd planes
+/// of conv2d, each of the planes of x that it meets (volume.cpp).
+Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, const ConvolutionOptions& options = {},
+              Location where = Location::current());
+/// The gradient of conv3d with respect to x[N, C, D, H, W]; `input_size` is {D, H, W}.
+Tensor conv3d_input_gradient(const Tensor& dy, const Tensor& weight, const Dims& input_size,
+                             const ConvolutionOptions& options = {}, Location where = Location::current());
+
 }  // namespace diptych

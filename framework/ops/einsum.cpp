@@ -40,7 +40,7 @@ class Equation {
     std::vector<Labelled> operands;
     int ellipsis = 0;
     for (std::size_t i = 0; i < tensors.size(); ++i) {
-      operands.push_back({tensors[i], with_axes(inputs_[i], tensors[i], i, ellipsis)});
+      operands.push_back(diagonal({tensors[i], with_axes(inputs_[i], tensors[i], i, ellipsis)}, i));
     }
     const std::string output = result_labels(ellipsis);
     check_lengths(operands);
@@ -71,8 +71,8 @@ class Equation {
         continue;
       }
       if (is_letter(c)) {
-        if (contains(*term, c)) {
-          fail(i, fmt::format("'{}' stands twice in one term (no diagonals)", c));
+        if (has_output_ && contains(*term, c)) {
+          fail(i, fmt::format("'{}' stands twice in the result", c));
         }
         if (has_output_ && std::none_of(inputs_.begin(), inputs_.end(),
                                         [&](const std::string& input) { return contains(input, c); })) {
@@ -112,6 +112,46 @@ class Equation {
       c == '.' ? labels += ellipsis_labels(rest) : labels += c;
     }
     return labels;
+  }
+
+  /// One axis for each label: the elements at which all axes of a label have the same index.
+  Labelled diagonal(Labelled x, std::size_t operand) const {
+    for (std::size_t first = 0; first < x.labels.size();) {
+      const std::size_t other = x.labels.find(x.labels[first], first + 1);
+      if (other == std::string::npos) {
+        ++first;
+      } else {
+        x = diagonal_of(x, first, other, operand);
+      }
+    }
+    return x;
+  }
+
+  /// Two axes become one, the last.
+  Labelled diagonal_of(const Labelled& x, std::size_t first, std::size_t other, std::size_t operand) const {
+    const char label = x.labels[first];
+    const Shape& shape = x.tensor.shape();
+    const std::int64_t length = shape[static_cast<int>(first)];
+    if (shape[static_cast<int>(other)] != length) {
+      throw ShapeError(fmt::format("einsum: '{}' of \"{}\" has lengths {} and {} in operand {}", label, text_, length,
+                                   shape[static_cast<int>(other)], operand),
+                       where_, "a diagonal needs axes of one length");
+    }
+    Axes order;
+    Shape merged;
+    std::string labels;
+    for (std::size_t i = 0; i < x.labels.size(); ++i) {
+      if (i != first && i != other) {
+        order.push_back(static_cast<std::int64_t>(i));
+        merged.push_back(shape[static_cast<int>(i)]);
+        labels += x.labels[i];
+      }
+    }
+    order.push_back(static_cast<std::int64_t>(first));
+    order.push_back(static_cast<std::int64_t>(other));
+    merged.push_back(length * length);
+    const Tensor square = reshape(permute(x.tensor, order, where_), merged, where_);
+    return {slice(square, -1, 0, length * length, length + 1, where_), labels + label};
   }
 
   static std::string ellipsis_labels(int count) {

@@ -22,6 +22,7 @@ Tensor reciprocal(const Tensor& x, Location where = Location::current());
 /// In radians, of any magnitude.
 Tensor sin(const Tensor& x, Location where = Location::current());
 Tensor cos(const Tensor& x, Location where = Location::current());
+Tensor atan(const Tensor& x, Location where = Location::current());
 Tensor erf(const Tensor& x, Location where = Location::current());
 Tensor floor(const Tensor& x, Location where = Location::current());
 Tensor ceil(const Tensor& x, Location where = Location::current());

@@ -109,6 +109,7 @@ extern const OpDef& expm1;
 extern const OpDef& log1p;
 extern const OpDef& sin;
 extern const OpDef& cos;
+extern const OpDef& atan;
 extern const OpDef& erf;
 // selection.cpp
 extern const OpDef& where;

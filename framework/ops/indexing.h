@@ -16,6 +16,13 @@ Tensor scatter(const Tensor& x, int axis, const Tensor& index, const Tensor& sou
 /// x with `source` added at `index`, one after the other in row-major order.
 Tensor scatter_add(const Tensor& x, int axis, const Tensor& index, const Tensor& source,
                    Location where = Location::current());
+/// The same with products, or the greatest or least of the elements (NaN if one is). Equal extremes share the gradient.
+Tensor scatter_mul(const Tensor& x, int axis, const Tensor& index, const Tensor& source,
+                   Location where = Location::current());
+Tensor scatter_max(const Tensor& x, int axis, const Tensor& index, const Tensor& source,
+                   Location where = Location::current());
+Tensor scatter_min(const Tensor& x, int axis, const Tensor& index, const Tensor& source,
+                   Location where = Location::current());
 
 /// The slices of x at `indices` along an axis, which is replaced by the axes of `indices` (any number of them).
 Tensor index_select(const Tensor& x, int axis, const Tensor& indices, Location where = Location::current());

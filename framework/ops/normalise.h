@@ -122,8 +122,8 @@ void check_norm(const InferCall& call, int x_input) {
   } else if (attributes.axes < 1 || attributes.axes > x.rank()) {
     call.fail_shape(fmt::format("{} normalised axes", attributes.axes), "normalise over at least one of the last axes");
   }
-  if (!(attributes.eps >= 0) || std::isinf(attributes.eps)) {
-    call.fail_shape("eps is no number from 0 on", "1e-5 is usual");
+  if (!std::isfinite(attributes.eps)) {
+    call.fail_shape("eps is no finite number", "1e-5 is usual");
   }
 }
 

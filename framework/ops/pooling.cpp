@@ -355,12 +355,16 @@ Tensor mean_backward(const Tensor& dy, const A& attributes, const Shape& x) {
   return apply_op(is_adaptive<A> ? kAdaptiveAvgBackward : kAvgPoolBackward, &sized, {}, dy);
 }
 
+PoolAttributes attributes_of(const Op& op, const Dims& kernel_size, const PoolOptions& options, int axes,
+                             Location where) {
+  const WindowSize kernel = window_size(kernel_size, axes, "kernel_size", op->name, where);
+  return {window_attributes(options.stride.empty() ? kernel_size : options.stride, options.padding, options.dilation,
+                            axes, op->name, where),
+          kernel.h, kernel.w, options.ceil_mode, options.count_include_pad};
+}
 Tensor pool(const Op& op, const Tensor& x, const Dims& kernel_size, const PoolOptions& options, int axes,
             Location where) {
-  const WindowSize kernel = window_size(kernel_size, axes, "kernel_size", op->name, where);
-  const PoolAttributes attributes{window_attributes(options.stride.empty() ? kernel_size : options.stride,
-                                                    options.padding, options.dilation, axes, op->name, where),
-                                  kernel.h, kernel.w, options.ceil_mode, options.count_include_pad};
+  const PoolAttributes attributes = attributes_of(op, kernel_size, options, axes, where);
   return apply_op(op, &attributes, where, x);
 }
 
@@ -400,6 +404,11 @@ Tensor max_pool2d(const Tensor& x, const Dims& kernel_size, const PoolOptions& o
 Tensor max_pool1d(const Tensor& x, const Dims& kernel_size, const PoolOptions& options, Location where) {
   return in_one_dimension(x, "max_pool1d", where,
                           [&](const Tensor& planes) { return pool(kMaxPool, planes, kernel_size, options, 1, where); });
+}
+Tensor max_pool2d_gather(const Tensor& x, const Tensor& source, const Dims& kernel_size, const PoolOptions& options,
+                         Location where) {
+  const PoolAttributes attributes = attributes_of(kMaxPoolGather, kernel_size, options, 2, where);
+  return apply_op(kMaxPoolGather, &attributes, where, x, source);
 }
 Tensor avg_pool2d(const Tensor& x, const Dims& kernel_size, const PoolOptions& options, Location where) {
   return pool(kAvgPool, x, kernel_size, options, 2, where);

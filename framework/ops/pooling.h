@@ -23,6 +23,9 @@ Tensor max_pool2d(const Tensor& x, const Dims& kernel_size, const PoolOptions& o
                   Location where = Location::current());
 Tensor max_pool1d(const Tensor& x, const Dims& kernel_size, const PoolOptions& options = {},
                   Location where = Location::current());
+/// The elements of `source`, which has x's type, where max_pool2d of x takes its own; 0 for a window of padding alone.
+Tensor max_pool2d_gather(const Tensor& x, const Tensor& source, const Dims& kernel_size,
+                         const PoolOptions& options = {}, Location where = Location::current());
 Tensor avg_pool2d(const Tensor& x, const Dims& kernel_size, const PoolOptions& options = {},
                   Location where = Location::current());
 Tensor avg_pool1d(const Tensor& x, const Dims& kernel_size, const PoolOptions& options = {},

@@ -1,4 +1,4 @@
-// gather, scatter and scatter_add: single elements at indices along one axis.
+// gather, scatter and scatter with a reduction: single elements at indices along one axis.
 
 #include "framework/kernels/dense.h"
 #include "framework/kernels/reduction.h"
@@ -91,7 +91,10 @@ void gather_kernel(const KernelCall& call) {
   });
 }
 
-template <bool add>
+/// What happens to an element that an index names.
+enum class Put : std::uint8_t { replace, add, multiply, greatest, least };
+
+template <Put put>
 void scatter_kernel(const KernelCall& call) {
   const Indices indices(call, call.output.type->shape);
   const kernels::Dense source(call.inputs[2]);
@@ -99,18 +102,21 @@ void scatter_kernel(const KernelCall& call) {
   const auto scatter_elements = [&]<class T>() {
     const T* in = static_cast<const T*>(source.data());
     T* out = static_cast<T*>(call.output.data);
-    if constexpr (!add) {
+    if constexpr (put == Put::replace) {
       indices.for_each([=](std::int64_t offset, std::int64_t position) { out[offset] = in[position]; });
     } else if constexpr (!std::is_same_v<T, bool> && !std::is_same_v<T, bfloat16>) {
-      indices.for_each([=](std::int64_t offset, std::int64_t position) {
-        out[offset] = kernels::SumCombine::apply(out[offset], in[position]);
-      });
+      using Combine = std::conditional_t<
+          put == Put::add, kernels::SumCombine,
+          std::conditional_t<put == Put::multiply, kernels::ProductCombine,
+                             std::conditional_t<put == Put::greatest, kernels::MaxCombine, kernels::MinCombine>>>;
+      indices.for_each(
+          [=](std::int64_t offset, std::int64_t position) { out[offset] = Combine::apply(out[offset], in[position]); });
     }
   };
-  if constexpr (add) {
-    visit_computing(call.output.type->dtype, scatter_elements);
-  } else {
+  if constexpr (put == Put::replace) {
     visit_bits(call.output.type->dtype, scatter_elements);
+  } else {
+    visit_computing(call.output.type->dtype, scatter_elements);
   }
 }
 
@@ -183,7 +189,7 @@ const Op kScatter{{.name = "scatter",
                    .inputs = 3,
                    .attributes = &attribute_type<AxisAttributes>,
                    .infer = infer_scatter<Domain::any>,
-                   .kernel = scatter_kernel<false>,
+                   .kernel = scatter_kernel<Put::replace>,
                    .stores = true,
                    .vjp = [](const VjpCall& v) -> Gradients {
                      const int axis = axis_of(v);
@@ -213,7 +219,7 @@ const Op kScatterAdd{
      .inputs = 3,
      .attributes = &attribute_type<AxisAttributes>,
      .infer = infer_scatter<Domain::numeric>,
-     .kernel = kernels::through_float<scatter_kernel<true>>,
+     .kernel = kernels::through_float<scatter_kernel<Put::add>>,
      .vjp = [](const VjpCall& v) -> Gradients {
        return {v.cotangent, Tensor(), v.needs(2) ? gather(v.cotangent, axis_of(v), v.input(1)) : Tensor()};
      },
@@ -226,6 +232,82 @@ const Op kScatterAdd{
      .flops = [](const InferCall& call, const TensorType&) { return static_cast<double>(call.shape(1).product()); },
      .samples = [] { return gather_samples(true, kNumbers); },
      .family = "indexing"}};
+
+/// The derivatives of an element of the result by its own element of x, and by those that were scattered to it.
+struct Slopes {
+  Tensor own;
+  Tensor given;
+};
+
+/// The element that was taken counts; equal ones share it.
+template <class Call>
+Slopes extreme_slopes(const Call& v) {
+  const int axis = axis_of(v);
+  const DType dtype = v.output.dtype();
+  const Tensor own = cast(equal(v.input(0), v.output), dtype);
+  const Tensor given = cast(equal(v.input(2), gather(v.output, axis, v.input(1))), dtype);
+  const Tensor share = reciprocal(scatter_add(own, axis, v.input(1), given));
+  return {mul(own, share), mul(given, gather(share, axis, v.input(1)))};
+}
+
+/// The product of all factors but one: the product divided by it or, where it is 0, the product of those that are not
+/// 0, if no other is 0.
+template <class Call>
+Slopes product_slopes(const Call& v) {
+  const int axis = axis_of(v);
+  const Tensor& index = v.input(1);
+  const auto number = [&](double value) { return full_like(v.input(0), value, Shape{}); };
+  const auto without_zero = [&](const Tensor& t) { return where(equal(t, number(0)), number(1), t); };
+  const auto zeros_in = [&](const Tensor& t) { return cast(equal(t, number(0)), t.dtype()); };
+  const Tensor product = scatter_mul(without_zero(v.input(0)), axis, index, without_zero(v.input(2)));
+  const Tensor zeros = scatter_add(zeros_in(v.input(0)), axis, index, zeros_in(v.input(2)));
+  const auto rest = [&](const Tensor& factor, const Tensor& all, const Tensor& zeros_there) {
+    const Tensor others = sub(zeros_there, zeros_in(factor));
+    return where(equal(others, number(0)), div(all, without_zero(factor)), number(0));
+  };
+  return {rest(v.input(0), product, zeros), rest(v.input(2), gather(product, axis, index), gather(zeros, axis, index))};
+}
+
+template <auto slopes_of>
+Gradients slopes_gradient(const VjpCall& v) {
+  const Slopes slopes = slopes_of(v);
+  return {mul(v.cotangent, slopes.own), Tensor(), mul(gather(v.cotangent, axis_of(v), v.input(1)), slopes.given)};
+}
+template <auto slopes_of>
+Tensor slopes_tangent(const JvpCall& v) {
+  const Slopes slopes = slopes_of(v);
+  return scatter_add(mul(tangent_or_zeros(v.tangent(0), v.input(0)), slopes.own), axis_of(v), v.input(1),
+                     mul(tangent_or_zeros(v.tangent(2), v.input(2)), slopes.given));
+}
+
+OpDef scatter_reducing(const char* name, const char* doc, Kernel kernel, Vjp vjp, Jvp jvp, bool saves_output) {
+  return {
+      .name = name,
+      .doc = doc,
+      .inputs = 3,
+      .attributes = &attribute_type<AxisAttributes>,
+      .infer = infer_scatter<Domain::numeric>,
+      .kernel = kernel,
+      .vjp = vjp,
+      .saves = {.inputs = 7, .output = saves_output},
+      .jvp = jvp,
+      .can_fail = true,
+      .flops = [](const InferCall& call, const TensorType&) { return static_cast<double>(call.shape(1).product()); },
+      .samples = [] { return gather_samples(true, kNumbers); },
+      .family = "indexing"};
+}
+const Op kScatterMul{
+    scatter_reducing("scatter_mul", "The first input with elements multiplied at indices along an axis",
+                     kernels::through_float<scatter_kernel<Put::multiply>>, slopes_gradient<product_slopes<VjpCall>>,
+                     slopes_tangent<product_slopes<JvpCall>>, false)};
+const Op kScatterMax{
+    scatter_reducing("scatter_max", "The greatest of the first input's element and those at its indices",
+                     kernels::through_float<scatter_kernel<Put::greatest>>, slopes_gradient<extreme_slopes<VjpCall>>,
+                     slopes_tangent<extreme_slopes<JvpCall>>, true)};
+const Op kScatterMin{scatter_reducing("scatter_min", "The least of the first input's element and those at its indices",
+                                      kernels::through_float<scatter_kernel<Put::least>>,
+                                      slopes_gradient<extreme_slopes<VjpCall>>, slopes_tangent<extreme_slopes<JvpCall>>,
+                                      true)};
 
 Tensor scatter_by(const Op& op, const Tensor& x, int axis, const Tensor& index, const Tensor& source, Location where) {
   const AxisAttributes attributes{normalise_axis(axis, x.rank(), op->name, where)};
@@ -253,6 +335,15 @@ Tensor scatter(const Tensor& x, int axis, const Tensor& index, const Tensor& sou
 }
 Tensor scatter_add(const Tensor& x, int axis, const Tensor& index, const Tensor& source, Location where) {
   return scatter_by(kScatterAdd, x, axis, index, source, where);
+}
+Tensor scatter_mul(const Tensor& x, int axis, const Tensor& index, const Tensor& source, Location where) {
+  return scatter_by(kScatterMul, x, axis, index, source, where);
+}
+Tensor scatter_max(const Tensor& x, int axis, const Tensor& index, const Tensor& source, Location where) {
+  return scatter_by(kScatterMax, x, axis, index, source, where);
+}
+Tensor scatter_min(const Tensor& x, int axis, const Tensor& index, const Tensor& source, Location where) {
+  return scatter_by(kScatterMin, x, axis, index, source, where);
 }
 
 }  // namespace diptych

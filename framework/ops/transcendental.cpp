@@ -116,6 +116,20 @@ const Op kCos{elementwise_op<Cos, Domain::floating, 1>(
      .flops = flops_per_element<34>,
      .samples = [] { return unary_samples(kFloats, -6, 6); }})};
 
+struct Atan {
+  template <class T>
+  DIPTYCH_INLINE static T apply(T x) {
+    return math::atan(x);
+  }
+};
+const Op kAtan{elementwise_op<Atan, Domain::floating, 1>(
+    {.name = "atan",
+     .doc = "The angle in radians, from -pi/2 to pi/2, whose tangent is x",
+     .vjp = [](const VjpCall& v) -> Gradients { return {v.cotangent / (square(v.input(0)) + 1.0)}; },
+     .saves = kInput,
+     .flops = flops_per_element<26>,
+     .samples = [] { return unary_samples(kFloats, -4, 4); }})};
+
 struct Erf {
   template <class T>
   DIPTYCH_INLINE static T apply(T x) {
@@ -140,6 +154,7 @@ const OpDef& expm1 = *kExpm1;
 const OpDef& log1p = *kLog1p;
 const OpDef& sin = *kSin;
 const OpDef& cos = *kCos;
+const OpDef& atan = *kAtan;
 const OpDef& erf = *kErf;
 }  // namespace op
 
@@ -151,6 +166,7 @@ DIPTYCH_PUBLIC(log, kLog)
 DIPTYCH_PUBLIC(log1p, kLog1p)
 DIPTYCH_PUBLIC(sin, kSin)
 DIPTYCH_PUBLIC(cos, kCos)
+DIPTYCH_PUBLIC(atan, kAtan)
 DIPTYCH_PUBLIC(erf, kErf)
 #undef DIPTYCH_PUBLIC
 

@@ -132,6 +132,17 @@ TYPED_TEST(ScalarMathOf, Expm1AndLog1p) {
       1.6, [](T x) { return log1p(x); }, std::log1p, INFINITY);
 }
 
+TYPED_TEST(ScalarMathOf, ArcTangentOfEverySize) {
+  using T = TypeParam;
+  expect_within<T>(
+      2.6, [](T x) { return atan(x); }, std::atan, -3, 3);
+  expect_within_for_all_sizes<T>(
+      2.6, [](T x) { return atan(x); }, std::atan, INFINITY);
+  EXPECT_EQ(atan(std::numeric_limits<T>::infinity()), static_cast<T>(std::acos(-1.0L) / 2));
+  EXPECT_TRUE(std::signbit(atan(T(-0.0))));
+  EXPECT_TRUE(std::isnan(atan(std::numeric_limits<T>::quiet_NaN())));
+}
+
 TYPED_TEST(ScalarMathOf, SineAndCosineOfEverySize) {
   using T = TypeParam;
   for (const double range : {1.0, 10.0, 1e5, 1.1e5, 1e9, 1.1e9}) {

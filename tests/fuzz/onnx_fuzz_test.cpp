@@ -119,9 +119,63 @@ std::vector<std::string> seed_models() {
       .node("Cast", {"q"}, {"c"}, {{"to", AttributeValue(std::int64_t{12})}})
       .node("BitShift", {"c", "places"}, {"y"}, {{"direction", AttributeValue(std::string("LEFT"))}})
       .output("y");
+  const auto text = [](const char* value) { return AttributeValue(std::string(value)); };
+  Builder steps;
+  steps.input("x", DType::float32, {3, 2, 4})
+      .constant("w", full({1, 12, 4}, 0.1))
+      .constant("r", full({1, 12, 3}, 0.1))
+      .integers("lengths", {2, 3})
+      .node("LSTM", {"x", "w", "r", "", "lengths"}, {"y"}, {{"hidden_size", AttributeValue(std::int64_t{3})}})
+      .node("ReverseSequence", {"y", "two"}, {"z"})
+      .integers("two", {1})
+      .output("z");
+  Builder volume(24);
+  volume.input("x", DType::float32, {1, 2, 3, 4, 5})
+      .constant("w", full({2, 1, 2, 2, 2}, 0.5))
+      .constant("grid", full({1, 2, 2, 2, 3}, 0.3))
+      .node("Conv", {"x", "w"}, {"c"}, {{"group", AttributeValue(std::int64_t{2})}, {"pads", list({1, 0, 0, 0, 1, 0})}})
+      .node("MaxPool", {"c"}, {"p", "places"}, {{"kernel_shape", list({2, 2, 2})}, {"pads", list({2, 0, 0, 0, 0, 2})}})
+      .node("MaxUnpool", {"p", "places"}, {"u"}, {{"kernel_shape", list({2, 2, 2})}})
+      .node("AveragePool", {"p"}, {"a"}, {{"kernel_shape", list({2, 1, 1})}, {"dilations", list({2, 1, 1})}})
+      .node("GridSample", {"p", "grid"}, {"g"}, {{"padding_mode", text("reflection")}})
+      .node("Swish", {"g"}, {"y"})
+      .output("y")
+      .output("a");
+  Builder signal(20);
+  signal.input("x", DType::float32, {1, 8, 1})
+      .constant("step", Tensor::scalar(std::int64_t{2}))
+      .constant("length", Tensor::scalar(std::int64_t{4}))
+      .node("HannWindow", {"length"}, {"window"})
+      .node("STFT", {"x", "step", "window", "length"}, {"s"})
+      .node("DFT", {"s", "length", "step"}, {"d"}, {{"inverse", AttributeValue(std::int64_t{1})}})
+      .node("SplitToSequence", {"d", "step"}, {"list"}, {{"axis", AttributeValue(std::int64_t{2})}})
+      .node("SequenceAt", {"list", "place"}, {"y"})
+      .constant("place", Tensor::scalar(std::int64_t{-1}))
+      .output("y");
+  Builder boxes;
+  boxes.input("x", DType::float32, {1, 1, 4, 4})
+      .constant("b", full({1, 2, 4}, 0.5))
+      .constant("s", full({1, 1, 2}, 0.5))
+      .constant("most", Tensor::scalar(std::int64_t{2}))
+      .constant("regions", full({1, 4}, 1))
+      .integers("images", {0})
+      .node("NonMaxSuppression", {"b", "s", "most"}, {"found"})
+      .node("Unique", {"found"}, {"u"})
+      .node("TfIdfVectorizer", {"u"}, {"t"},
+            {{"mode", text("TF")},
+             {"max_gram_length", AttributeValue(std::int64_t{2})},
+             {"ngram_counts", list({0, 1})},
+             {"ngram_indexes", list({0, 1})},
+             {"pool_int64s", list({0, 0, 1})}})
+      .node("RoiAlign", {"x", "regions", "images"}, {"a"}, {{"sampling_ratio", AttributeValue(std::int64_t{2})}})
+      .node("Det", {"x"}, {"d"})
+      .output("a")
+      .output("d")
+      .output("t");
   const Folder folder;
   std::vector<std::string> files;
-  for (const Builder* builder : {&loop, &network, &table, &image, &rows, &choice, &heads, &bytes}) {
+  for (const Builder* builder :
+       {&loop, &network, &table, &image, &rows, &choice, &heads, &bytes, &steps, &volume, &signal, &boxes}) {
     write_model(*builder->model(), folder.path() / "m.onnx");
     files.push_back(bytes_of(folder.path() / "m.onnx"));
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -8,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "framework/diptych.h"
@@ -15,6 +17,11 @@
 
 /// What the tests of imported models share: calls in both modes, refusals, and small models.
 namespace diptych::testing {
+
+inline std::vector<double> doubles(const Tensor& tensor) { return tensor.to_vector<double>(); }
+MATCHER_P(IsNear, tolerance, "") {  // infinities are near themselves
+  return std::get<0>(arg) == std::get<1>(arg) || std::fabs(std::get<0>(arg) - std::get<1>(arg)) <= tolerance;
+}
 
 /// The outputs of a model, called as it is and as a graph: with the same bits, twice each.
 inline std::vector<Tensor> both(onnx::ImportedModel& model, const std::vector<Tensor>& inputs) {

@@ -7,24 +7,22 @@
 #include <gtest/gtest.h>
 
 #include "framework/diptych.h"
-#include "tests/onnx/builder.h"
+#include "tests/onnx/imported.h"
 
 namespace diptych::onnx {
 namespace {
 
 using diptych::testing::Builder;
+using diptych::testing::doubles;
+using diptych::testing::IsNear;
 using ::testing::ElementsAre;
 using ::testing::Pointwise;
 using List = std::vector<std::int64_t>;
-
-MATCHER_P(IsNear, tolerance, "") { return std::fabs(std::get<0>(arg) - std::get<1>(arg)) <= tolerance; }
 
 std::vector<Tensor> outputs_of(const Builder& builder, const std::vector<Tensor>& inputs) {
   ImportedModel model = builder.imported();
   return model.call(inputs);
 }
-
-std::vector<double> doubles(const Tensor& tensor) { return tensor.to_vector<double>(); }
 
 /// Each of `groups` of channels of [N, C, L] with mean 0 and variance 1.
 std::vector<double> grouped(const std::vector<double>& x, int batches, int channels, int length, int groups,

@@ -92,36 +92,37 @@ TEST_P(Einsum, FollowsTheDefinition) {
 
 INSTANTIATE_TEST_SUITE_P(
     Equations, Einsum,
-    ::testing::Values(EinsumCase{"ij->ji", {"ij"}, "ji", {{3, 4}}}, EinsumCase{"ijk->j", {"ijk"}, "j", {{2, 3, 4}}},
-                      EinsumCase{"ij->", {"ij"}, "", {{3, 4}}}, EinsumCase{"ba", {"ba"}, "ab", {{3, 4}}},
-                      EinsumCase{"ij,jk->ik", {"ij", "jk"}, "ik", {{3, 4}, {4, 5}}},
-                      EinsumCase{"ij,jk", {"ij", "jk"}, "ik", {{3, 4}, {4, 5}}},
-                      EinsumCase{"ij,jk->ki", {"ij", "jk"}, "ki", {{3, 4}, {4, 5}}},
-                      EinsumCase{"ji,kj->ik", {"ji", "kj"}, "ik", {{4, 3}, {5, 4}}},
-                      EinsumCase{"i,i->", {"i", "i"}, "", {{7}, {7}}},
-                      EinsumCase{"i,j->ij", {"i", "j"}, "ij", {{3}, {4}}},
-                      EinsumCase{"i,j->ji", {"i", "j"}, "ji", {{3}, {4}}},
-                      EinsumCase{"bij,bjk->bik", {"bij", "bjk"}, "bik", {{2, 3, 4}, {2, 4, 5}}},
-                      EinsumCase{"bqhd,bkhd->bhqk", {"bqhd", "bkhd"}, "bhqk", {{2, 5, 3, 4}, {2, 6, 3, 4}}},
-                      EinsumCase{"bhqk,bkhd->bqhd", {"bhqk", "bkhd"}, "bqhd", {{2, 3, 5, 6}, {2, 6, 3, 4}}},
-                      EinsumCase{"btd,dhe->bhte", {"btd", "dhe"}, "bhte", {{2, 5, 4}, {4, 3, 2}}},
-                      EinsumCase{"bhte,hed->btd", {"bhte", "hed"}, "btd", {{2, 3, 5, 2}, {3, 2, 4}}},
-                      EinsumCase{"abcd,cdef->abef", {"abcd", "cdef"}, "abef", {{2, 3, 4, 2}, {4, 2, 3, 2}}},
-                      EinsumCase{"ijk,ik->j", {"ijk", "ik"}, "j", {{2, 3, 4}, {2, 4}}},
-                      EinsumCase{"ijk,l->il", {"ijk", "l"}, "il", {{2, 3, 4}, {5}}},
-                      EinsumCase{"ij,ij->ij", {"ij", "ij"}, "ij", {{3, 4}, {3, 4}}},
-                      EinsumCase{"ij,ij->i", {"ij", "ij"}, "i", {{3, 4}, {3, 4}}},
-                      EinsumCase{"ij,jk->ik", {"ij", "jk"}, "ik", {{3, 1}, {4, 5}}},
-                      EinsumCase{"bij,bjk->bik", {"bij", "bjk"}, "bik", {{1, 3, 4}, {2, 4, 5}}},
-                      EinsumCase{"ij,jk,kl->il", {"ij", "jk", "kl"}, "il", {{2, 3}, {3, 4}, {4, 5}}},
-                      EinsumCase{"ij,ik,il->jkl", {"ij", "ik", "il"}, "jkl", {{4, 2}, {4, 3}, {4, 5}}},
-                      EinsumCase{" i j , j -> i ", {"ij", "j"}, "i", {{3, 4}, {4}}},
-                      EinsumCase{"...ij,...jk->...ik", {"abij", "bjk"}, "abik", {{2, 3, 4, 5}, {3, 5, 2}}},
-                      EinsumCase{"...i,i->...", {"abi", "i"}, "ab", {{2, 3, 4}, {4}}},
-                      EinsumCase{"i...,i", {"iab", "i"}, "ab", {{4, 2, 3}, {4}}},
-                      EinsumCase{"ij,jk->ik", {"ij", "jk"}, "ik", {{3, 0}, {0, 5}}},
-                      EinsumCase{"bij,bjk->bik", {"bij", "bjk"}, "bik", {{0, 3, 4}, {0, 4, 5}}},
-                      EinsumCase{"Ij,jK->KI", {"Ij", "jK"}, "KI", {{3, 4}, {4, 5}}}));
+    ::testing::Values(
+        EinsumCase{"ij->ji", {"ij"}, "ji", {{3, 4}}}, EinsumCase{"ijk->j", {"ijk"}, "j", {{2, 3, 4}}},
+        EinsumCase{"ij->", {"ij"}, "", {{3, 4}}}, EinsumCase{"ba", {"ba"}, "ab", {{3, 4}}},
+        EinsumCase{"ij,jk->ik", {"ij", "jk"}, "ik", {{3, 4}, {4, 5}}},
+        EinsumCase{"ij,jk", {"ij", "jk"}, "ik", {{3, 4}, {4, 5}}},
+        EinsumCase{"ij,jk->ki", {"ij", "jk"}, "ki", {{3, 4}, {4, 5}}},
+        EinsumCase{"ji,kj->ik", {"ji", "kj"}, "ik", {{4, 3}, {5, 4}}}, EinsumCase{"i,i->", {"i", "i"}, "", {{7}, {7}}},
+        EinsumCase{"i,j->ij", {"i", "j"}, "ij", {{3}, {4}}}, EinsumCase{"i,j->ji", {"i", "j"}, "ji", {{3}, {4}}},
+        EinsumCase{"bij,bjk->bik", {"bij", "bjk"}, "bik", {{2, 3, 4}, {2, 4, 5}}},
+        EinsumCase{"bqhd,bkhd->bhqk", {"bqhd", "bkhd"}, "bhqk", {{2, 5, 3, 4}, {2, 6, 3, 4}}},
+        EinsumCase{"bhqk,bkhd->bqhd", {"bhqk", "bkhd"}, "bqhd", {{2, 3, 5, 6}, {2, 6, 3, 4}}},
+        EinsumCase{"btd,dhe->bhte", {"btd", "dhe"}, "bhte", {{2, 5, 4}, {4, 3, 2}}},
+        EinsumCase{"bhte,hed->btd", {"bhte", "hed"}, "btd", {{2, 3, 5, 2}, {3, 2, 4}}},
+        EinsumCase{"abcd,cdef->abef", {"abcd", "cdef"}, "abef", {{2, 3, 4, 2}, {4, 2, 3, 2}}},
+        EinsumCase{"ijk,ik->j", {"ijk", "ik"}, "j", {{2, 3, 4}, {2, 4}}},
+        EinsumCase{"ijk,l->il", {"ijk", "l"}, "il", {{2, 3, 4}, {5}}},
+        EinsumCase{"ij,ij->ij", {"ij", "ij"}, "ij", {{3, 4}, {3, 4}}},
+        EinsumCase{"ij,ij->i", {"ij", "ij"}, "i", {{3, 4}, {3, 4}}},
+        EinsumCase{"ij,jk->ik", {"ij", "jk"}, "ik", {{3, 1}, {4, 5}}},
+        EinsumCase{"bij,bjk->bik", {"bij", "bjk"}, "bik", {{1, 3, 4}, {2, 4, 5}}},
+        EinsumCase{"ij,jk,kl->il", {"ij", "jk", "kl"}, "il", {{2, 3}, {3, 4}, {4, 5}}},
+        EinsumCase{"ij,ik,il->jkl", {"ij", "ik", "il"}, "jkl", {{4, 2}, {4, 3}, {4, 5}}},
+        EinsumCase{" i j , j -> i ", {"ij", "j"}, "i", {{3, 4}, {4}}},
+        EinsumCase{"...ij,...jk->...ik", {"abij", "bjk"}, "abik", {{2, 3, 4, 5}, {3, 5, 2}}},
+        EinsumCase{"...i,i->...", {"abi", "i"}, "ab", {{2, 3, 4}, {4}}},
+        EinsumCase{"i...,i", {"iab", "i"}, "ab", {{4, 2, 3}, {4}}}, EinsumCase{"ii->i", {"ii"}, "i", {{4, 4}}},
+        EinsumCase{"ii", {"ii"}, "", {{4, 4}}}, EinsumCase{"...ii->...i", {"abii"}, "abi", {{2, 3, 4, 4}}},
+        EinsumCase{"ibiji,jj->jb", {"ibiji", "jj"}, "jb", {{3, 2, 3, 4, 3}, {4, 4}}},
+        EinsumCase{"ij,jk->ik", {"ij", "jk"}, "ik", {{3, 0}, {0, 5}}},
+        EinsumCase{"bij,bjk->bik", {"bij", "bjk"}, "bik", {{0, 3, 4}, {0, 4, 5}}},
+        EinsumCase{"Ij,jK->KI", {"Ij", "jK"}, "KI", {{3, 4}, {4, 5}}}));
 
 TEST(EinsumGradient, FollowsTheContraction) {
   auto f = grad(
@@ -148,7 +149,8 @@ TEST(EinsumErrors, NameThePosition) {
     return message_of<Error>([&] { einsum(equation, operands); });
   };
   EXPECT_THAT(message("ij,j?->i", {m, m}), AllOf(HasSubstr("unexpected '?'"), HasSubstr("position 4")));
-  EXPECT_THAT(message("ii->i", {m}), AllOf(HasSubstr("'i' stands twice"), HasSubstr("position 1")));
+  EXPECT_THAT(message("ij->ii", {m}), AllOf(HasSubstr("'i' stands twice"), HasSubstr("position 5")));
+  EXPECT_THAT(message_of<ShapeError>([&] { einsum("ii->i", {m}); }), HasSubstr("'i' of \"ii->i\" has lengths 2 and 3"));
   EXPECT_THAT(message("ij->ijk", {m}), AllOf(HasSubstr("'k' of the result"), HasSubstr("position 6")));
   EXPECT_THAT(message("ij->i->j", {m}), AllOf(HasSubstr("unexpected '-'"), HasSubstr("position 5")));
   EXPECT_THAT(message("ij->i,j", {m}), HasSubstr("unexpected ','"));

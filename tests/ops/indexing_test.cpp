@@ -80,6 +80,31 @@ TEST(Scatter, LastOfSeveralWinsAndAddAddsAll) {
   }
 }
 
+TEST(Scatter, CombinesAllThatMeet) {
+  Rng rng(54);
+  for (const Setting& s : settings()) {
+    const Tensor x = rng.normal(s.x, 0, 1, DType::float64);
+    const Tensor index = random_indices(rng, s.index, s.x[s.axis]);
+    const Tensor source = rng.normal(s.index, 0, 1, DType::float64);
+    const auto at = ints(index);
+    const auto given = doubles(source);
+    auto product = doubles(x);
+    auto greatest = product;
+    auto least = product;
+    for (std::size_t i = 0; i < at.size(); ++i) {
+      auto place = coordinates(s.index, static_cast<std::int64_t>(i));
+      place[static_cast<std::size_t>(s.axis)] = at[i];
+      const std::size_t offset = offset_of(s.x, place);
+      product[offset] *= given[i];
+      greatest[offset] = std::max(greatest[offset], given[i]);
+      least[offset] = std::min(least[offset], given[i]);
+    }
+    EXPECT_EQ(doubles(scatter_mul(x, s.axis, index, source)), product) << to_string(s.x) << to_string(s.index);
+    EXPECT_EQ(doubles(scatter_max(x, s.axis, index, source)), greatest) << to_string(s.x) << to_string(s.index);
+    EXPECT_EQ(doubles(scatter_min(x, s.axis, index, source)), least) << to_string(s.x) << to_string(s.index);
+  }
+}
+
 TEST(Scatter, GradientGoesToTheEntryThatStayed) {
   const Tensor x = f64({10, 20, 30}, {3});
   const Tensor index = i64({1, 2, 1}, {3});

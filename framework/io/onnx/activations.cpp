@@ -15,8 +15,6 @@
 namespace diptych::onnx {
 namespace {
 
-Tensor times(const Tensor& x, double factor, Location where) { return mul(x, scalar_like(x, factor, where), where); }
-
 Translation leaky(NodeView& node) {
   const double slope = node.real("alpha", 0.01);
   return unary(node, [slope](const Tensor& x, Location where) { return leaky_relu(x, slope, where); });
@@ -55,6 +53,14 @@ Tensor softplus_of(const Tensor& x, Location where) { return softplus(x, 1, wher
 Tensor softsign(const Tensor& x, Location where) {
   return div(x, add(abs(x, where), scalar_like(x, 1, where), where), where);
 }
+/// x sigmoid(alpha x) [Ramachandran et al. 2017]
+Translation swish(NodeView& node) {
+  const double alpha = node.real("alpha", 1);
+  return unary(node, [alpha](const Tensor& x, Location where) {
+    return alpha == 1 ? silu(x, where) : mul(x, sigmoid(times(x, alpha, where), where), where);
+  });
+}
+
 /// x tanh(log(1 + e^x)) [Misra 2019]
 Tensor mish(const Tensor& x, Location where) { return mul(x, tanh(softplus(x, 1, where), where), where); }
 
@@ -173,6 +179,7 @@ void add_activations(std::vector<Operator>& all) {
   op("Softmax", 1, normalised<softmax>);
   op("Softplus", 1, plain<softplus_of>);
   op("Softsign", 1, plain<softsign>);
+  op("Swish", 24, swish);
   op("Tanh", 1, plain<tanh>);
   op("ThresholdedRelu", 10, thresholded);
 }

@@ -10,6 +10,7 @@
 #include "framework/ops/activation.h"
 #include "framework/ops/creation.h"
 #include "framework/ops/elementwise.h"
+#include "framework/ops/indexing.h"
 #include "framework/ops/reduction.h"
 #include "framework/ops/shape.h"
 #include "framework/ops/view.h"
@@ -114,12 +115,14 @@ DType type_of_code(NodeView& node, std::int64_t code) {
 
 Translation cast_to(NodeView& node) {
   const DType to = type_of_code(node, node.integer("to", 0));
-  node.ignore("saturate");  // only for 8-bit floats, which the engine doesn't have
+  node.ignore("saturate");    // only for 8-bit floats, which the engine doesn't have
+  node.ignore("round_mode");  // the same
   return unary(node, [to](const Tensor& x, Location where) { return cast(x, to, where); });
 }
 
 Translation cast_like(NodeView& node) {
   node.ignore("saturate");
+  node.ignore("round_mode");
   return binary(node, [](const Tensor& x, const Tensor& like, Location where) { return cast(x, like.dtype(), where); });
 }
 
@@ -172,6 +175,20 @@ Translation is_infinite(NodeView& node) {
 }
 
 Tensor identity(const Tensor& x, Location /*where*/) { return x; }
+
+/// By the angle whose tangent is opposite / adjacent: (1 - x) (1 + x) is precise near -1 and 1, 1 - x^2 is not. The
+/// ends of the range give infinite tangents; outside of it there is no angle.
+Tensor arcsine(const Tensor& x, Location where) {
+  const Tensor one = scalar_like(x, 1, where);
+  const Tensor adjacent = sqrt(mul(sub(one, x, where), add(one, x, where), where), where);
+  return atan(div(x, adjacent, where), where);
+}
+/// Half the angle, so that it is precise near 1, too.
+Tensor arccosine(const Tensor& x, Location where) {
+  const Tensor one = scalar_like(x, 1, where);
+  const Tensor half = atan(sqrt(div(sub(one, x, where), add(one, x, where), where), where), where);
+  return times(half, 2, where);
+}
 Tensor tangent(const Tensor& x, Location where) { return div(sin(x, where), cos(x, where), where); }
 /// From here on the e^-x in sinh and cosh is below the last place, even in f64.
 constexpr double kOneSided = 20;
@@ -269,10 +286,13 @@ void add_arithmetic(std::vector<Operator>& all) {
     all.push_back({name, first, kNewestOpset, translate, limits});
   };
   op("Abs", 1, plain<abs>);
+  op("Acos", 7, plain<arccosine>);
   op("Acosh", 9, plain<acosh>);
   op("Add", 1, one_type<add>);
   op("And", 1, broadcasting<logical_and>);
+  op("Asin", 7, plain<arcsine>);
   op("Asinh", 9, plain<asinh>);
+  op("Atan", 7, plain<atan>);
   op("Atanh", 9, plain<atanh>);
   op("Cast", 6, cast_to);
   op("CastLike", 15, cast_like);

@@ -124,9 +124,6 @@ Translation loop(NodeView& node) {
       give(std::move(state), out);
       return;
     }
-    if (rows > 0) {
-      throw Unsupported("it collects rows, and how many depends on elements");
-    }
     std::vector<Tensor> init{Tensor::scalar(std::int64_t{0}), reshape(condition.tensor, {}, where)};
     for (const Value& value : state) {
       init.push_back(value.tensor);
@@ -147,6 +144,9 @@ Translation loop(NodeView& node) {
         init, {}, where);
     give(unknown(std::span(last).subspan(2)), out);
   }};
+  if (rows > 0) {
+    result.host_inputs = {0, 1};  // how many rows there are has to be known
+  }
   result.sets_known = true;
   return result;
 }

@@ -43,6 +43,7 @@ void sqrt_reciprocal(Call& call) { call.out.emit("Reciprocal", {call.out.emit("S
 DIPTYCH_ONNX_NAME(Abs);
 DIPTYCH_ONNX_NAME(Add);
 DIPTYCH_ONNX_NAME(And);
+DIPTYCH_ONNX_NAME(Atan);
 DIPTYCH_ONNX_NAME(Ceil);
 DIPTYCH_ONNX_NAME(Cos);
 DIPTYCH_ONNX_NAME(Div);
@@ -86,6 +87,7 @@ void add_elementwise(Emitters& all) {
       {&op::abs, same<kAbs>},
       {&op::add, same<kAdd>},
       {&op::cast, cast},
+      {&op::atan, same<kAtan>},
       {&op::ceil, same<kCeil>},
       {&op::clip, clip},
       {&op::copy, same<kIdentity>},

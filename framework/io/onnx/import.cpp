@@ -34,7 +34,7 @@ class Leftovers {
   ~Leftovers() {
     for (Value& value : values_) {
       if (!value.known) {
-        value.tensor = Tensor();
+        value.clear();
       }
     }
   }
@@ -163,6 +163,11 @@ std::unique_ptr<ImportedModel::Plan> ImportedModel::make_plan(const std::vector<
     const NoGrad guard;
     program_->name_values(plan->values);
     plan->steps = program_->interpret(plan->values);
+  }
+  for (const int output : program_->outputs) {
+    if (plan->values[static_cast<std::size_t>(output)].items != nullptr) {
+      throw Unsupported("an output is a sequence: the engine has none");
+    }
   }
   program_->drop_unread(plan->steps, plan->values);
   return plan;

@@ -51,25 +51,30 @@ Translation gather_elements(NodeView& node) {
   }};
 }
 
-/// Whether scattered elements are added to the existing ones.
-bool scatter_adds(NodeView& node) {
+using Scatter = Tensor (*)(const Tensor&, int, const Tensor&, const Tensor&, Location);
+
+/// How scattered elements meet the existing ones.
+Scatter scatter_of(NodeView& node) {
   const std::string reduction = node.opset() < 16 ? "none" : node.text("reduction", "none");
-  if (reduction != "none" && reduction != "add") {
-    node.refuse(fmt::format("the engine can't scatter with reduction {}", quote(reduction)));
+  constexpr std::pair<const char*, Scatter> kKinds[] = {
+      {"none", scatter}, {"add", scatter_add}, {"mul", scatter_mul}, {"max", scatter_max}, {"min", scatter_min}};
+  for (const auto& [name, function] : kKinds) {
+    if (reduction == name) {
+      return function;
+    }
   }
-  return reduction == "add";
+  node.refuse(fmt::format("the engine can't scatter with reduction {}", quote(reduction)));
 }
 
 Translation scatter_elements(NodeView& node) {
   const std::int64_t axis = node.integer("axis", 0);
-  const bool adds = scatter_adds(node);
+  const Scatter scatter_into = scatter_of(node);
   node.check_inputs(3, 3);
   return {[=](Inputs in, Outputs out, Location where) {
     const Tensor& x = in[0].tensor;
     const int place = axis_of(axis, x.rank());
     const Tensor index = from_start(in[1], x.shape()[place], where);
-    out[0].tensor =
-        adds ? scatter_add(x, place, index, in[2].tensor, where) : scatter(x, place, index, in[2].tensor, where);
+    out[0].tensor = scatter_into(x, place, index, in[2].tensor, where);
   }};
 }
 
@@ -168,7 +173,7 @@ Translation gather_nd(NodeView& node) {
 }
 
 Translation scatter_nd(NodeView& node) {
-  const bool adds = scatter_adds(node);
+  const Scatter scatter_into = scatter_of(node);
   node.check_inputs(3, 3);
   return {[=](Inputs in, Outputs out, Location where) {
     const Tensor& x = in[0].tensor;
@@ -182,11 +187,53 @@ Translation scatter_nd(NodeView& node) {
     const Tensor updates = reshape(in[2].tensor, {index.numel(), columns}, where);
     const Tensor flat = reshape(index, {index.numel()}, where);
     const Tensor result =
-        adds ? index_add(rows, 0, flat, updates, where)
-             : scatter(rows, 0,
-                       contiguous(expand(reshape(flat, {index.numel(), 1}, where), updates.shape(), where), where),
-                       updates, where);
+        scatter_into == scatter_add
+            ? index_add(rows, 0, flat, updates, where)
+            : scatter_into(rows, 0,
+                           contiguous(expand(reshape(flat, {index.numel(), 1}, where), updates.shape(), where), where),
+                           updates, where);
     out[0].tensor = reshape(result, x.shape(), where);
+  }};
+}
+
+/// A cache with rows of `update` from an index of each sample on: 0, or given. In circular mode they go on at the
+/// start.
+Translation tensor_scatter(NodeView& node) {
+  const std::int64_t axis = node.integer("axis", -2);
+  const std::string mode = node.text("mode", "linear");
+  if (mode != "linear" && mode != "circular") {
+    node.malformed("its mode isn't one of ONNX's");
+  }
+  node.check_inputs(2, 3);
+  return {[=](Inputs in, Outputs out, Location where) {
+    const Tensor& cache = in[0].tensor;
+    const Tensor& update = in[1].tensor;
+    const int place = axis_of(axis, cache.rank());
+    Shape wanted = update.shape();
+    if (place == 0 || update.rank() != cache.rank() || update.shape()[place] > cache.shape()[place]) {
+      throw ShapeError(
+          fmt::format("{} into {} along axis {}", to_string(update.type()), to_string(cache.type()), axis));
+    }
+    wanted[place] = cache.shape()[place];
+    if (wanted != cache.shape()) {
+      throw ShapeError(
+          fmt::format("{} into {} along axis {}", to_string(update.type()), to_string(cache.type()), axis));
+    }
+    Shape along = Shape::filled(cache.rank(), 1);
+    along[place] = update.shape()[place];
+    Tensor index = reshape(arange(static_cast<double>(update.shape()[place]), DType::int64, where), along, where);
+    if (const Tensor first = optional_input(in, 2); first.defined()) {
+      if (first.shape() != Shape{cache.shape()[0]}) {
+        throw ShapeError(fmt::format("write_indices {} for {}", to_string(first.type()), to_string(cache.type())));
+      }
+      Shape batch = Shape::filled(cache.rank(), 1);
+      batch[0] = cache.shape()[0];
+      index = add(reshape(cast(first, DType::int64, where), batch, where), index, where);
+    }
+    if (mode == "circular") {
+      index = remainder(index, scalar_like(index, static_cast<double>(cache.shape()[place]), where), where);
+    }
+    out[0].tensor = scatter(cache, place, contiguous(expand(index, update.shape(), where), where), update, where);
   }};
 }
 
@@ -277,8 +324,9 @@ void add_indexing(std::vector<Operator>& all) {
   op("NonZero", 9, non_zero, "of a known tensor");
   op("OneHot", 9, one_hot_of, "of a known depth");
   op("Scatter", 9, scatter_elements);
-  op("ScatterElements", 11, scatter_elements, "reduction none or add");
-  op("ScatterND", 11, scatter_nd, "reduction none or add");
+  op("ScatterElements", 11, scatter_elements);
+  op("ScatterND", 11, scatter_nd);
+  op("TensorScatter", 24, tensor_scatter);
 }
 
 }  // namespace diptych::onnx

@@ -1,27 +1,23 @@
-// Matrix products, convolutions and poolings.
+// Matrix products and convolutions.
 
 #include <algorithm>
-#include <array>
-#include <cmath>
-#include <limits>
 
 #include <fmt/format.h>
 
 #include "framework/io/onnx/operators.h"
+#include "framework/io/onnx/windows.h"
 #include "framework/ops/convolution.h"
 #include "framework/ops/creation.h"
 #include "framework/ops/einsum.h"
 #include "framework/ops/elementwise.h"
+#include "framework/ops/indexing.h"
 #include "framework/ops/matmul.h"
-#include "framework/ops/pooling.h"
 #include "framework/ops/reduction.h"
 #include "framework/ops/shape.h"
 #include "framework/ops/view.h"
 
 namespace diptych::onnx {
 namespace {
-
-using List = std::vector<std::int64_t>;
 
 Translation product(NodeView& node) {
   return binary(node, [](const Tensor& a, const Tensor& b, Location where) { return matmul(a, b, where); });
@@ -32,6 +28,53 @@ Tensor product_plus(const Tensor& a, const Tensor& b, const Tensor& c, Location 
   const bool is_linear =
       a.rank() >= 2 && b.rank() == 2 && c.shape() == Shape{b.shape().back()} && c.dtype() == a.dtype();
   return is_linear ? linear(a, b, c, where) : add(matmul(a, b, where), c, where);
+}
+
+/// By elimination with the largest element of each column as its pivot, one column after the other.
+Translation determinant(NodeView& node) {
+  static constexpr std::int64_t kMostRows = 256;
+  return unary(node, [](const Tensor& x, Location location) {
+    if (x.rank() < 2 || x.shape()[x.rank() - 1] != x.shape()[x.rank() - 2]) {
+      throw ShapeError(fmt::format("{} is no square matrix", to_string(x.type())));
+    }
+    const std::int64_t rows = x.shape().back();
+    if (rows > kMostRows) {
+      throw Unsupported(fmt::format("{} rows; the engine unrolls up to {}", rows, kMostRows));
+    }
+    const int batch = x.rank() - 2;  // axes before rows and columns
+    Shape lead;
+    for (int i = 0; i < batch; ++i) {
+      lead.push_back(x.shape()[i]);
+    }
+    Tensor result = full(lead, 1, x.dtype(), location);
+    const Tensor one = scalar_like(x, 1, location);
+    const Tensor zero = scalar_like(x, 0, location);
+    Tensor left = x;
+    for (std::int64_t n = rows; n > 0; --n) {
+      const Tensor column = slice(left, -1, 0, 1, 1, location);
+      const Tensor place = argmax(abs(column, location), batch, true, location);  // [..., 1, 1]
+      Shape row_shape = left.shape();
+      row_shape[batch] = 1;
+      const Tensor row = gather(left, batch, contiguous(expand(place, row_shape, location), location), location);
+      const Tensor pivot = slice(row, -1, 0, 1, 1, location);
+      const Tensor is_first = equal(place, scalar_like(place, 0, location), location);
+      const Tensor signed_pivot = where(is_first, pivot, neg(pivot, location), location);
+      result = mul(result, reshape(signed_pivot, lead, location), location);
+      if (n == 1) {
+        break;
+      }
+      // The first row takes the place of the pivot's.
+      const Tensor numbers = reshape(arange(static_cast<double>(n), DType::int64, location), {n, 1}, location);
+      const Tensor swapped =
+          where(equal(numbers, place, location), slice(left, batch, 0, 1, 1, location), left, location);
+      const Tensor rest = slice(swapped, batch, 1, n, 1, location);
+      const Tensor divisor = where(equal(pivot, zero, location), one, pivot, location);
+      const Tensor factor = div(slice(rest, -1, 0, 1, 1, location), divisor, location);
+      left =
+          sub(slice(rest, -1, 1, n, 1, location), mul(factor, slice(row, -1, 1, n, 1, location), location), location);
+    }
+    return result;
+  });
 }
 
 /// alpha A' B' + beta C
@@ -83,75 +126,6 @@ Translation summation(NodeView& node) {
   }};
 }
 
-/// The positions of windows along the spatial axes, as a node specifies them.
-struct Windows {
-  /// The upper limit for strides, widths and lengths of a window: products of two of them with a tensor's length don't
-  /// overflow.
-  static constexpr std::int64_t kFar = std::int64_t{1} << 24;
-
-  List kernel, strides, dilations, pads;
-  std::string auto_pad;
-  bool ceil_mode = false;
-
-  explicit Windows(NodeView& node)
-      : kernel(node.integers("kernel_shape").value_or(List())),
-        strides(node.integers("strides").value_or(List())),
-        dilations(node.integers("dilations").value_or(List())),
-        pads(node.integers("pads").value_or(List())),
-        auto_pad(node.text("auto_pad", "NOTSET")) {
-    if (auto_pad != "NOTSET" && auto_pad != "VALID" && auto_pad != "SAME_UPPER" && auto_pad != "SAME_LOWER") {
-      node.malformed("its auto_pad isn't one of ONNX's");
-    }
-  }
-
-  static std::int64_t entry(const List& list, int axis, std::int64_t otherwise) {
-    return static_cast<std::size_t>(axis) < list.size() ? list[static_cast<std::size_t>(axis)] : otherwise;
-  }
-  std::int64_t stride(int axis) const { return entry(strides, axis, 1); }
-  std::int64_t dilation(int axis) const { return entry(dilations, axis, 1); }
-
-  /// Throws ShapeError for a list whose length isn't the number of spatial axes, and for invalid windows.
-  void check(int axes) const {
-    for (const List* list : {&kernel, &strides, &dilations}) {
-      check_list(*list, axes, 1);
-    }
-    check_list(pads, 2 * axes, -kFar);
-  }
-  static void check_list(const List& list, int length, std::int64_t least) {
-    if (!list.empty() && static_cast<int>(list.size()) != length) {
-      throw ShapeError(fmt::format("{} numbers in a list of its windows, not {}", list.size(), length));
-    }
-    for (const std::int64_t value : list) {
-      if (value < least || value > kFar) {
-        throw ShapeError(fmt::format("{} in a list of its windows", value));
-      }
-    }
-  }
-
-  /// Before and after, axis by axis, in the engine's order.
-  Dims padding(const Shape& x, const List& kernel_lengths) const {
-    const int axes = x.rank() - 2;
-    Dims result;
-    for (int axis = 0; axis < axes; ++axis) {
-      std::int64_t before = entry(pads, axis, 0);
-      std::int64_t after = entry(pads, axis + axes, 0);
-      if (auto_pad == "VALID") {
-        before = after = 0;
-      } else if (auto_pad != "NOTSET") {
-        const std::int64_t length = x[axis + 2];
-        const std::int64_t outputs = (length + stride(axis) - 1) / stride(axis);
-        const std::int64_t reach = (kernel_lengths[static_cast<std::size_t>(axis)] - 1) * dilation(axis) + 1;
-        const std::int64_t total = std::max<std::int64_t>((outputs - 1) * stride(axis) + reach - length, 0);
-        before = auto_pad == "SAME_UPPER" ? total / 2 : total - total / 2;
-        after = total - before;
-      }
-      result.push_back(before);
-      result.push_back(after);
-    }
-    return result;
-  }
-};
-
 Dims dims_of(int axes, const std::function<std::int64_t(int)>& length) {
   Dims result;
   for (int axis = 0; axis < axes; ++axis) {
@@ -162,8 +136,8 @@ Dims dims_of(int axes, const std::function<std::int64_t(int)>& length) {
 
 int spatial_axes(const Tensor& x) {
   const int axes = x.rank() - 2;
-  if (axes != 1 && axes != 2) {
-    throw Unsupported(fmt::format("the engine has it for 1 and 2 spatial axes, not on {}", to_string(x.type())));
+  if (axes < 1 || axes > 3) {
+    throw Unsupported(fmt::format("the engine has it for 1 to 3 spatial axes, not on {}", to_string(x.type())));
   }
   return axes;
 }
@@ -196,8 +170,8 @@ Translation convolution(NodeView& node) {
     const ConvolutionOptions options{dims_of(axes, [&](int axis) { return windows.stride(axis); }),
                                      windows.padding(x.shape(), kernel_of(weight)),
                                      dims_of(axes, [&](int axis) { return windows.dilation(axis); }), groups};
-    out[0].tensor = axes == 1 ? conv1d(x, weight, optional_input(in, 2), options, where)
-                              : conv2d(x, weight, optional_input(in, 2), options, where);
+    const auto of_axes = axes == 1 ? diptych::conv1d : axes == 2 ? diptych::conv2d : diptych::conv3d;
+    out[0].tensor = of_axes(x, weight, optional_input(in, 2), options, where);
   }};
 }
 
@@ -258,8 +232,11 @@ Translation transposed_convolution(NodeView& node) {
       options.dilation = {1, options.dilation[0]};
       options.padding = {0, 0, options.padding[0], options.padding[1]};
     }
-    checked_shape(List{x.shape()[0], channels, lengths[0], lengths[1]}, x.dtype());
-    Tensor y = conv2d_input_gradient(x, weight, lengths, options, where);
+    List result{x.shape()[0], channels};
+    result.insert(result.end(), lengths.begin(), lengths.end());
+    checked_shape(result, x.dtype());
+    const auto to_input = axes == 3 ? diptych::conv3d_input_gradient : diptych::conv2d_input_gradient;
+    Tensor y = to_input(x, weight, lengths, options, where);
     if (axes == 1) {
       y = squeeze(y, 2, where);
     }
@@ -269,66 +246,6 @@ Translation transposed_convolution(NodeView& node) {
       y = add(y, reshape(bias, per_channel, where), where);
     }
     out[0].tensor = y;
-  }};
-}
-
-bool is_over_half(const Dims& padding, const List& kernel) {
-  for (int i = 0; i < padding.rank(); ++i) {
-    if (2 * padding[i] > kernel[static_cast<std::size_t>(i / 2)]) {
-      return true;
-    }
-  }
-  return false;
-}
-
-template <bool largest>
-Translation pooling(NodeView& node) {
-  const Windows windows(node);
-  const bool ceil_mode = node.opset() >= 10 && node.integer("ceil_mode", 0) != 0;
-  const bool counts_padding = !largest && node.integer("count_include_pad", 0) != 0;
-  if (largest) {
-    node.ignore("storage_order");  // only affects the indices
-    if (node.wants_output(1)) {
-      node.refuse("the engine doesn't give the indices of the largest elements");
-    }
-  }
-  node.check_inputs(1, 1);
-  return {[=](Inputs in, Outputs out, Location where) {
-    const Tensor& x = in[0].tensor;
-    const int axes = spatial_axes(x);
-    windows.check(axes);
-    if (static_cast<int>(windows.kernel.size()) != axes) {
-      throw ShapeError("it has no kernel_shape for each spatial axis");
-    }
-    Dims padding = windows.padding(x.shape(), windows.kernel);
-    Tensor x_in = x;
-    if (is_over_half(padding, windows.kernel)) {
-      if (ceil_mode) {
-        throw Unsupported("its padding is over half of the window, and its last window may be cut off (ceil_mode)");
-      }
-      // The engine's padding is at most half a window; beyond that the input is padded first.
-      if (!largest && !counts_padding) {
-        throw Unsupported("its padding is over half of the window, and doesn't count");
-      }
-      std::vector<PadWidth> widths(2);
-      for (int axis = 0; axis < axes; ++axis) {
-        widths.push_back({padding[2 * axis], padding[2 * axis + 1]});
-      }
-      x_in = pad(x, widths, PadMode::constant, largest ? -std::numeric_limits<double>::infinity() : 0, where);
-      padding = Dims::filled(2 * axes, 0);
-    }
-    const Dims kernel{std::span<const std::int64_t>(windows.kernel)};
-    PoolOptions options{dims_of(axes, [&](int axis) { return windows.stride(axis); }), padding,
-                        dims_of(axes, [&](int axis) { return windows.dilation(axis); }), ceil_mode, counts_padding};
-    const bool dilated = std::any_of(options.dilation.begin(), options.dilation.end(), [](auto d) { return d != 1; });
-    if (!largest && dilated) {
-      throw Unsupported("the engine has no dilated average pooling");
-    }
-    if (largest) {
-      out[0].tensor = axes == 1 ? max_pool1d(x_in, kernel, options, where) : max_pool2d(x_in, kernel, options, where);
-    } else {
-      out[0].tensor = axes == 1 ? avg_pool1d(x_in, kernel, options, where) : avg_pool2d(x_in, kernel, options, where);
-    }
   }};
 }
 
@@ -357,15 +274,14 @@ void add_networks(std::vector<Operator>& all) {
   const auto op = [&all](const char* name, int first, Translation (*translate)(NodeView&), const char* limits = "") {
     all.push_back({name, first, kNewestOpset, translate, limits});
   };
-  op("AveragePool", 1, pooling<false>, "1 and 2 spatial axes, not dilated");
-  op("Conv", 1, convolution, "1 and 2 spatial axes");
-  op("ConvTranspose", 1, transposed_convolution, "1 and 2 spatial axes");
-  op("Einsum", 12, summation, "no letter twice in one operand");
+  op("Conv", 1, convolution, "1 to 3 spatial axes");
+  op("ConvTranspose", 1, transposed_convolution, "1 to 3 spatial axes");
+  op("Det", 11, determinant, "up to 256 rows");
+  op("Einsum", 12, summation);
   op("Gemm", 1, gemm);
   op("GlobalAveragePool", 1, over_space<mean>);
   op("GlobalMaxPool", 1, over_space<max>);
   op("MatMul", 1, product, "floats");
-  op("MaxPool", 1, pooling<true>, "1 and 2 spatial axes, floats, no indices");
 }
 
 }  // namespace diptych::onnx

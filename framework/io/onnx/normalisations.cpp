@@ -190,8 +190,10 @@ Translation local_response(NodeView& node) {
 Translation lp_normalisation(NodeView& node) {
   const std::int64_t axis = node.integer("axis", -1);
   const std::int64_t p = node.integer("p", 2);
-  return unary(node, [=](const Tensor& x, Location where) {
-    return div(x, norm(x, static_cast<double>(p), {axis_of(axis, x.rank())}, true, where), where);
+  return unary(node, [=](const Tensor& x, Location location) {
+    const Tensor length = norm(x, static_cast<double>(p), {axis_of(axis, x.rank())}, true, location);
+    const Tensor is_zero = equal(length, scalar_like(length, 0, location), location);  // then so are all elements
+    return div(x, where(is_zero, scalar_like(length, 1, location), length, location), location);
   });
 }
 }  // namespace

@@ -11,6 +11,7 @@
 #include "framework/io/onnx/import.h"
 #include "framework/io/onnx/program.h"
 #include "framework/ops/creation.h"
+#include "framework/ops/elementwise.h"
 
 namespace diptych::onnx {
 
@@ -29,6 +30,14 @@ const std::vector<Operator>& operators() {
     add_losses(result);
     add_control(result);
     add_quantised(result);
+    add_pooling(result);
+    add_recurrent(result);
+    add_signal(result);
+    add_sampling(result);
+    add_detection(result);
+    add_sequences(result);
+    add_lists(result);
+    add_training(result);
     std::sort(result.begin(), result.end(),
               [](const Operator& a, const Operator& b) { return std::string_view(a.name) < b.name; });
     return result;
@@ -89,6 +98,10 @@ std::optional<std::vector<std::int64_t>> NodeView::integers(const std::string& a
 }
 std::optional<std::vector<double>> NodeView::reals(const std::string& attribute) {
   const auto* value = find<std::vector<double>>(attribute, "list of floats");
+  return value != nullptr ? std::optional(*value) : std::nullopt;
+}
+std::optional<std::vector<std::string>> NodeView::strings(const std::string& attribute) {
+  const auto* value = find<std::vector<std::string>>(attribute, "list of strings");
   return value != nullptr ? std::optional(*value) : std::nullopt;
 }
 Tensor NodeView::tensor(const std::string& attribute) {
@@ -205,6 +218,9 @@ Tensor integers(std::span<const std::int64_t> values) {
 }
 
 Tensor scalar_like(const Tensor& like, double value, Location where) { return full({}, value, like.dtype(), where); }
+
+Tensor times(const Tensor& x, double factor, Location where) { return mul(x, scalar_like(x, factor, where), where); }
+Tensor plus(const Tensor& x, double term, Location where) { return add(x, scalar_like(x, term, where), where); }
 
 Translation unary(NodeView& node, std::function<Tensor(const Tensor&, Location)> function) {
   node.check_inputs(1, 1);

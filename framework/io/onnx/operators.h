@@ -20,8 +20,15 @@ class GraphProgram;
 /// A value while a model runs. `known`: its elements depend on constants and shapes alone, and can be read even while a
 /// graph is captured.
 struct Value {
+  using Items = std::vector<Tensor>;
   Tensor tensor;
   bool known = false;
+  std::shared_ptr<const Items> items = nullptr;  ///< of a sequence, whose tensor is only its length (lists.cpp)
+
+  void clear() {
+    tensor = Tensor();
+    items.reset();
+  }
 };
 
 using Inputs = std::span<const Value>;
@@ -35,6 +42,7 @@ struct Translation {
   std::vector<int> host_inputs = {};  ///< inputs whose elements it reads, so they have to be known
   bool by_type = false;               ///< reads types alone, so its results are always known
   bool sets_known = false;            ///< sets `known` itself (control flow)
+  bool takes_sequences = false;       ///< others never see one
 };
 
 /// A node being translated. Attributes that no translation has read in the end are refused.
@@ -57,6 +65,7 @@ class NodeView {
   std::string text(const std::string& attribute, const std::string& otherwise);
   std::optional<std::vector<std::int64_t>> integers(const std::string& attribute);
   std::optional<std::vector<double>> reals(const std::string& attribute);
+  std::optional<std::vector<std::string>> strings(const std::string& attribute);
   /// Undefined if there is no such attribute.
   Tensor tensor(const std::string& attribute);
   /// A graph as a program; the outer values that it uses follow the node's own inputs.
@@ -94,7 +103,9 @@ struct Operator {
   const char* limits = "";  ///< the unsupported parts, for people
 };
 
-inline constexpr int kNewestOpset = 23;
+inline constexpr int kNewestOpset = 25;
+/// The domain whose operators stand in the table with it: "ai.onnx.preview.training::Adam".
+inline constexpr std::string_view kTrainingDomain = "ai.onnx.preview.training";
 
 /// All operators of ONNX's own domain, by name.
 const std::vector<Operator>& operators();
@@ -114,6 +125,14 @@ void add_attention(std::vector<Operator>& all);
 void add_losses(std::vector<Operator>& all);
 void add_control(std::vector<Operator>& all);
 void add_quantised(std::vector<Operator>& all);
+void add_pooling(std::vector<Operator>& all);
+void add_recurrent(std::vector<Operator>& all);
+void add_signal(std::vector<Operator>& all);
+void add_sampling(std::vector<Operator>& all);
+void add_detection(std::vector<Operator>& all);
+void add_sequences(std::vector<Operator>& all);
+void add_lists(std::vector<Operator>& all);
+void add_training(std::vector<Operator>& all);
 
 // Shared by the families.
 
@@ -151,6 +170,10 @@ Shape checked_shape(std::span<const std::int64_t> lengths, DType dtype);
 Tensor integers(std::span<const std::int64_t> values);
 /// `value` as a scalar of `like`'s type.
 Tensor scalar_like(const Tensor& like, double value, Location where);
+
+/// x * factor and x + term, in x's type.
+Tensor times(const Tensor& x, double factor, Location where);
+Tensor plus(const Tensor& x, double term, Location where);
 
 /// Translations with one output, from one input or from two.
 Translation unary(NodeView& node, std::function<Tensor(const Tensor&, Location)> function);

@@ -88,6 +88,11 @@ class Compiler {
       }
     }
     for (const ValueInfo& output : graph_.outputs) {
+      if (output.foreign_type == "sequence" || output.foreign_type == "optional") {
+        problems_.push_back(
+            fmt::format("output {} is a {}: the engine has none", quote(output.name), output.foreign_type));
+        continue;
+      }
       if (const auto foreign = foreign_.find(output.name); foreign != foreign_.end()) {
         problems_.push_back(fmt::format("output {} is a {}: the engine has none", quote(output.name), foreign->second));
         continue;
@@ -133,8 +138,9 @@ class Compiler {
   }
 
   void add_step(const Node& node, std::size_t index) {
-    const auto opset = model_.opsets.find("");
-    const std::int64_t version = node.domain.empty() && opset != model_.opsets.end() ? opset->second : 0;
+    const auto opset = model_.opsets.find(node.domain);
+    const bool is_own = node.domain.empty() || node.domain == kTrainingDomain;
+    const std::int64_t version = is_own && opset != model_.opsets.end() ? opset->second : 0;
     GraphProgram::Step step;
     step.what = describe(node, index, version);
     step.scope = node.name.empty() ? fmt::format("{}{}", node.op, index) : node.name;
@@ -221,11 +227,11 @@ class Compiler {
     if (std::find(model_.functions.begin(), model_.functions.end(), full_name) != model_.functions.end()) {
       view.refuse("it is a function of the model's own; export with functions inlined");
     }
-    if (!node.domain.empty()) {
+    if (!node.domain.empty() && node.domain != kTrainingDomain) {
       view.refuse("the importer knows ONNX's own operators alone; export without custom ones");
     }
-    const Operator* op = find_operator(node.op);
-    if (op == nullptr) {
+    const Operator* op = find_operator(node.domain.empty() ? node.op : full_name);
+    if (op == nullptr || node.op.find(':') != std::string::npos) {
       view.refuse("the engine has no such operator (`diptych onnx ops` lists those that it has)");
     }
     if (version < op->first || version > op->last) {
@@ -272,6 +278,11 @@ void GraphProgram::run(const Step& step, std::vector<Value>& values, std::vector
   arguments.clear();
   for (const int input : step.inputs) {
     arguments.push_back(input >= 0 ? values[static_cast<std::size_t>(input)] : Value());
+  }
+  const auto is_sequence = [](const Value& value) { return value.items != nullptr; };
+  if (!step.translation.takes_sequences && std::any_of(arguments.begin(), arguments.end(), is_sequence)) {
+    throw Unsupported(
+        fmt::format("{}: one of its inputs is a sequence: the engine has it for tensors alone", step.what));
   }
   results.assign(step.outputs.size(), Value());
   const graph::ModuleScope scope(step.scope);
@@ -388,7 +399,7 @@ std::vector<std::uint32_t> GraphProgram::interpret(std::vector<Value>& values) c
     }
     for (const int value : step.last_use) {
       if (!values[static_cast<std::size_t>(value)].known) {
-        values[static_cast<std::size_t>(value)].tensor = Tensor();
+        values[static_cast<std::size_t>(value)].clear();
         live.drop(value);
       }
     }
@@ -405,7 +416,7 @@ void GraphProgram::repeat(std::span<const std::uint32_t> chosen, std::vector<Val
     run(step, values, arguments, results);
     for (const int value : step.last_use) {
       if (!values[static_cast<std::size_t>(value)].known) {
-        values[static_cast<std::size_t>(value)].tensor = Tensor();
+        values[static_cast<std::size_t>(value)].clear();
       }
     }
   }
@@ -425,7 +436,7 @@ void GraphProgram::drop_unread(std::span<const std::uint32_t> chosen, std::vecto
   }
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (!read[i]) {
-      values[i].tensor = Tensor();
+      values[i].clear();
     }
   }
 }

@@ -1,10 +1,12 @@
 // Reductions, positions of extremes, running sums, sorting.
 
 #include <cmath>
+#include <limits>
 
 #include <fmt/format.h>
 
 #include "framework/io/onnx/operators.h"
+#include "framework/ops/creation.h"
 #include "framework/ops/elementwise.h"
 #include "framework/ops/reduction.h"
 #include "framework/ops/shape.h"
@@ -22,12 +24,35 @@ Tensor of_its_type(const Tensor& x, const Axes& axes, bool keepdims, Location wh
   return cast(op(x, axes, keepdims, where), x.dtype(), where);
 }
 
-Tensor largest(const Tensor& x, const Axes& axes, bool keepdims, Location where) {
-  return x.dtype() == DType::boolean ? any(x, axes, keepdims, where) : max(x, axes, keepdims, where);
+/// The least, or the greatest, value of a type.
+Tensor limit_of(DType dtype, bool least, Location where) {
+  if (is_floating(dtype)) {
+    return full({}, least ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity(), dtype,
+                where);
+  }
+  return visit(dtype, [&]<class T>() {
+    if constexpr (std::is_integral_v<T>) {
+      return Tensor::from({least ? std::numeric_limits<T>::lowest() : std::numeric_limits<T>::max()}, {});
+    } else {
+      return Tensor();  // not reached: floating types are above
+    }
+  });
 }
-Tensor smallest(const Tensor& x, const Axes& axes, bool keepdims, Location where) {
-  return x.dtype() == DType::boolean ? all(x, axes, keepdims, where) : min(x, axes, keepdims, where);
+
+/// ONNX has an extreme of no elements too: what any element would replace.
+template <Reduce op, Reduce of_booleans, bool of_none_is_least>
+Tensor extreme(const Tensor& x, const Axes& axes, bool keepdims, Location where) {
+  if (x.dtype() == DType::boolean) {
+    return of_booleans(x, axes, keepdims, where);
+  }
+  if (x.numel() > 0) {
+    return op(x, axes, keepdims, where);
+  }
+  const Shape shape = any(x, axes, keepdims, where).shape();
+  return expand(limit_of(x.dtype(), of_none_is_least, where), shape, where);
 }
+constexpr Reduce largest = extreme<max, any, true>;
+constexpr Reduce smallest = extreme<min, all, false>;
 Tensor l1(const Tensor& x, const Axes& axes, bool keepdims, Location where) {
   return sum(abs(x, where), axes, keepdims, where);
 }
@@ -35,8 +60,10 @@ Tensor sum_of_squares(const Tensor& x, const Axes& axes, bool keepdims, Location
   return sum(mul(x, x, where), axes, keepdims, where);
 }
 Tensor l2(const Tensor& x, const Axes& axes, bool keepdims, Location where) {
-  const Tensor total = sum_of_squares(x, axes, keepdims, where);
-  return sqrt(is_floating(total.dtype()) ? total : cast(total, DType::float64, where), where);
+  if (is_floating(x.dtype())) {
+    return norm(x, 2, axes, keepdims, where);
+  }
+  return sqrt(cast(sum_of_squares(x, axes, keepdims, where), DType::float64, where), where);
 }
 /// Integers are averaged exactly, rounding towards zero.
 Tensor average(const Tensor& x, const Axes& axes, bool keepdims, Location where) {

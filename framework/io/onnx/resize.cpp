@@ -1,4 +1,4 @@
-// Resize and Upsample: one axis after the other, each a selection or a weighted sum of rows.
+// Resize and Upsample: one axis after the other, each a selection or a weighted sum of rows. CenterCropPad.
 
 #include <algorithm>
 #include <array>
@@ -12,6 +12,7 @@
 #include "framework/ops/creation.h"
 #include "framework/ops/elementwise.h"
 #include "framework/ops/indexing.h"
+#include "framework/ops/shape.h"
 #include "framework/ops/view.h"
 
 namespace diptych::onnx {
@@ -284,9 +285,42 @@ Translation upsample(NodeView& node) {
           {1}};
 }
 
+/// Cut or padded around its centre; an odd rest is behind.
+Translation centre_crop_or_pad(NodeView& node) {
+  const auto named = node.integers("axes");
+  node.check_inputs(2, 2);
+  return {[=](Inputs in, Outputs out, Location where) {
+            Tensor x = in[0].tensor;
+            const List lengths = host_integers(in[1].tensor);
+            List all;
+            for (int axis = 0; axis < x.rank(); ++axis) {
+              all.push_back(axis);
+            }
+            const Axes axes = axes_of(named ? *named : all, x.rank());
+            if (static_cast<int>(lengths.size()) != axes.rank()) {
+              throw ShapeError(fmt::format("{} lengths for {} axes", lengths.size(), axes.rank()));
+            }
+            checked_shape(lengths, x.dtype());
+            std::vector<PadWidth> widths(static_cast<std::size_t>(x.rank()));
+            for (int i = 0; i < axes.rank(); ++i) {
+              const auto axis = static_cast<int>(axes[i]);
+              const std::int64_t wanted = lengths[static_cast<std::size_t>(i)];
+              const std::int64_t more = wanted - x.shape()[axis];
+              if (more < 0) {
+                x = slice(x, axis, -more / 2, -more / 2 + wanted, 1, where);
+              } else {
+                widths[static_cast<std::size_t>(axis)] = {more / 2, more - more / 2};
+              }
+            }
+            out[0].tensor = pad(x, widths, PadMode::constant, 0, where);
+          },
+          {1}};
+}
+
 }  // namespace
 
 void add_resizing(std::vector<Operator>& all) {
+  all.push_back({"CenterCropPad", 18, kNewestOpset, centre_crop_or_pad, "to a known shape"});
   all.push_back({"Resize", 10, kNewestOpset, resize, "not smoothed (antialias)"});
   all.push_back({"Upsample", 7, 9, upsample});
 }

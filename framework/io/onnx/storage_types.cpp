@@ -44,6 +44,7 @@ constexpr std::array kRules{
     by(Unsigned::own, "Clip"),
     moves("Compress"),
     moves("Concat"),
+    moves("ConcatFromSequence"),
     moves("ConstantOfShape"),
     moves("ConvInteger"),
     by(Unsigned::bits, "CumSum"),
@@ -87,13 +88,19 @@ constexpr std::array kRules{
     by(Unsigned::bits, "ReduceSum"),
     by(Unsigned::bits, "ReduceSumSquare"),
     moves("Reshape"),
+    moves("ReverseSequence"),
     moves("Scan"),
     moves("Scatter"),
     moves("ScatterElements"),
     moves("ScatterND"),
+    moves("SequenceAt"),
+    moves("SequenceConstruct"),
+    moves("SequenceErase"),
+    moves("SequenceInsert"),
     moves("Slice"),
     moves("SpaceToDepth"),
     moves("Split"),
+    moves("SplitToSequence"),
     moves("Squeeze"),
     by(Unsigned::own, "Sub"),
     by(Unsigned::bits, "Sum"),
@@ -128,7 +135,7 @@ class Conversion {
       return value;
     }
     const KnownScope scope(value.known);
-    return {computed(value.tensor), value.known};
+    return {computed(value.tensor), value.known, value.items};
   }
 
   Tensor result(const Tensor& tensor, std::size_t output) const {
