@@ -8,7 +8,7 @@ import { explore, largeModel, smallModel } from "./inputs.mjs";
 
 smallModel();
 largeModel();
-const workloads = [["small-model", "small.onnx"], ["mlp", "mlp/digits"], ["vit", "vit/tiny"], ["gpt", "gpt/mini"], ["5000-nodes", "large.onnx"]];
+const workloads = [["small-model", "small.onnx"], ["mlp", "mlp/digits", "--times"], ["vit", "vit/tiny"], ["gpt", "gpt/mini"], ["5000-nodes", "large.onnx"]];
 /// Text of 12 px at this scale is the smallest that can be read.
 const readable = 0.6;
 /// Of the page's thread, from a click to the frame that answers it.
@@ -55,7 +55,7 @@ await test("the graph explorer", async (t) => {
   const browser = await launch();
   t.after(() => browser.close());
   const pages = [];
-  for (const [name, workload] of workloads) pages.push({ name, kind: "explorer", file: await explore(`graph-${name}`, workload) });
+  for (const [name, ...words] of workloads) pages.push({ name, kind: "explorer", file: await explore(`graph-${name}`, ...words) });
   const fileOf = (name) => pages.find((page) => page.name === name).file;
   const visit = async (name, options) => {
     const opened = await open(browser, fileOf(name), options);
@@ -66,6 +66,29 @@ await test("the graph explorer", async (t) => {
   };
 
   await everyPage(t, browser, pages);
+
+  await t.test("heat shows times of both arms and bytes, as text and colour", async () => {
+    const { page, findings, close } = await visit("mlp");
+    const heat = page.getByLabel("heat");
+    const heated = right(page).locator("g[class*='heat-'], g[class*='cool-']");
+    assert.equal(await heat.inputValue(), "arm 1");  // it opens with the time in graph
+    for (const [choice, unit] of [["arm 0", /[mµn]s$/], ["arm 1", /[mµn]s$/], ["saved", /[mµn]s$/], ["bytes", /B$/]]) {
+      await heat.selectOption(choice);
+      const texts = (await heated.locator(".badge-text").allInnerTexts()).filter((text) => unit.test(text));
+      assert.ok(texts.length > 2, `${choice}: ${texts.join(", ")}`);
+      assert.match(await heated.filter({ has: page.locator(".badge-text") }).first().getAttribute("aria-label"), unit);
+    }
+    await heat.selectOption("");
+    assert.equal(await heated.count(), 0);
+    // Shares of both arms: whatever is timed adds up to no more than a call.
+    const whole = await page.locator("#panel dl").innerText();
+    for (const arm of ["eager", "graph"]) {
+      const share = Number(whole.match(new RegExp(`${arm}\\s+~?[^,]+, ([0-9.]+) %`))[1]);
+      assert.ok(share > 10 && 101 >= share, `${arm}: ${share} %`);
+    }
+    assert.deepEqual(findings, []);
+    await close();
+  });
 
   await t.test("what it opens with fits a laptop's screen, and can be read", async () => {
     for (const { name } of pages) {

@@ -6,7 +6,7 @@ import path from "node:path";
 import test from "node:test";
 
 import { launch, open, openAll, policyProblems, screenshot, widthProblems, widths } from "./browser.mjs";
-import { compare, explore, measure, place, readRun, render, writeModel } from "./inputs.mjs";
+import { compare, explore, history, measure, place, readRun, render, writeModel } from "./inputs.mjs";
 import { chainOf } from "./onnx.mjs";
 
 const long = 100_000;
@@ -105,6 +105,7 @@ await test("hostile names", async (t) => {
     pages.push({ name: `run-${first}`, file: path.join(folder, "report.html"), use: useReport });
   }
   pages.push({ name: "two-runs", file: path.join(await compare("two", runs[0], runs[0]), "compare.html"), use: useReport });
+  pages.push({ name: "folder", file: await history("history", "."), use: useReport });
   const models = {
     scopes: { nameOf: (i) => hostile[i % hostile.length] },
     nested: { nameOf: (i) => `/${hostile[i % 5]}/${hostile[(3 * i) % hostile.length]}/op` },

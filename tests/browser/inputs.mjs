@@ -37,7 +37,13 @@ export const compare = async (out, base, head) => {
   await diptych("report", base, head, "--out", out);
   return place(out);
 };
-export const explore = async (out, workload) => path.join(await measure(out, "graph", workload, "--format", "html"), "graph.html");
+/// The page of all runs below a folder.
+export const history = async (out, folderOfRuns) => {
+  await diptych("report", folderOfRuns, "--out", out);
+  return path.join(place(out), "index.html");
+};
+export const explore = async (out, workload, ...flags) =>
+  path.join(await measure(out, "graph", workload, "--format", "html", ...flags), "graph.html");
 
 export const writeModel = (name, model) => {
   fs.writeFileSync(place(name), model);

@@ -6,7 +6,7 @@ import test from "node:test";
 
 import { axeProblems, folder, launch, open, widthProblems } from "./browser.mjs";
 import { everyPage } from "./checks.mjs";
-import { compare, measure, readRun, render, smallModel } from "./inputs.mjs";
+import { compare, history, measure, readRun, render, smallModel } from "./inputs.mjs";
 
 const disagreeing = (run) => {
   for (const cell of run.cells) Object.assign(cell.validity, { agree: false, reason: "graph differs from eager by 3 ulp in output 0" });
@@ -37,6 +37,7 @@ const makePages = async () => {
   };
   const pages = Object.entries(reports).map(([name, run]) => ({ name, kind: "report", file: path.join(run, "report.html") }));
   pages.push({ name: "two-runs", kind: "report", file: path.join(await compare("two", quick, again), "compare.html") });
+  pages.push({ name: "folder", kind: "report", file: await history("history", ".") });
   return pages;
 };
 
@@ -89,6 +90,25 @@ await test("reports", async (t) => {
     assert.equal(await head.getAttribute("aria-sort"), null);
     const names = await table.locator("tbody td:first-child").allInnerTexts();
     assert.deepEqual(names, [...names].sort());
+    assert.deepEqual(findings, []);
+    await close();
+  });
+
+  await t.test("the page of a folder filters its rows", async () => {
+    const { page, findings, close } = await open(browser, pages.find(({ name }) => name === "folder").file);
+    const table = page.locator("table[data-filter]").first();
+    const visible = () => table.locator("tbody tr:visible").allInnerTexts();
+    const all = await visible();
+    assert.ok(all.length >= 4, all.join("\n"));
+    const field = page.getByRole("searchbox").first();
+    await field.fill("DISPATCH graph");
+    const some = await visible();
+    assert.ok(some.length > 0 && all.length > some.length);
+    for (const row of some) assert.match(row.toLowerCase(), /dispatch[^]*graph/);
+    await field.fill("no such row");
+    assert.deepEqual(await visible(), []);
+    await field.fill("");
+    assert.deepEqual(await visible(), all);
     assert.deepEqual(findings, []);
     await close();
   });
