@@ -143,8 +143,8 @@ void Capture::update(const char* name, const Tensor& x, const Tensor& value, Loc
   // A separate value: `value` may be an operand, which can be updated later.
   const Tensor fresh = copy(value, where);
   replace(name, body.trace_value, value_of(fresh, name, where), where);
-  if (thread_context.grad_enabled && fresh.requires_grad()) {
-    autograd::replace_tape(x, fresh);
+  if (thread_context.grad_enabled && (x.requires_grad() || fresh.requires_grad())) {
+    autograd::replace_tape(x, fresh);  // with none, if nothing is left of what had one
   }
 }
 

@@ -43,16 +43,24 @@ TEST(ProfileOfArms, JoinsEagerAndGraphOpByOp) {
   EXPECT_THAT(outcome.output,
               AllOf(HasSubstr("mlp/digits, eager beside graph: 4 steady calls of each, in turns"), HasSubstr("matmul"),
                     HasSubstr("same kernel"), HasSubstr("view, no kernel"), HasSubstr("folded while compiling"),
-                    HasSubstr("(tape)"), HasSubstr("(outside ops)"), HasSubstr("trace-graph.json")));
+                    HasSubstr("(tape)"), HasSubstr("(outside ops)"), HasSubstr("trace-graph.json"),
+                    HasSubstr("tracing: a zone takes "), HasSubstr("tracing graph: a call takes ")));
   const fs::path written = run_folder(folder.path());
   EXPECT_THAT(written.filename().string(), HasSubstr("profile-mlp-digits-eager-graph"));
   EXPECT_THAT(tree(written),
               ElementsAre("flame.svg", "memory.json", "memory.svg", "memory.txt", "ops.csv", "ops.json", "ops.txt",
-                          "stacks-eager.txt", "stacks-graph.txt", "trace-eager.json", "trace-graph.json"));
+                          "stacks-eager.txt", "stacks-graph.txt", "stacks.speedscope.json", "trace-eager.json",
+                          "trace-graph.json"));
   const Json profile = read_json(written / "ops.json");
   EXPECT_EQ(profile["by"], "op");
   EXPECT_EQ(profile["steps"], 4);
   expect_sums(profile);
+  ASSERT_EQ(profile["tracing"]["arms"].size(), 2U);
+  for (const Json& arm : profile["tracing"]["arms"]) {
+    EXPECT_GT(arm["zones"], 10) << "a zone an op";
+    EXPECT_LT(arm["corrected_seconds"], arm["traced_seconds"]);
+    EXPECT_LE(arm["change_low"], arm["change_high"]);
+  }
   for (const Json& row : profile["rows"]) {
     if (row["kind"] == "ops") {
       EXPECT_GT(row["ops"], 0) << row["name"] << " is no op of the capture";

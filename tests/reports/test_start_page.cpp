@@ -44,7 +44,7 @@ TEST(StartPage, SaysWhatChangedFirst) {
   const std::string page = page_of(history);
   EXPECT_THAT(page,
               AllOf(HasSubstr("<h1>8 runs from 2026-01-01 to 2026-01-08 on one machine: of 3 cells, 3 are slower"),
-                    HasSubstr("<span>diptych report out/r4 out/r5</span>"), HasSubstr("default-src 'none'"),
+                    HasSubstr("<code>diptych report out/r4 out/r5</code>"), HasSubstr("default-src 'none'"),
                     HasSubstr("half/run.json"), HasSubstr("ends in the middle"), HasSubstr("REGRESSED")));
   for (const auto& [before, after] : {std::pair("What to do next", "<h2>Cells"), std::pair("<h2>Cells", "<h2>Runs"),
                                       std::pair("<h2>Runs", "<h2>Machines"), std::pair("<h2>Machines", "<h2>Left")}) {
