@@ -404,7 +404,7 @@ TEST(Normalisation, RefusesWhatMakesNoSense) {
   EXPECT_THAT(message_of([&] { layer_norm(x, {2, 2, 4, 3}); }), HasSubstr("doesn't end in"));
   EXPECT_THAT(message_of([&] { layer_norm(x, {3}, zeros({4})); }), HasSubstr("input 1 has not shape [3]"));
   EXPECT_THAT(message_of([&] { layer_norm(x, {3}, zeros({3}), zeros({1, 3})); }), HasSubstr("input 2"));
-  EXPECT_THAT(message_of([&] { layer_norm(x, {3}, {}, {}, -1); }), HasSubstr("eps"));
+  EXPECT_THAT(message_of([&] { layer_norm(x, {3}, {}, {}, INFINITY); }), HasSubstr("eps"));
   EXPECT_THAT(message_of([&] { rms_norm(x, {3}, {}, NAN); }), HasSubstr("eps"));
   EXPECT_THAT(message_of([&] { layer_norm(zeros({2, 3}, DType::int64), {3}); }), HasSubstr("floating-point"));
   EXPECT_THAT(message_of([&] { group_norm(x, 3); }), HasSubstr("f32[2,4,3] in 3 groups"));
