@@ -47,10 +47,9 @@ TEST(ProfileOfArms, JoinsEagerAndGraphOpByOp) {
                     HasSubstr("tracing: a zone takes "), HasSubstr("tracing graph: a call takes ")));
   const fs::path written = run_folder(folder.path());
   EXPECT_THAT(written.filename().string(), HasSubstr("profile-mlp-digits-eager-graph"));
-  EXPECT_THAT(tree(written),
-              ElementsAre("flame.svg", "memory.json", "memory.svg", "memory.txt", "ops.csv", "ops.json", "ops.txt",
-                          "stacks-eager.txt", "stacks-graph.txt", "stacks.speedscope.json", "trace-eager.json",
-                          "trace-graph.json"));
+  EXPECT_THAT(tree(written), ElementsAre("flame.svg", "memory.json", "memory.svg", "memory.txt", "ops.csv", "ops.json",
+                                         "ops.txt", "stacks-eager.txt", "stacks-graph.txt", "stacks.speedscope.json",
+                                         "trace-eager.json", "trace-graph.json"));
   const Json profile = read_json(written / "ops.json");
   EXPECT_EQ(profile["by"], "op");
   EXPECT_EQ(profile["steps"], 4);

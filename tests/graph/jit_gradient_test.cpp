@@ -219,6 +219,28 @@ TEST(JitGradient, WeightsArePlainAgainAfterAFailedCall) {
   EXPECT_THAT(transform(ramp({3})).weights[0].to_vector<float>(), ElementsAre(1, 2, 3));
 }
 
+TEST(JitGradient, WhatIsOverwrittenInPlaceHasNone) {
+  // sum(x * x, with the whole of it overwritten by c) + sum(3 x): only the second term depends on x.
+  const auto loss = [](const Tensor& x, const Tensor& c) {
+    const Tensor y = x * x;
+    copy_(y, c);
+    const Tensor z = exp(x);
+    zero_(z);
+    const Tensor w = x + x;
+    fill_(w, 2);
+    add_(w, x);  // has a gradient again
+    return sum(y) + sum(z) + sum(w) + 2 * sum(x);
+  };
+  const Tensor x = f32({1, -2, 4}, {3});
+  const Tensor c = f32({5, 6, 7}, {3});
+  const Tensor expected = f32({3, 3, 3}, {3});
+  expect_same_bits(grad(loss)(x, c), expected, "eager");
+  for (const auto& variant : diptych::testing::pipeline_variants()) {
+    expect_same_bits(jit(grad(loss), {.pipeline = variant.pipeline})(x, c), expected, variant.name + ", inside");
+    expect_same_bits(grad(jit(loss, {.pipeline = variant.pipeline}))(x, c), expected, variant.name + ", around");
+  }
+}
+
 TEST(JitGradient, ALongTrainingRunIsTheSameToTheBit) {
   // Chaotic on purpose: one different bit anywhere would show.
   const auto train = [](bool graph, const passes::PipelineOptions& pipeline) {
