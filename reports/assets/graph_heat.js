@@ -90,6 +90,8 @@ const addHeat = (pane, group, box) => {
   const [right, y] = [at("x") + at("width") + 10, at("y") + at("height")];
   const text = svgElement("text", { x: right - width / 2, y: y + 4, "text-anchor": "middle", class: "badge-text" });
   text.textContent = found.text;
-  group.append(svgElement("rect", { x: right - width, y: y - 8, width, height: 16, rx: 8, class: "badge" }), text);
+  const badge = svgElement("g", { class: "dg-badge cost", "aria-hidden": "true" });
+  badge.append(svgElement("rect", { x: right - width, y: y - 8, width, height: 16, rx: 8, class: "badge" }), text);
+  group.after(badge);
   group.setAttribute("aria-label", `${group.getAttribute("aria-label")}; ${found.text}`);
 };
