@@ -52,15 +52,15 @@ struct AndCombine : kernels::MinCombine {
 };
 
 const Op kAllTrue{reduction_op({.name = "all",
-                              .doc = "Whether every element over axes differs from 0",
-                              .inputs = 1,
-                              .attributes = &attribute_type<ReduceAttributes>,
-                              .infer = infer_truth,
-                              .kernel = kernels::through_float<truth_kernel<AndCombine>>,
-                              .rows = reduced_rows<ReduceAttributes>,
-                              .flops = reduce_flops,
-                              .samples = [] { return fold_samples(kAll, true); },
-                              .family = "reduction"})};
+                                .doc = "Whether every element over axes differs from 0",
+                                .inputs = 1,
+                                .attributes = &attribute_type<ReduceAttributes>,
+                                .infer = infer_truth,
+                                .kernel = kernels::through_float<truth_kernel<AndCombine>>,
+                                .rows = reduced_rows<ReduceAttributes>,
+                                .flops = reduce_flops,
+                                .samples = [] { return fold_samples(kAll, true); },
+                                .family = "reduction"})};
 
 }  // namespace
 

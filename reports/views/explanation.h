@@ -24,8 +24,9 @@ struct AnswerPart {
   std::vector<Suggestion> suggestions = {};
 };
 
-/// In order: how much, against other frameworks if there are any, causes, ops, fusion, compiling for `calls` calls, limit, what to try next. Of what is missing in
-/// the run, the point says so; if the arms can't be compared, only the first and the last are there.
+/// In order: how much, against other frameworks if there are any, causes, ops, fusion, compiling for `calls` calls,
+/// limit, what to try next. Of what is missing in the run, the point says so; if the arms can't be compared, only the
+/// first and the last are there.
 std::vector<AnswerPart> explain(const Run& run, const Cell& cell, double calls, Glyphs glyphs = Glyphs::ascii);
 
 /// What to try next, the most useful first: at most five.
