@@ -122,7 +122,8 @@ TEST(Flames, HostileNamesAndOddTimes) {
   for (std::size_t arm = 0; arm < 2; ++arm) {
     EXPECT_EQ(testing::text_problem(folded_stacks(stacks, arm)), "");
   }
-  for (const nlohmann::json& frame : speedscope_json(stacks, hostile)["shared"]["frames"]) {
+  const nlohmann::json file = speedscope_json(stacks, hostile);
+  for (const nlohmann::json& frame : file["shared"]["frames"]) {
     EXPECT_EQ(testing::text_problem(frame["name"].get<std::string>() + "\n"), "");
   }
   for (const AlignedProfile& empty : {AlignedProfile{}, align({}, ProfileBy::stack)}) {
