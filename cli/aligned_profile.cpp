@@ -95,6 +95,13 @@ std::vector<std::string> names_of(const StepTimes& step) {
   return names;
 }
 
+/// In eager, an op is a kernel of its own. `ops` are ordered by id.
+std::vector<reports::OpWork> work_alone(const std::vector<reports::SourceOp>& ops, std::uint64_t id) {
+  const auto op = std::lower_bound(
+      ops.begin(), ops.end(), id, [](const reports::SourceOp& each, std::uint64_t wanted) { return each.id < wanted; });
+  return op != ops.end() && op->id == id && op->work ? std::vector{*op->work} : std::vector<reports::OpWork>{};
+}
+
 }  // namespace
 
 AlignedTraces::AlignedTraces(const workloads::Workload& workload, const AlignedRequest& request)
@@ -104,6 +111,7 @@ AlignedTraces::AlignedTraces(const workloads::Workload& workload, const AlignedR
   trace();
   capture();
   profile_.ops = reports::source_ops_of(captured_);
+  links_ = reports::op_links(captured_);
   has_control_flow_ = reports::has_control_flow(captured_);
   for (std::size_t arm = 0; arm < request_.arms.size(); ++arm) {
     describe_arm(arm);
@@ -154,6 +162,7 @@ void AlignedTraces::trace() {
       instances_[arm]->call(kWarmUp + step);
       instances_[arm]->finish();
     });
+    request_.beside();
   }
   const profiler::Trace whole = tracer.stop();
   if (whole.dropped > 0) {
@@ -180,19 +189,23 @@ reports::CompiledOps AlignedTraces::compiled_ops_of(std::size_t arm) const {
   for (const GraphStage& stage : stages_[arm]) {
     stages.push_back({stage.name, &stage.graph});
   }
-  return reports::compiled_ops(stages);
+  reports::CompiledOps ops = reports::compiled_ops(stages);
+  const graph::JitFunction* const function = instances_[arm]->compiled();
+  if (function != nullptr && function->executable() != nullptr) {
+    reports::note_placed_concats(*stages.back().graph, function->executable()->values(), ops);
+  }
+  return ops;
 }
 
 void AlignedTraces::describe_arm(std::size_t arm) {
   reports::ProfiledArm described{arms_[arm].name, {}, {}, 0, 0};
   const bool is_compiled = !stages_[arm].empty();
-  reports::CompiledOps compiled;
-  if (is_compiled) {
-    compiled = compiled_ops_of(arm);
-    described.fates = compiled.fates;
-  }
+  const reports::CompiledOps& compiled =
+      compiled_.emplace_back(is_compiled ? compiled_ops_of(arm) : reports::CompiledOps());
+  described.fates = compiled.fates;
   struct Sum {
     double seconds = 0, runs = 0;
+    std::vector<reports::OpWork> work;
   };
   std::map<std::pair<std::vector<std::uint64_t>, std::string>, Sum> kernels;
   const std::vector<StepTimes> steps = middle_half(times_of_steps(traces_[arm], overhead_));
@@ -209,12 +222,16 @@ void AlignedTraces::describe_arm(std::size_t arm) {
     for (std::size_t i = 0; i < step.ops.size(); ++i) {
       const OpZone& op = step.ops[i];
       std::vector<std::uint64_t> of_source;
+      std::vector<reports::OpWork> work;
       if (is_compiled) {
         of_source = compiled.source_ops_of(op.traced, op.name);
+        work = compiled.work_of(op.traced, op.name);
       } else if (aligned[i] != 0) {
         of_source = {aligned[i]};
+        work = work_alone(profile_.ops, aligned[i]);
       }
       Sum& sum = kernels[{std::move(of_source), op.name}];
+      sum.work = std::move(work);
       sum.seconds += op.seconds * weight;
       sum.runs += weight;
     }
@@ -222,9 +239,28 @@ void AlignedTraces::describe_arm(std::size_t arm) {
     described.total_seconds += step.total_seconds * weight;
   }
   for (auto& [key, sum] : kernels) {
-    described.kernels.push_back({key.second, key.first, sum.seconds, sum.runs});
+    described.kernels.push_back({key.second, key.first, sum.seconds, sum.runs, std::move(sum.work)});
   }
   profile_.arms.push_back(std::move(described));
+}
+
+std::vector<AlignedTraces::SourceOps> AlignedTraces::source_ops_of_call(std::size_t arm,
+                                                                        std::span<const AppliedOp> applied) const {
+  std::vector<SourceOps> sources;
+  if (!stages_[arm].empty()) {
+    for (const AppliedOp& op : applied) {
+      sources.push_back(compiled_[arm].source_ops_of(op.traced, op.name));
+    }
+    return sources;
+  }
+  std::vector<std::string> names;
+  for (const AppliedOp& op : applied) {
+    names.push_back(op.name);
+  }
+  for (const std::uint64_t id : reports::source_ops_of_calls(names, profile_.ops, has_control_flow_)) {
+    sources.push_back(id != 0 ? SourceOps{id} : SourceOps{});
+  }
+  return sources;
 }
 
 std::map<std::string, reports::OpParts> AlignedTraces::measure_parts(double budget_seconds) {

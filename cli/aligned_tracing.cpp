@@ -1,37 +1,32 @@
 // What tracing adds to the calls of an aligned profile.
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
 #include "cli/aligned_profile.h"
 #include "profiler/trace/tracer.h"
 #include "reports/statistics/statistics.h"
+#include "workloads/processes/timing.h"
 
 namespace diptych::cli {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
 /// Blocks of so many calls of one arm.
 class Blocks {
  public:
-  explicit Blocks(workloads::ArmInstance& instance) : instance_(instance) {
-    const double one = run_one();
+  explicit Blocks(workloads::ArmInstance& instance) : instance_(instance), one_(run(1)) {
     constexpr double kBlockSeconds = 2e-3;
-    calls_ = static_cast<int>(std::clamp(std::ceil(kBlockSeconds / std::max(one, 1e-7)), 1.0, 2000.0));
+    calls_ = static_cast<int>(std::clamp(std::ceil(kBlockSeconds / std::max(one_, 1e-7)), 1.0, 2000.0));
   }
 
-  double block_seconds() const { return calls_ * last_; }
+  double block_seconds() const { return calls_ * one_; }
 
-  void untraced() { untraced_.push_back(run()); }
+  void untraced() { untraced_.push_back(run(calls_)); }
   void traced() {
     profiler::Tracer tracer(kTimesOnly);
     tracer.start();
-    run_one();  // touches the memory for records
-    traced_.push_back(run());
+    run(1);  // touches the memory for records
+    traced_.push_back(run(calls_));
     const profiler::Trace trace = tracer.stop();
     zones_ = static_cast<double>(trace.zones.size()) / (calls_ + 1);
   }
@@ -43,25 +38,19 @@ class Blocks {
   }
 
  private:
-  double run_one() {
-    const Clock::time_point start = Clock::now();
-    instance_.call(step_++);
-    instance_.finish();
-    return last_ = since(start);
-  }
-  double run() {
-    const Clock::time_point start = Clock::now();
-    for (int i = 0; i < calls_; ++i) {
+  /// Seconds of a call.
+  double run(int calls) {
+    const auto call = [&](std::int64_t /*index*/) {
       instance_.call(step_++);
       instance_.finish();
-    }
-    return last_ = since(start) / calls_;
+    };
+    return workloads::time_calls(workloads::steady_seconds, calls, call, [] {}) / calls;
   }
 
   workloads::ArmInstance& instance_;
-  int calls_ = 1;
   int step_ = 0;
-  double last_ = 0;
+  double one_;  ///< seconds of the first call
+  int calls_ = 1;
   double zones_ = 0;
   std::vector<double> untraced_, traced_;
 };

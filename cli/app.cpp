@@ -249,9 +249,9 @@ class Program {
     verb->add_flag(
         "--time-fused", graph_.time_fused,
         "Time every fused kernel in the program, beside the kernels that it replaces; those that lose come first");
-    verb->add_flag(
-        "--times", graph_.times,
-        "Trace eager beside graph, so that graph.html shows what each op takes in both, and where the time is");
+    verb->add_flag("--times", graph_.times,
+                   "Trace eager beside graph: graph.html opens with both, what each op takes, and its share of the "
+                   "machine's limit");
     add_seed(verb, graph_.seed, "Of inputs and models");
     verb->add_option("--out", graph_.out, "Where the folder is made")->capture_default_str();
     verb->footer(

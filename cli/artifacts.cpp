@@ -29,7 +29,9 @@ CompiledStages compile_stages(const workloads::Workload& workload, std::uint64_t
   workloads::ArmInstance instance(workload, arm, seed);
   instance.call(0);
   result.compilation = instance.compiled()->ledger().front();
-  result.executable = instance.compiled()->executable()->stats();
+  const runtime::Executable& executable = *instance.compiled()->executable();
+  result.executable = executable.stats();
+  result.computed.assign(executable.values().begin(), executable.values().end());
   return result;
 }
 
@@ -85,11 +87,17 @@ const graph::Graph* compiled_graph(const workloads::ArmInstance& instance) {
 }
 
 void write_trace(const profiler::Trace& trace, const std::string& path, const graph::Graph* graph) {
-  std::ostringstream text;
   profiler::ChromeTraceOptions options;
   if (graph != nullptr) {
-    options.reads = reports::reads_by_source_op(*graph);
+    for (const auto& [source_op, names] : reports::reads_by_source_op(*graph)) {
+      options.arguments[source_op].reads = names;
+    }
   }
+  write_trace(trace, path, options);
+}
+
+void write_trace(const profiler::Trace& trace, const std::string& path, const profiler::ChromeTraceOptions& options) {
+  std::ostringstream text;
   profiler::write_chrome_trace(trace, text, options);
   reports::write_atomically(path, text.str());
 }

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "profiler/trace/chrome_trace.h"
 #include "profiler/trace/op_table.h"
 #include "profiler/trace/trace.h"
 #include "reports/html/html.h"
@@ -24,6 +25,7 @@ struct CompiledStages {
   std::vector<GraphStage> stages;
   graph::Compilation compilation;
   runtime::ExecutableStats executable;
+  std::vector<graph::ValueId> computed;  ///< by instructions
 };
 /// Every pass, each stage appended to `stages`, which must live as long as the options.
 passes::PipelineOptions observed_pipeline(std::vector<GraphStage>& stages);
@@ -46,6 +48,7 @@ Profile trace_calls(workloads::ArmInstance& instance, int warm_up, int steps);
 /// Writes the trace for Perfetto, whole or not at all, with the names of what the ops of `graph` read, if it is given.
 /// Throws FileError.
 void write_trace(const profiler::Trace& trace, const std::string& path, const graph::Graph* graph = nullptr);
+void write_trace(const profiler::Trace& trace, const std::string& path, const profiler::ChromeTraceOptions& options);
 
 /// The graph that the instance's arm has compiled; null for eager.
 const graph::Graph* compiled_graph(const workloads::ArmInstance& instance);

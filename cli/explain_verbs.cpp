@@ -40,6 +40,7 @@ void ExplainVerbs::add_profile(CLI::App& app, std::function<int()>& action) {
       "  diptych profile mlp/digits --arm graph                  the same of the compiled graph\n"
       "  diptych profile mlp/digits --arms eager,graph           where the two differ, op by op\n"
       "  diptych profile vit/tiny --arms eager,graph --by scope  the same, module by module\n"
+      "  diptych profile vit/tiny --arms eager,graph,ort         and ONNX Runtime's own profile, matched op by op\n"
       "  diptych profile model.onnx:batch=8 --steps 100\n"
       "It traces steady calls, and writes trace.json (open it at ui.perfetto.dev), ops.json and ops.txt; with --arms\n"
       "also ops.csv, flame.svg, memory.svg, and a trace and collapsed stacks of each arm. Tracing takes time of its\n"
@@ -51,16 +52,16 @@ void ExplainVerbs::add_why(CLI::App& app, std::function<int()>& action) {
   CLI::App* verb = app.add_subcommand("why", "Why graph mode is faster or slower, on one screen; what to try next");
   verb->allow_extras();
   verb->callback([this, &action] { action = [this] { return why(why_); }; });
-  verb->add_option("workload", why_.workload, "What to explain: a workload, or a model's file")
+  verb->add_option("workload", why_.ladder.workload, "What to explain: a workload, or a model's file")
       ->required()
       ->type_name("WORKLOAD");
   verb->add_option("--calls", why_.calls, "For how many calls compiling is to pay")
       ->capture_default_str()
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000'000'000}));
-  add_against(verb, why_.against);
-  add_sizes(verb, why_.run, false);
-  add_seed(verb, why_.run.seed, "Of inputs, models and schedule");
-  verb->add_option("--out", why_.run.out, "Where run folders are made")->capture_default_str();
+  add_against(verb, why_.ladder.against);
+  add_sizes(verb, why_.ladder.run, false);
+  add_seed(verb, why_.ladder.run.seed, "Of inputs, models and schedule");
+  verb->add_option("--out", why_.ladder.run.out, "Where run folders are made")->capture_default_str();
   verb->footer(
       "It measures the ladder, profiles eager beside graph, and says: how much, why, which ops, what isn't fused, "
       "whether\n"
@@ -71,7 +72,8 @@ void ExplainVerbs::add_why(CLI::App& app, std::function<int()>& action) {
       "  diptych why attention/written-out --calls 200\n"
       "  diptych why model.onnx:batch=8 --standard\n"
       "  diptych why vit/tiny --against ort,torch      and beside ONNX Runtime and PyTorch, where they are installed\n"
-      "It writes why.md, report.html and run.json. How to read it: docs/why.md.");
+      "It writes why.md, report.html, which has flame graphs and the memory of both arms, too, and run.json. How to\n"
+      "read it: docs/why.md.");
 }
 
 }  // namespace diptych::cli

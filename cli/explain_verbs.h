@@ -17,8 +17,8 @@ class ExplainVerbs {
 
   /// The program's path and the words, as typed.
   void started_as(const std::string& program, const std::vector<std::string>& command) {
-    why_.run.program = program;
-    why_.run.command = command;
+    why_.ladder.run.program = program;
+    why_.ladder.run.command = command;
   }
 
  private:

@@ -2,15 +2,18 @@
 #include <map>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "cli/aligned_profile.h"
 #include "cli/artifacts.h"
 #include "cli/names.h"
 #include "cli/suggest.h"
 #include "cli/verbs.h"
+#include "framework/core/parallel.h"
 #include "framework/graph/fused_op.h"
 #include "framework/runtime/check_stages.h"
 #include "framework/transforms/readiness.h"
+#include "reports/analysis/roofline.h"
 #include "reports/diagrams/graph_diagram.h"
 #include "reports/explorer/explorer.h"
 #include "reports/run/run_file.h"
@@ -19,18 +22,30 @@
 #include "reports/text/text_table.h"
 #include "reports/views/fusion_views.h"
 #include "reports/views/graph_inputs.h"
+#include "reports/views/source_ops.h"
 #include "workloads/arms/arm.h"
 #include "workloads/harness/probes/fusion_clock.h"
+#include "workloads/harness/probes/limits.h"
 
 namespace diptych::cli {
 namespace {
 
-/// Of all passes: each edge stands in one.
+std::vector<const graph::Node*> placed_concats(const CompiledStages& compiled) {
+  return reports::placed_concats(compiled.stages.back().graph, compiled.computed);
+}
+
+/// Of all passes: each edge stands in one. What a concat joins without a kernel isn't refused one.
 std::vector<passes::FusionRefusal> all_refusals(const CompiledStages& compiled) {
   std::vector<passes::FusionRefusal> all;
   for (const passes::PassRecord& record : compiled.compilation.passes) {
     all.insert(all.end(), record.refusals.begin(), record.refusals.end());
   }
+  const std::vector<const graph::Node*> placed = placed_concats(compiled);
+  std::erase_if(all, [&](const passes::FusionRefusal& refusal) {
+    return !refusal.in_region && std::any_of(placed.begin(), placed.end(), [&](const graph::Node* node) {
+      return node->output() == refusal.consumer;
+    });
+  });
   return all;
 }
 
@@ -48,6 +63,10 @@ void print_fusion(const CompiledStages& compiled) {
   }
   fmt::print("fused: {} ops in {} kernels; {} results are read by ops in other kernels\n", ops, kernels,
              refusals.size());
+  if (const std::size_t placed = placed_concats(compiled).size(); placed > 0) {
+    fmt::print("in place: the parts of {} no kernel\n",
+               placed == 1 ? "1 concat, which has" : fmt::format("{} concats, which have", placed));
+  }
   constexpr std::size_t kMostGroups = 10;
   const std::vector<passes::RefusalGroup> groups = passes::grouped(refusals);
   if (groups.empty()) {
@@ -68,9 +87,18 @@ void print_fusion(const CompiledStages& compiled) {
 }
 
 reports::ExplorerTimes times_of(const workloads::Workload& workload, std::uint64_t seed) {
+  // Clocks and neighbours change: the machine's limits count as they are before and after the arms.
+  const std::vector<workloads::MemoryLevel> levels = workloads::memory_levels();
+  const nlohmann::json before = workloads::measure_limits(levels, thread_count());
   const AlignedTraces traced(workload, {{&resolve_arm("eager"), &resolve_arm("graph")}, seed, AlignedRequest().steps});
+  const nlohmann::json after = workloads::measure_limits(levels, thread_count());
+  const std::optional<reports::MachineRoofs> roofs =
+      reports::roofs_of({reports::Limits(before), reports::Limits(after)});
   const reports::ProfileInput& profile = traced.profile();
-  reports::ExplorerTimes times{{}, {}, reports::seconds_by_source_op(profile)};
+  reports::ExplorerTimes times{{},
+                               {},
+                               reports::seconds_by_source_op(profile, roofs ? &*roofs : nullptr),
+                               reports::seconds_beside_source_ops(profile)};
   for (const reports::ProfiledArm& arm : profile.arms) {
     times.arms.push_back(arm.name);
     times.total_seconds.push_back(arm.total_seconds);
@@ -104,6 +132,15 @@ std::string refusals_of(const CompiledStages& compiled) {
     }
   }
   return text;
+}
+
+/// Concats without a kernel, likewise.
+std::string placed_text(const CompiledStages& compiled) {
+  std::string text;
+  for (const graph::Node* const node : placed_concats(compiled)) {
+    text += fmt::format("#   %{} of %{}\n", node->output(), fmt::join(node->inputs, ", %"));
+  }
+  return text.empty() ? text : "\n# Concats without a kernel, because their parts are written where they lie:\n" + text;
 }
 
 void print_passes(const CompiledStages& compiled) {
@@ -305,7 +342,8 @@ int graph(const GraphOptions& options) {
         continue;
       }
       const std::string text =
-          format == "txt" ? graph::print(stage.graph) + (stage.name == "fuse" ? refusals_of(compiled) : "")
+          format == "txt"
+              ? graph::print(stage.graph) + (stage.name == "fuse" ? refusals_of(compiled) + placed_text(compiled) : "")
           : format == "dot"
               ? reports::to_dot(reports::graph_diagram(stage.graph, i > 0 ? &compiled.stages[i - 1].graph : nullptr))
               : render_stage(compiled, i, title, fmt::format("s{}", i));

@@ -20,7 +20,7 @@ void print_passes() {
     fmt::print("  {:<18} {}\n", pass.name, pass.doc);
   }
   fmt::print("Steps of the lowering, with names of the same kind:\n");
-  fmt::print("  {:<18} elementwise ops write over inputs that die\n", passes::kInPlace);
+  fmt::print("  {:<18} ops write over inputs that die, and parts of a concat to where they lie\n", passes::kInPlace);
   fmt::print("  {:<18} temporaries at fixed offsets of one arena\n", passes::kMemoryPlan);
   fmt::print("  {:<18} instructions that don't depend on one another, on several threads\n", passes::kSideBySide);
   fmt::print("  {:<18} matrices that stay the same are packed once, for products of few rows\n", passes::kPacking);

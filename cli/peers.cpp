@@ -38,8 +38,9 @@ int peers(const PeersOptions& options) {
   RunOptions run_options = options.run;
   if (run_options.workloads.empty()) {
     // Inference, each kind of model, small to large.
-    run_options.workloads = {"micro/dispatch", "micro/fusion", "mlp/digits", "attention/block", "conv/block",
-                             "conv/resnet18",  "vit/tiny",     "vit/b16",    "gpt/mini-infer"};
+    run_options.workloads = {"micro/dispatch",  "micro/fusion", "mlp/digits",    "attention/written-out",
+                             "attention/block", "conv/block",   "conv/resnet18", "vit/reference-b1",
+                             "vit/tiny",        "vit/b16",      "gpt/mini-infer"};
   }
   run_options.workloads = resolve_workloads(run_options.workloads);
   for (std::string& workload : run_options.workloads) {

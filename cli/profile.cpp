@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 #include <map>
 
 #include <fmt/format.h>
@@ -7,6 +8,7 @@
 
 #include "cli/aligned_profile.h"
 #include "cli/artifacts.h"
+#include "cli/external_profile.h"
 #include "cli/names.h"
 #include "cli/run_plan.h"
 #include "cli/terminal.h"
@@ -17,6 +19,7 @@
 #include "reports/text/text.h"
 #include "reports/views/flames.h"
 #include "reports/views/graph_inputs.h"
+#include "reports/views/memory_picture.h"
 #include "reports/views/memory_views.h"
 #include "reports/views/profile_views.h"
 
@@ -34,14 +37,13 @@ std::map<std::uint64_t, double> seconds_by_source_op(const Profile& profile, int
   return seconds;
 }
 
-/// An arm of the engine's own, which a trace can show. `option`: where it was named.
-const workloads::Arm& arm_to_trace(const std::string& name, const std::string& option) {
+/// An arm that a profile can show. `option`: where it was named.
+const workloads::Arm& arm_to_profile(const std::string& name, const std::string& option) {
   const workloads::Arm& arm = resolve_arm(name);
   if (arm.on_threads) {
     throw Error(
         fmt::format("{} {}: a profile has no arm beside it; say {} graph --threads 2", option, arm.name, option));
   }
-  refuse_external_arms({arm.name}, "a profile");
   return arm;
 }
 
@@ -52,7 +54,7 @@ std::vector<const workloads::Arm*> arms_to_align(const std::vector<std::string>&
       throw Error(fmt::format("--arms ladder: name the arms, the base first; those of the ladder are {}",
                               fmt::join(workloads::ladder_arms(), ", ")));
     }
-    const workloads::Arm& arm = arm_to_trace(name, "--arms");
+    const workloads::Arm& arm = arm_to_profile(name, "--arms");
     if (std::find(arms.begin(), arms.end(), &arm) != arms.end()) {
       throw Error(fmt::format("--arms: {} stands there twice; an arm beside itself shows only noise", arm.name));
     }
@@ -62,27 +64,42 @@ std::vector<const workloads::Arm*> arms_to_align(const std::vector<std::string>&
     throw Error(fmt::format("--arms {0}: a profile of one arm has nothing beside it; say --arms {0},{1}, or --arm {0}",
                             arms.front()->name, arms.front()->name == "graph" ? "eager" : "graph"));
   }
+  if (arms.front()->is_external()) {
+    throw Error(
+        fmt::format("--arms {0}: the first is the base, and has to be one of Diptych's own, whose ops the "
+                    "others' are matched with; say --arms eager,{0}",
+                    arms.front()->name));
+  }
   return arms;
 }
 
 /// Several arms in one profile.
 int profile_aligned(const workloads::Workload& workload, const ProfileOptions& options) {
-  const std::vector<const workloads::Arm*> arms = arms_to_align(options.arms);
+  std::vector<const workloads::Arm*> arms = arms_to_align(options.arms);  // the engine's; they come first
+  const auto others_begin =
+      std::stable_partition(arms.begin(), arms.end(), [](const workloads::Arm* arm) { return !arm->is_external(); });
+  const std::vector<const workloads::Arm*> others(others_begin, arms.end());
   const int threads = options.threads.value_or(thread_count());
   cpus_for(threads);
   std::string title = workload.name;
   for (const workloads::Arm* arm : arms) {
     title += "-" + arm->name;
   }
-  const std::string folder = make_output_folder(options.out, "profile-" + title);
+  arms.erase(others_begin, arms.end());
   const UseThreads use(threads);
-  AlignedTraces traced(workload, {arms, options.seed, options.steps});
+  ExternalProfiles external(workload, others, options.seed);
+  const std::string folder = make_output_folder(options.out, "profile-" + title);
+  AlignedTraces traced(workload, {arms, options.seed, options.steps, [&] { external.take_turns(); }});
   constexpr double kPartsSeconds = 0.5;
+  constexpr int kCountedCalls = 4;
+  const reports::Capability capability = traced.count_events(kCountedCalls);
   reports::ProfileInput input = traced.profile();
+  std::ranges::move(external.profile(input.ops, options.steps), std::back_inserter(input.arms));
   input.parts = traced.measure_parts(kPartsSeconds);
   constexpr double kTracingSeconds = 0.5;
   const reports::TracingCost tracing = traced.measure_tracing(kTracingSeconds);
-  const std::vector<reports::MemoryOfArm> memory = traced.watch_memory();
+  const std::vector<reports::MemoryOfArm> watched = traced.watch_memory();
+  const std::vector<reports::MemoryRecord> memory = reports::memory_records(watched, reports::kNoMemoryLimits);
   const reports::AlignedProfile profile = reports::align(input, reports::grouping_named(options.by));
 
   std::string text =
@@ -91,34 +108,47 @@ int profile_aligned(const workloads::Workload& workload, const ProfileOptions& o
   for (const std::string& note : traced.notes()) {
     text += note + "\n";
   }
+  for (const std::string& note : external.notes()) {
+    text += note + "\n";
+  }
   constexpr std::size_t kMostRows = 40;
   const std::string cost = reports::tracing_text(tracing);
-  fmt::print("{}\n{}\n{}\n{}\n", text, reports::render_profile(profile, {wants_colour(), terminal_width()}, kMostRows),
-             reports::memory_summary(memory), cost);
   constexpr int kNoLimit = 1000;
-  reports::write_atomically(folder + "/ops.txt",
-                            text + "\n" + reports::render_profile(profile, {false, kNoLimit}) + "\n" + cost);
+  constexpr std::size_t kMostCounted = 10;
+  const std::string counters = reports::capability_text(capability);
+  fmt::print("{}\n{}\n{}{}\n{}\n{}\n", text,
+             reports::render_profile(profile, {wants_colour(), terminal_width()}, kMostRows),
+             reports::render_counts(profile, {wants_colour(), terminal_width()}, kMostCounted), counters,
+             reports::memory_summary(memory), cost);
+  reports::write_atomically(folder + "/ops.txt", text + "\n" + reports::render_profile(profile, {false, kNoLimit}) +
+                                                     "\n" + reports::render_counts(profile, {false, kNoLimit}) +
+                                                     counters + "\n" + cost);
   reports::write_atomically(folder + "/ops.csv", reports::profile_csv(profile));
   nlohmann::json ops = reports::profile_json(profile, options.steps);
   ops["tracing"] = reports::tracing_json(tracing);
   reports::write_atomically(folder + "/ops.json", reports::to_text(ops));
   const reports::AlignedProfile stacks = reports::align(input, reports::ProfileBy::stack);
-  reports::write_atomically(folder + "/flame.svg", reports::flame_svg(stacks));
+  reports::write_atomically(folder + "/flame.svg", reports::flame_svg(reports::flame_frames(stacks)));
   reports::write_atomically(folder + "/stacks.speedscope.json",
                             reports::to_text(reports::speedscope_json(stacks, workload.name)));
   reports::write_atomically(folder + "/memory.txt", reports::memory_text(memory, {false, kNoLimit}));
   reports::write_atomically(folder + "/memory.svg", reports::memory_svg(memory));
-  reports::write_atomically(folder + "/memory.json", reports::to_text(reports::memory_json(memory)));
+  reports::write_atomically(folder + "/memory.json", reports::to_text(reports::memory_json(watched)));
   const std::string shown = reports::printable(folder);
   fmt::print("{0}/ops.txt, ops.csv, ops.json   the table above, every row\n", shown);
   fmt::print("{0}/flame.svg   modules and ops as flame graphs, coloured by what changes\n", shown);
   fmt::print("{0}/stacks.speedscope.json   the same for speedscope.app, every arm a profile\n", shown);
   fmt::print("{0}/memory.svg, memory.txt, memory.json   what each arm holds, and who holds it at the peak\n", shown);
+  const LinkedTrace all = traced.linked_traces();
+  write_trace(all.trace, folder + "/trace.json", all.options);
+  fmt::print("{}/trace.json   all arms on one time axis, arrows from op to kernel: open it at ui.perfetto.dev\n",
+             shown);
   for (std::size_t arm = 0; arm < arms.size(); ++arm) {
     const std::string of_arm = file_name(arms[arm]->name);
     const std::string name = fmt::format("trace-{}.json", of_arm);
-    write_trace(traced.traces()[arm], folder + "/" + name, traced.graph_of(arm));
-    fmt::print("{}/{}   open it at ui.perfetto.dev\n", shown, name);
+    const LinkedTrace linked = traced.linked_trace(arm);
+    write_trace(linked.trace, folder + "/" + name, linked.options);
+    fmt::print("{}/{}   one arm, for Perfetto and for tools that read PyTorch's traces\n", shown, name);
     const std::string collapsed = fmt::format("stacks-{}.txt", of_arm);
     reports::write_atomically(folder + "/" + collapsed, reports::folded_stacks(stacks, arm));
     fmt::print("{}/{}   collapsed stacks, for flamegraph.pl and its like\n", shown, collapsed);
@@ -137,7 +167,13 @@ int profile(const ProfileOptions& options) {
     throw Error(fmt::format("--arm {}: profile takes one arm, or --arms eager,graph; those of the ladder are {}",
                             reports::printable(options.arm), fmt::join(workloads::ladder_arms(), ", ")));
   }
-  const workloads::Arm& arm = arm_to_trace(options.arm, "--arm");
+  const workloads::Arm& arm = arm_to_profile(options.arm, "--arm");
+  if (arm.is_external()) {
+    throw Error(
+        fmt::format("--arm {0}: a trace shows Diptych's own arms; what {0} takes op by op stands beside them in "
+                    "a profile of several: --arms eager,graph,{0}",
+                    arm.name));
+  }
   const int threads = options.threads.value_or(thread_count());
   cpus_for(threads);
   const std::string folder = make_output_folder(options.out, fmt::format("profile-{}-{}", workload.name, arm.name));

@@ -70,10 +70,8 @@ struct LadderOptions {
 int ladder(const LadderOptions& options);
 
 struct WhyOptions {
-  std::string workload;
-  std::int64_t calls = 1000;         ///< for which compiling is to pay
-  RunOptions run;                    ///< size, seed and place
-  std::vector<std::string> against;  ///< LadderOptions::against
+  LadderOptions ladder;
+  std::int64_t calls = 1000;  ///< for which compiling is to pay
 };
 /// The ladder and the profile of eager and graph, and what they say, on one screen.
 int why(const WhyOptions& options);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -11,6 +12,7 @@
 #include "reports/run/run_file.h"
 #include "reports/text/text.h"
 #include "reports/views/explanation.h"
+#include "reports/views/profile_record.h"
 #include "reports/views/profile_views.h"
 
 namespace diptych::cli {
@@ -54,11 +56,17 @@ void add_profile(nlohmann::json& run, std::uint64_t seed) {
     StatusLine status;
     status.show(fmt::format("profile of eager beside graph: {}", reports::shorten(cell.workload(), 40)));
     const int steps = steps_of(cell);
-    const AlignedTraces traced(resolve_workload(cell.workload()),
-                               {{&resolve_arm("eager"), &resolve_arm("graph")}, seed, steps});
+    AlignedTraces traced(resolve_workload(cell.workload()),
+                         {{&resolve_arm("eager"), &resolve_arm("graph")}, seed, steps});
     reports::ProfileInput input = traced.profile();
     input.parts = parts_of(cell.ladder().split());
-    entry["profile"] = reports::profile_json(reports::align(input, reports::ProfileBy::op), steps);
+    nlohmann::json profile = reports::profile_json(reports::align(input, reports::ProfileBy::op), steps);
+    profile["flames"] = reports::flames_json(reports::flame_frames(reports::align(input, reports::ProfileBy::stack)));
+    profile["memory"] = reports::memory_record_json(reports::memory_records(traced.watch_memory()));
+    if (!traced.notes().empty()) {
+      profile["notes"] = traced.notes();
+    }
+    entry["profile"] = std::move(profile);
   } catch (const Error& error) {
     fmt::print(stderr, "diptych: no profile: {}\n", reports::printable(error.what()));
   }
@@ -67,11 +75,11 @@ void add_profile(nlohmann::json& run, std::uint64_t seed) {
 }  // namespace
 
 int why(const WhyOptions& options) {
-  LadderOptions ladder_options{options.workload, options.run, options.against};
-  ladder_options.run.name = "why-" + resolve_workload(options.workload).name;
+  LadderOptions ladder_options = options.ladder;
+  ladder_options.run.name = "why-" + resolve_workload(ladder_options.workload).name;
   ladder_options.run.complete = [&](nlohmann::json& run, const std::string& folder) {
     run["why"] = {{"calls", options.calls}};
-    add_profile(run, options.run.seed);
+    add_profile(run, options.ladder.run.seed);
     const reports::Run view(run);
     reports::write_atomically(folder + "/why.md",
                               reports::markdown_explanation(view, view.cells()[0], static_cast<double>(options.calls)));

@@ -10,6 +10,8 @@ std::string_view report_css();
 std::string_view report_js();
 /// Used by the diagrams, alone and inside the report.
 std::string_view diagram_css();
+/// Used by the pictures of profiles, alone and inside the report.
+std::string_view profile_css();
 /// The graph explorer: its page with "{{name}}" where something is filled in, and its script in three parts.
 std::string_view graph_html();
 std::string_view graph_css();

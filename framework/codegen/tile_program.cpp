@@ -36,6 +36,12 @@ constexpr std::int64_t kBytesOfRowsToFetch = 4 << 20;
 constexpr std::int64_t kApart = 1 << 10;
 /// A loop on fewer elements costs more to call than to run.
 constexpr std::int64_t kLeastWidthOfLoop = 32;
+/// Blocks: a transpose's columns are read in whole lines, and shorter rows take longer to copy one by one than to
+/// compute (docs/fusion.md).
+constexpr std::int64_t kMostBytesOfColumn = 256;
+constexpr std::int64_t kColumnsOfBlock = 128;
+/// Of a transpose that is worth a block.
+constexpr std::int64_t kLeastSide = 16;
 /// Loops take whole vectors, and slots whole lines, of the smallest type too.
 constexpr std::int64_t kWhole = 64;
 
@@ -87,27 +93,39 @@ bool TileProgram::Operand::same_rows() const {
   return std::all_of(strides.begin(), strides.end(), [](std::int64_t stride) { return stride == 0; });
 }
 
+bool TileProgram::Operand::is_turned() const {
+  return inner_stride != 0 && inner_stride != size && !strides.empty() && strides.back() == size &&
+         lengths.back() >= kLeastSide;
+}
+
 TileProgram::TileProgram(std::int64_t rows, std::vector<Input> inputs, std::vector<Step> steps,
-                         std::span<const std::uint32_t> outputs)
-    : TileProgram(rows, 0, std::move(inputs), std::move(steps), outputs) {}
+                         std::span<const std::uint32_t> outputs, std::span<const Strides> gaps)
+    : TileProgram(rows, 0, std::move(inputs), std::move(steps), outputs, gaps) {}
 
 TileProgram TileProgram::by_parts(int column_axes, std::vector<Input> inputs, std::vector<Step> steps,
                                   std::span<const std::uint32_t> outputs) {
-  return {0, column_axes, std::move(inputs), std::move(steps), outputs};
+  return {0, column_axes, std::move(inputs), std::move(steps), outputs, {}};
 }
 
 TileProgram::TileProgram(std::int64_t rows, int column_axes, std::vector<Input> inputs, std::vector<Step> steps,
-                         std::span<const std::uint32_t> outputs)
+                         std::span<const std::uint32_t> outputs, std::span<const Strides> gaps)
     : steps_(std::move(steps)), rows_(rows) {
   internal_check(inputs.size() <= kMostInputs && steps_.size() <= kMostSteps, "a tile program is too long");
   if (rows == 0) {
-    place_elementwise(inputs, column_axes);
-    column_axes > 0 ? choose_tile_of_part() : choose_tile(inputs.size(), outputs.size());
+    place_elementwise(inputs, column_axes, outputs, gaps);
+    if (in_blocks_) {
+      choose_block();
+    } else {
+      column_axes > 0 ? choose_tile_of_part() : choose_tile(inputs.size(), outputs.size());
+    }
   } else {
     place_by_rows(inputs);
     choose_tile_of_rows();
   }
   for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (in_blocks_ || (i < gaps.size() && !gaps[i].empty())) {
+      continue;
+    }
     Operand& output = operands_[results_[outputs[i]]];
     output.access = Access::direct;
     output.data = static_cast<std::uint32_t>(inputs.size() + i);
@@ -132,8 +150,15 @@ bool TileProgram::fits_parts(int column_axes, std::span<const Input> inputs, con
   return axes.count - axes.leading <= 1;
 }
 
-void TileProgram::place_elementwise(std::span<const Input> inputs, int column_axes) {
+void TileProgram::place_elementwise(std::vector<Input> inputs, int column_axes, std::span<const std::uint32_t> outputs,
+                                    std::span<const Strides> gaps) {
   const Shape& shape = steps_[0].type.shape;
+  const std::size_t read = inputs.size();
+  for (std::size_t i = 0; i < gaps.size(); ++i) {
+    if (!gaps[i].empty()) {
+      inputs.push_back({steps_[outputs[i]].type, gaps[i]});  // walked like an operand
+    }
+  }
   const std::size_t count = inputs.size() + 1;
   const MergedAxes merged(inputs, shape, column_axes);
   const std::vector<std::int64_t>& strides = merged.strides;
@@ -153,7 +178,7 @@ void TileProgram::place_elementwise(std::span<const Input> inputs, int column_ax
     rows_ *= lengths[axis];
   }
 
-  const auto add = [&](std::size_t k, std::int64_t size, std::int64_t scale) {
+  const auto operand_of = [&](std::size_t k, std::int64_t size, std::int64_t scale) {
     Operand operand;
     operand.size = size;
     operand.inner_stride = axes > outer ? strides[(axes - 1) * count + k] * scale : size;
@@ -165,10 +190,10 @@ void TileProgram::place_elementwise(std::span<const Input> inputs, int column_ax
       operand.is_dense = operand.is_dense && operand.strides.front() == dense;
       dense *= lengths[axis];
     }
-    operands_.push_back(std::move(operand));
+    return operand;
   };
-  for (std::size_t k = 0; k < inputs.size(); ++k) {
-    add(k, static_cast<std::int64_t>(size_of(inputs[k].type.dtype)), 1);
+  for (std::size_t k = 0; k < read; ++k) {
+    operands_.push_back(operand_of(k, static_cast<std::int64_t>(size_of(inputs[k].type.dtype)), 1));
     operands_.back().data = static_cast<std::uint32_t>(k);
   }
   for (const Step& step : steps_) {
@@ -178,8 +203,28 @@ void TileProgram::place_elementwise(std::span<const Input> inputs, int column_ax
     for (const std::uint32_t input : step.inputs) {
       works_.back().operands.push_back(input);  // operands are inputs, then results, as steps number them
     }
-    add(inputs.size(), size, size);
+    operands_.push_back(operand_of(inputs.size(), size, size));
     operands_.back().access = Access::slot;
+  }
+  in_blocks_ = column_axes == 0 && columns_ >= kLeastSide &&
+               std::any_of(operands_.begin(), operands_.begin() + static_cast<std::ptrdiff_t>(read),
+                           [](const Operand& input) { return input.is_turned(); });
+  for (std::size_t i = 0; in_blocks_ && i < outputs.size(); ++i) {
+    if (i >= gaps.size() || gaps[i].empty()) {
+      Operand target = operands_[results_[outputs[i]]];
+      target.access = Access::direct;
+      target.data = static_cast<std::uint32_t>(read + i);
+      stores_.push_back({results_[outputs[i]], std::move(target)});
+    }
+  }
+  for (std::size_t i = 0, k = read; i < gaps.size(); ++i) {
+    if (!gaps[i].empty()) {
+      Operand target = operand_of(k, static_cast<std::int64_t>(size_of(inputs[k].type.dtype)), 1);
+      internal_check(target.inner_stride == target.size, "an output with gaps has dense runs");
+      target.data = static_cast<std::uint32_t>(read + i);
+      stores_.push_back({results_[outputs[i]], std::move(target)});
+      ++k;
+    }
   }
 }
 
@@ -355,6 +400,19 @@ void TileProgram::choose_tile(std::size_t inputs, std::size_t outputs) {
                          (1 + 0.25 * static_cast<double>(steps_.size()));
 }
 
+void TileProgram::choose_block() {
+  std::int64_t size = 1;
+  for (const Operand& operand : operands_) {
+    size = std::max(size, operand.size);
+  }
+  tile_rows_ = std::clamp<std::int64_t>(rows_, 1, kMostBytesOfColumn / size);
+  tile_columns_ = std::min(kColumnsOfBlock, columns_);
+  tiles_of_row_ = (columns_ + tile_columns_ - 1) / tile_columns_;
+  tiles_ = rows_ == 0 ? 0 : (rows_ + tile_rows_ - 1) / tile_rows_ * tiles_of_row_;
+  nanoseconds_of_tile_ = static_cast<double>(tile_rows_ * tile_columns_) * kNanosecondsOfScalar *
+                         (1 + 0.25 * static_cast<double>(steps_.size()));
+}
+
 void TileProgram::choose_tile_of_rows() {
   std::int64_t bytes = 1;
   double nanoseconds = 0;  // of a row
@@ -393,11 +451,11 @@ void TileProgram::choose_fetched_rows() {
 void TileProgram::choose_accesses() {
   const bool one_row = tile_rows_ == 1;
   const auto copy = [&](Operand& input) {
-    input.access = input.same_rows() && !one_row ? Access::staged_once : Access::staged;
+    input.access = input.same_rows() && !one_row && !in_blocks_ ? Access::staged_once : Access::staged;
     input.is_single = false;
   };
   for (Operand& input : operands_) {
-    if (input.access != Access::direct || input.is_dense) {
+    if (input.access != Access::direct || (input.is_dense && !in_blocks_)) {
       continue;
     }
     input.is_single = input.inner_stride == 0 && (one_row || input.same_rows());
@@ -430,6 +488,10 @@ void TileProgram::choose_accesses() {
 void TileProgram::place_slots() {
   std::vector<std::size_t> last_read(operands_.size(), 0);
   std::vector<bool> is_result(operands_.size(), false);
+  std::vector<bool> is_stored(operands_.size(), false);
+  for (const Store& store : stores_) {
+    is_stored[store.result] = true;
+  }
   for (std::size_t w = 0; w < works_.size(); ++w) {
     for (const std::uint32_t operand : works_[w].operands) {
       last_read[operand] = w;
@@ -467,7 +529,8 @@ void TileProgram::place_slots() {
     const auto release = [&] {
       for (const std::uint32_t i : std::set<std::uint32_t>(work.operands.begin(), work.operands.end())) {
         const Operand& operand = operands_[i];
-        if (last_read[i] == w && (operand.access == Access::slot || operand.access == Access::staged)) {
+        if (last_read[i] == w && !is_stored[i] &&
+            (operand.access == Access::slot || operand.access == Access::staged)) {
           free[operand.width * operand.size].push_back(operand.place);
         }
       }

@@ -38,9 +38,9 @@ class TileProgram {
   /// `rows`: 0 if all steps are elementwise and have results of one shape, to which the inputs broadcast. Otherwise all
   /// results fall into so many rows (codegen/rows.h), and a tile is some whole rows: elementwise steps may have
   /// operands of one element a row, and steps of other kinds have such rows (OpDef::rows). `outputs`: the steps whose
-  /// results are kept, each once. They are dense.
+  /// results are kept, each once. They are dense; without rows, those with strides in `gaps` lie so, in dense runs.
   TileProgram(std::int64_t rows, std::vector<Input> inputs, std::vector<Step> steps,
-              std::span<const std::uint32_t> outputs);
+              std::span<const std::uint32_t> outputs, std::span<const Strides> gaps = {});
 
   /// Elementwise steps that run on parts of their results, as a kernel finishes them (Epilogue): matrices whose columns
   /// are the last `column_axes` axes.
@@ -82,7 +82,14 @@ class TileProgram {
     std::uint32_t data = 0;   ///< which of run()'s
     std::uint32_t place = 0;  ///< which of the direct ones, or which slot
     bool same_rows() const;
+    /// Along a column its elements lie one after the other: a transpose.
+    bool is_turned() const;
     bool in_slot() const { return access != Access::direct && access != Access::whole; }
+  };
+  /// An output with gaps, or of a program in blocks: the rows of a tile are copied there from the slot of the result.
+  struct Store {
+    std::uint32_t result;  ///< operand
+    Operand target;
   };
   /// What is done to a tile, before places are known.
   struct Work {
@@ -121,13 +128,15 @@ class TileProgram {
   class Run;
 
   TileProgram(std::int64_t rows, int column_axes, std::vector<Input> inputs, std::vector<Step> steps,
-              std::span<const std::uint32_t> outputs);
-  void place_elementwise(std::span<const Input> inputs, int column_axes);
+              std::span<const std::uint32_t> outputs, std::span<const Strides> gaps);
+  void place_elementwise(std::vector<Input> inputs, int column_axes, std::span<const std::uint32_t> outputs,
+                         std::span<const Strides> gaps);
   void place_by_rows(std::span<const Input> inputs);
   std::uint32_t input_in_rows(std::span<const Input> inputs, std::uint32_t input, const Step& step, std::int64_t width);
   std::uint32_t repeat_rows(std::uint32_t operand, std::int64_t width);
   std::uint32_t add_input(Operand operand);
   void choose_tile(std::size_t inputs, std::size_t outputs);
+  void choose_block();
   void choose_tile_of_part();
   std::int64_t elements_of_tile() const;
   bool saves_little(std::size_t streams) const;
@@ -140,6 +149,7 @@ class TileProgram {
   std::uint32_t place_of(const Operand& operand) const;
   std::byte* address(const Operand& operand, void* const* data, const Tile& tile) const;
   void stage(const Operand& operand, void* const* data, const Tile& tile, std::byte* slot) const;
+  void store(const Operand& target, void* const* data, const Tile& tile, const std::byte* slot) const;
   void prefetch(const Operand& operand, void* const* data, const Tile& tile) const;
   void run_kernel(const BoundWork& work, std::int64_t rows, void* const* places) const;
 
@@ -157,9 +167,11 @@ class TileProgram {
   std::vector<BoundWork> bound_;
   std::vector<std::unique_ptr<BoundKernel>> kernels_;
   std::vector<std::uint32_t> direct_, staged_, staged_once_;  ///< operands
-  std::vector<std::int64_t> slots_;                           ///< offsets in bytes
+  std::vector<Store> stores_;
+  std::vector<std::int64_t> slots_;  ///< offsets in bytes
   std::int64_t slot_bytes_ = 0;
   bool all_dense_ = false;              ///< of programs by parts
+  bool in_blocks_ = false;              ///< tiles are parts of rows, because an operand is a transpose
   std::vector<std::uint32_t> fetched_;  ///< operands that come from memory, row by row or a tile ahead
 };
 

@@ -62,6 +62,17 @@ std::byte* TileProgram::address(const Operand& operand, void* const* data, const
 void TileProgram::stage(const Operand& operand, void* const* data, const Tile& tile, std::byte* slot) const {
   Tile row = tile;
   const std::int64_t count = tile.columns * operand.width;
+  if (operand.is_turned()) {
+    const std::int64_t length = operand.lengths.back();  // of a column
+    while (row.row < tile.row + tile.rows) {
+      const std::int64_t rows = std::min(tile.row + tile.rows - row.row, length - row.row % length);
+      kernels::strided_copy({rows, count}, static_cast<std::size_t>(operand.size), address(operand, data, row),
+                            {1, operand.inner_stride / operand.size}, slot, {count, 1});
+      row.row += rows;
+      slot += rows * count * operand.size;
+    }
+    return;
+  }
   for (std::int64_t i = 0; i < tile.rows; ++i, ++row.row, slot += count * operand.size) {
     const std::byte* const from = address(operand, data, row);
     if (operand.inner_stride == operand.size) {
@@ -72,6 +83,14 @@ void TileProgram::stage(const Operand& operand, void* const* data, const Tile& t
       kernels::strided_copy({count}, static_cast<std::size_t>(operand.size), from,
                             {operand.inner_stride / operand.size}, slot, {1});
     }
+  }
+}
+
+void TileProgram::store(const Operand& target, void* const* data, const Tile& tile, const std::byte* slot) const {
+  Tile row = tile;
+  const auto bytes = static_cast<std::size_t>(tile.columns * target.size);
+  for (std::int64_t i = 0; i < tile.rows; ++i, ++row.row, slot += bytes) {
+    std::memcpy(address(target, data, row), slot, bytes);
   }
 }
 
@@ -141,6 +160,9 @@ class TileProgram::Run {
         continue;
       }
       work.loop(elements * work.width, operands, work.strides, work.attributes);
+    }
+    for (const Store& store : program_.stores_) {
+      program_.store(store.target, data_, tile, slots_ + program_.slots_[program_.operands_[store.result].place]);
     }
   }
 

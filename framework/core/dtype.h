@@ -75,10 +75,16 @@ constexpr DType compute_type(DType dtype) {
       return dtype;
   }
 }
+/// As one bit of a constant: eager asks for each operand of each op.
 constexpr bool is_storage(DType dtype) {
-  constexpr unsigned kStorage = 1U << static_cast<int>(DType::int8) | 1U << static_cast<int>(DType::uint16) |
-                                1U << static_cast<int>(DType::int16) | 1U << static_cast<int>(DType::uint32) |
-                                1U << static_cast<int>(DType::uint64) | 1U << static_cast<int>(DType::float16);
+  constexpr unsigned kStorage = [] {
+    unsigned types = 0;
+    for (int i = 0; i < kDTypeCount; ++i) {
+      const auto each = static_cast<DType>(i);
+      types |= compute_type(each) != each ? 1U << static_cast<unsigned>(i) : 0U;
+    }
+    return types;
+  }();
   return ((kStorage >> static_cast<unsigned>(dtype)) & 1U) != 0;
 }
 
@@ -161,40 +167,7 @@ struct DTypeOf<double> {
 template <class T>
 inline constexpr DType dtype_of = DTypeOf<T>::value;
 
-/// Calls `fn.template operator()<T>()` with the C++ type of `dtype`.
-template <class Fn>
-decltype(auto) visit(DType dtype, Fn&& fn) {
-  switch (dtype) {
-    case DType::boolean:
-      return fn.template operator()<bool>();
-    case DType::uint8:
-      return fn.template operator()<std::uint8_t>();
-    case DType::int8:
-      return fn.template operator()<std::int8_t>();
-    case DType::uint16:
-      return fn.template operator()<std::uint16_t>();
-    case DType::int16:
-      return fn.template operator()<std::int16_t>();
-    case DType::uint32:
-      return fn.template operator()<std::uint32_t>();
-    case DType::int32:
-      return fn.template operator()<std::int32_t>();
-    case DType::uint64:
-      return fn.template operator()<std::uint64_t>();
-    case DType::int64:
-      return fn.template operator()<std::int64_t>();
-    case DType::float16:
-      return fn.template operator()<float16>();
-    case DType::bfloat16:
-      return fn.template operator()<bfloat16>();
-    case DType::float32:
-      return fn.template operator()<float>();
-    default:
-      return fn.template operator()<double>();
-  }
-}
-
-/// The same for the types that ops compute in; `dtype` must be one of them.
+/// Calls `fn.template operator()<T>()` with the C++ type of `dtype`, one of those that ops compute in.
 template <class Fn>
 decltype(auto) visit_computing(DType dtype, Fn&& fn) {
   switch (dtype) {
@@ -212,6 +185,27 @@ decltype(auto) visit_computing(DType dtype, Fn&& fn) {
       return fn.template operator()<float>();
     default:
       return fn.template operator()<double>();
+  }
+}
+
+/// The same with the C++ type of any dtype.
+template <class Fn>
+decltype(auto) visit(DType dtype, Fn&& fn) {
+  switch (dtype) {
+    case DType::int8:
+      return fn.template operator()<std::int8_t>();
+    case DType::uint16:
+      return fn.template operator()<std::uint16_t>();
+    case DType::int16:
+      return fn.template operator()<std::int16_t>();
+    case DType::uint32:
+      return fn.template operator()<std::uint32_t>();
+    case DType::uint64:
+      return fn.template operator()<std::uint64_t>();
+    case DType::float16:
+      return fn.template operator()<float16>();
+    default:
+      return visit_computing(dtype, fn);
   }
 }
 

@@ -49,6 +49,7 @@ struct Slices {
   std::byte* to;
   std::int64_t outer, length, count;
   std::size_t bytes;  ///< of one slice
+  std::size_t apart;  ///< from one slice of the result to the next
 
   void copy() const {
     switch (bytes) {  // single elements are copied without a call of memcpy
@@ -67,31 +68,43 @@ struct Slices {
     std::byte* next = to;
     for (std::int64_t o = 0; o < outer; ++o) {
       const std::byte* start = from + static_cast<std::size_t>(o * length) * size;
-      for (std::int64_t i = 0; i < count; ++i, next += size) {
+      for (std::int64_t i = 0; i < count; ++i, next += apart) {
         std::memcpy(next, start + static_cast<std::size_t>(indices[i]) * size, size);
       }
     }
   }
 };
 
-/// `table`: the input that is read; the other input has the indices.
+/// Of a result of dense slices, which may have gaps between them: the distance in bytes. A slice is all axes from
+/// `leading` on.
+std::size_t distance_of_slices(const Operand& output, int leading, std::size_t bytes) {
+  return output.contiguous || leading == 0
+             ? bytes
+             : static_cast<std::size_t>((*output.strides)[leading - 1]) * size_of(output.type->dtype);
+}
+
+/// `table`: the input that is read; the other input has the indices. The result may have gaps between slices.
 template <int table>
 void select_kernel(const KernelCall& call) {
   const Operand& x = call.inputs[table];
-  const Lines lines(x.type->shape, table == 0 ? static_cast<const AxisAttributes*>(call.attributes)->axis : 0);
+  const std::int64_t axis = table == 0 ? static_cast<const AxisAttributes*>(call.attributes)->axis : 0;
+  const Lines lines(x.type->shape, axis);
   const kernels::Dense input(x);
   const kernels::Dense indices(call.inputs[1 - table]);
   const auto* at = static_cast<const std::int64_t*>(indices.data());
   const std::int64_t count = call.inputs[1 - table].type->shape.product();
   check_range(*call.op, at, count, lines.length);
   if (call.output.type->shape.product() > 0) {
+    const int leading = static_cast<int>(axis) + call.inputs[1 - table].type->shape.rank();
+    const std::size_t bytes = static_cast<std::size_t>(lines.inner) * size_of(x.type->dtype);
     Slices{static_cast<const std::byte*>(input.data()),
            at,
            static_cast<std::byte*>(call.output.data),
            lines.outer,
            lines.length,
            count,
-           static_cast<std::size_t>(lines.inner) * size_of(x.type->dtype)}
+           bytes,
+           distance_of_slices(call.output, leading, bytes)}
         .copy();
   }
 }

@@ -330,6 +330,9 @@ class Fusion {
 
   std::optional<Refusal> why_not_rows(std::span<const std::uint32_t> both, std::int64_t rows) const {
     const std::set<std::uint32_t> nodes(both.begin(), both.end());
+    if (std::any_of(both.begin(), both.end(), [&](std::uint32_t at) { return forms_[at].is_turned; })) {
+      return Refusal::layout;
+    }
     for (const std::uint32_t at : both) {
       if (graph::why_not_in_region(graph_, graph_.nodes[at], rows, [&](ValueId value) {
             return producer_[value] != kNone && nodes.contains(producer_[value]);

@@ -19,6 +19,9 @@ constexpr std::size_t kMostRowBytes = std::size_t{64} << 10;
 constexpr std::int64_t kLeastColumns = 64;
 /// Rows of a product up to this length are finished whole.
 constexpr std::int64_t kMostWholeColumns = 256;
+/// Transposes are read in blocks, which pays for certain from this size of the results on (docs/fusion.md).
+constexpr std::int64_t kLeastSide = 32;
+constexpr std::size_t kLeastTransposed = std::size_t{2} << 20;
 /// Parts of longer rows pay if what they save would come from memory.
 constexpr std::size_t kPartsOfMemory = std::size_t{16} << 20;
 
@@ -49,6 +52,12 @@ bool has_rows(const Shape& shape, const Strides& strides) {
     }
   }
   return true;
+}
+
+/// Whether the value is a matrix, or several, with its last two axes exchanged: it can be read in blocks.
+bool is_turned(const Shape& shape, const Strides& strides) {
+  const int rank = shape.rank();
+  return rank >= 2 && strides[rank - 2] == 1 && shape[rank - 2] >= kLeastSide && shape[rank - 1] >= kLeastSide;
 }
 
 /// Whether the value is repeated for rows of the result that are short: a tile has many, and each is filled by itself.
@@ -114,7 +123,7 @@ class Forms {
     if (node.op->elementwise()) {
       if (graph::why_not_in_region(graph_, node, 0, 0U) != nullptr) {
         form.refusal = Refusal::kind;
-      } else if (!has_rows(node.inputs)) {
+      } else if (!has_rows(node.inputs) && !(largest >= least_transposed() && reads_transposes(node.inputs))) {
         form.refusal = Refusal::layout;
       } else if (context_.least_fused_bytes > 0 &&
                  std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
@@ -141,6 +150,7 @@ class Forms {
       }
     }
     form.is_small = largest < context_.least_fused_bytes;
+    form.is_turned = node.op->elementwise() && !form.refusal && !has_rows(node.inputs);
     return form;
   }
 
@@ -148,6 +158,15 @@ class Forms {
   bool has_rows(std::span<const ValueId> values) const {
     return std::all_of(values.begin(), values.end(),
                        [&](ValueId value) { return passes::has_rows(graph_.types[value].shape, strides_[value]); });
+  }
+
+  std::size_t least_transposed() const { return context_.least_fused_bytes > 0 ? kLeastTransposed : 0; }
+  /// The others may have rows.
+  bool reads_transposes(std::span<const ValueId> values) const {
+    return kind_ == FusedKind::tiles && std::all_of(values.begin(), values.end(), [&](ValueId value) {
+             const Shape& shape = graph_.types[value].shape;
+             return passes::has_rows(shape, strides_[value]) || is_turned(shape, strides_[value]);
+           });
   }
 
   const Graph& graph_;

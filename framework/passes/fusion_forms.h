@@ -21,6 +21,7 @@ struct FusionForm {
   std::optional<Refusal> refusal;  ///< it can't be a part of anything
   bool is_view = false;
   bool is_contraction = false;  ///< others may process its results as it finishes them; it comes first
+  bool is_turned = false;       ///< it reads a transpose: not among rows
   bool is_small = false;        ///< nothing to gain, except among rows
   std::int64_t rows = 0;
   double lost = 0;  ///< if it doesn't pay: nanoseconds

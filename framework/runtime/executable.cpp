@@ -276,7 +276,7 @@ void Executable::bind_kernel(KernelTask& task, const OpDef& op, const AttributeV
                task.inputs,
                static_cast<int>(count),
                task.attributes.get(),
-               {nullptr, &task.places[count].type, &task.places[count].strides, true}};
+               {nullptr, &task.places[count].type, &task.places[count].strides, output.contiguous}};
 }
 
 void Executable::add_pointers(KernelTask& task, std::span<const Place> inputs, const Place& output) {
@@ -327,7 +327,7 @@ void Executable::build(const LoweredNode& node) {
   };
   if (node.op->elementwise()) {
     auto linear = std::make_unique<LinearTask>();
-    if (kernels::bind(task->call, linear->call)) {
+    if (node.output().contiguous && kernels::bind(task->call, linear->call)) {
       const bool is_small =
           static_cast<double>(linear->call.count) * kNanosecondsOfScalar < 2 * kLeastNanosecondsOfPart;
       add_loop(linear_tasks_, std::move(linear));

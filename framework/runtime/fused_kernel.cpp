@@ -51,6 +51,7 @@ RegionSteps::RegionSteps(const graph::Graph& region, std::span<const Place> node
   for (std::size_t o = 0; o < region.outputs.size(); ++o) {
     if (contraction == nullptr || region.outputs[o] != contraction->output()) {
       outputs.push_back(operand_of[region.outputs[o]] - static_cast<std::uint32_t>(inputs.size()));
+      gaps.push_back(node_outputs[o].contiguous ? Strides() : node_outputs[o].strides);
       places.push_back(node_outputs[o]);
     }
   }
@@ -64,7 +65,7 @@ bool RegionSteps::operator==(const RegionSteps& other) const {
     return a.op == b.op && a.attributes == b.attributes && a.inputs == b.inputs && a.input_types == b.input_types &&
            a.type == b.type;
   };
-  return rows == other.rows && outputs == other.outputs &&
+  return rows == other.rows && outputs == other.outputs && gaps == other.gaps &&
          std::equal(inputs.begin(), inputs.end(), other.inputs.begin(), other.inputs.end(), same_input) &&
          std::equal(steps.begin(), steps.end(), other.steps.begin(), other.steps.end(), same_step);
 }
@@ -80,7 +81,7 @@ FusedKernel::FusedKernel(const LoweredNode& node) {
     const auto found = std::find(known.begin(), known.end(), steps);
     const auto program = static_cast<std::uint32_t>(found - known.begin());
     if (found == known.end()) {
-      programs_.emplace_back(steps.rows, steps.inputs, steps.steps, steps.outputs);
+      programs_.emplace_back(steps.rows, steps.inputs, steps.steps, steps.outputs, steps.gaps);
       known.push_back(steps);
     }
     const std::int64_t own = programs_[program].tiles();

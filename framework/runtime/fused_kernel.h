@@ -22,6 +22,7 @@ struct RegionSteps {
   std::vector<codegen::TileProgram::Input> inputs;
   std::vector<codegen::TileProgram::Step> steps;
   std::vector<std::uint32_t> outputs;
+  std::vector<Strides> gaps;  ///< by output: its strides, unless it is dense
 };
 
 /// The regions of a fused node without contractions, which run as one: threads share the tiles of all of them. Regions

@@ -1,10 +1,14 @@
 #include "framework/runtime/lowering.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "framework/graph/control_ops.h"
 #include "framework/graph/fused_op.h"
 #include "framework/ops/elementwise_ops.h"
+#include "framework/ops/shape_ops.h"
+#include "framework/runtime/memory_plan.h"
+#include "framework/runtime/placed_parts.h"
 
 namespace diptych::runtime {
 namespace {
@@ -27,11 +31,7 @@ class Lowering {
     lower_updates();
     find_lifetimes();
     write_states_in_place();  // always, because eager doesn't copy a new state either
-    if (options_.in_place) {
-      reuse_dying_inputs();
-    }
-    place_contractions();
-    find_lifetimes();
+    choose_places();
     return std::move(result_);
   }
 
@@ -182,6 +182,41 @@ class Lowering {
     }
   }
 
+  /// The parts of concats lie in their results, unless more would be alive at one time for it.
+  void choose_places() {
+    const bool has_concat = std::any_of(result_.nodes.begin(), result_.nodes.end(),
+                                        [](const LoweredNode& node) { return node.op == &op::concat; });
+    Lowered apart = options_.in_place && has_concat ? result_ : Lowered();
+    const bool has_placed = !apart.nodes.empty() && place_parts(result_);
+    share_buffers();
+    if (has_placed) {
+      Lowered placed = std::exchange(result_, std::move(apart));
+      share_buffers();
+      if (live_bytes(placed) <= live_bytes(result_)) {
+        result_ = std::move(placed);
+      }
+    }
+  }
+
+  void share_buffers() {
+    find_lifetimes();
+    if (options_.in_place) {
+      reuse_dying_inputs();
+    }
+    place_contractions();
+    find_lifetimes();
+  }
+
+  static std::size_t live_bytes(const Lowered& lowered) {
+    std::vector<Lifetime> lifetimes;
+    for (const Buffer& buffer : lowered.buffers) {
+      if (buffer.kind == BufferClass::temporary && buffer.first != UINT32_MAX) {
+        lifetimes.push_back({buffer.bytes, buffer.first, buffer.last});
+      }
+    }
+    return most_live_bytes(lifetimes);
+  }
+
   void find_lifetimes() {
     for (Buffer& buffer : result_.buffers) {
       buffer.first = UINT32_MAX;
@@ -295,6 +330,7 @@ class Lowering {
             std::none_of(node.inputs.begin(), node.inputs.end(),
                          [&](const Place& input) { return input.buffer == buffer; })) {
           node.outputs.back().buffer = buffer;
+          node.outputs.back().offset = node.outputs[o].offset;
           break;
         }
       }
@@ -322,8 +358,10 @@ class Lowering {
                          std::vector<std::uint32_t>& owner) {
     Place& output = node.outputs[o];
     const Buffer& fresh = buffer_of(output);
+    const bool is_part = bytes_of(output.type) != fresh.bytes;
     // A contraction needs a place of its own, which this could be.
-    if (contraction_of(node) == nullptr && fresh.kind == BufferClass::temporary && fresh.first == instruction) {
+    if (contraction_of(node) == nullptr && fresh.kind == BufferClass::temporary && fresh.first == instruction &&
+        !is_part) {
       for (const Place& input : node.inputs) {
         Buffer& dying = buffer_of(input);
         if (dying.kind == BufferClass::temporary && dying.last == instruction && dying.bytes == fresh.bytes &&

@@ -17,25 +17,6 @@ std::size_t aligned(std::size_t bytes) {
 
 bool meet(const Lifetime& a, const Lifetime& b) { return a.first <= b.last && b.first <= a.last; }
 
-std::size_t most_live_bytes(std::span<const Lifetime> lifetimes) {
-  std::uint32_t end = 0;
-  for (const Lifetime& lifetime : lifetimes) {
-    end = std::max(end, lifetime.last + 1);
-  }
-  std::vector<std::int64_t> change(end + std::size_t{1}, 0);
-  for (const Lifetime& lifetime : lifetimes) {
-    change[lifetime.first] += static_cast<std::int64_t>(aligned(lifetime.bytes));
-    change[lifetime.last + 1] -= static_cast<std::int64_t>(aligned(lifetime.bytes));
-  }
-  std::int64_t live = 0;
-  std::int64_t most = 0;
-  for (std::int64_t step : change) {
-    live += step;
-    most = std::max(most, live);
-  }
-  return static_cast<std::size_t>(most);
-}
-
 /// Places buffers in the given order, each in the smallest gap that fits among those whose lifetimes it overlaps.
 MemoryPlan place(std::span<const Lifetime> lifetimes, std::span<const std::uint32_t> order) {
   MemoryPlan plan;
@@ -88,6 +69,25 @@ void improve(std::span<const Lifetime> lifetimes, std::size_t bound, std::vector
 }
 
 }  // namespace
+
+std::size_t most_live_bytes(std::span<const Lifetime> lifetimes) {
+  std::uint32_t end = 0;
+  for (const Lifetime& lifetime : lifetimes) {
+    end = std::max(end, lifetime.last + 1);
+  }
+  std::vector<std::int64_t> change(end + std::size_t{1}, 0);
+  for (const Lifetime& lifetime : lifetimes) {
+    change[lifetime.first] += static_cast<std::int64_t>(aligned(lifetime.bytes));
+    change[lifetime.last + 1] -= static_cast<std::int64_t>(aligned(lifetime.bytes));
+  }
+  std::int64_t live = 0;
+  std::int64_t most = 0;
+  for (std::int64_t step : change) {
+    live += step;
+    most = std::max(most, live);
+  }
+  return static_cast<std::size_t>(most);
+}
 
 MemoryPlan plan_memory(std::span<const Lifetime> lifetimes) {
   struct Heuristic {

@@ -31,6 +31,9 @@ struct MemoryPlan {
   const char* heuristic = "";   ///< of several, the one with the smallest peak
 };
 
+/// MemoryPlan::lower_bound, without a plan.
+std::size_t most_live_bytes(std::span<const Lifetime> lifetimes);
+
 MemoryPlan plan_memory(std::span<const Lifetime> lifetimes);
 
 }  // namespace diptych::runtime

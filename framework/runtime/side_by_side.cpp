@@ -59,6 +59,25 @@ bool can_be_beside(const LoweredNode& node, double nanoseconds) {
          (node.regions.empty() || node.op == &graph::fused_op());
 }
 
+/// From the first byte of a place in its buffer to the last.
+struct Extent {
+  explicit Extent(const Place& place) : begin(place.offset), end(place.offset) {
+    if (place.type.shape.contains(0)) {
+      return;
+    }
+    const auto size = static_cast<std::int64_t>(size_of(place.type.dtype));
+    for (int axis = 0; axis < place.type.shape.rank(); ++axis) {
+      const std::int64_t reach = (place.type.shape[axis] - 1) * place.strides[axis] * size;
+      (reach < 0 ? begin : end) += reach;
+    }
+    end += size;
+  }
+  bool operator==(const Extent&) const = default;
+  bool meets(const Extent& other) const { return begin < other.end && other.begin < end; }
+
+  std::int64_t begin, end;
+};
+
 /// Sets of instructions that depend on one another, from one instruction on, growing by one at a time.
 class Strands {
  public:
@@ -71,10 +90,10 @@ class Strands {
     total_ += nanoseconds;
     const LoweredNode& node = lowered_.nodes[instruction];
     for (const Place& input : node.inputs) {
-      touch(input.buffer, own, false);
+      touch(input, own, false);
     }
     for (const Place& output : node.outputs) {
-      touch(output.buffer, own, true);
+      touch(output, own, true);
     }
     largest_ = std::max(largest_, load_[root(own)]);
   }
@@ -92,31 +111,44 @@ class Strands {
 
  private:
   struct Uses {
-    std::vector<std::uint32_t> readers;  ///< empty once something writes
+    Extent extent;
+    std::vector<std::uint32_t> readers = {};  ///< empty once something writes
     std::uint32_t last = 0;
     bool is_written = false;
   };
 
-  /// Instructions depend on each other if they touch the same buffer and one of them writes it.
-  void touch(std::uint32_t buffer, std::uint32_t by, bool writes) {
-    const auto [found, is_new] = uses_.try_emplace(buffer);
-    Uses& uses = found->second;
-    const Buffer& of = lowered_.buffers[buffer];
+  /// Instructions depend on each other if they touch the same bytes of a buffer and one of them writes them.
+  void touch(const Place& place, std::uint32_t by, bool writes) {
+    const auto [found, is_new] = uses_.try_emplace(place.buffer);
+    const Buffer& of = lowered_.buffers[place.buffer];
     if (is_new && of.kind == BufferClass::temporary) {
       bytes_ += of.bytes;
     }
-    if (uses.is_written) {
-      join(uses.last, by);
+    const Extent extent(place);
+    Uses* own = nullptr;
+    for (Uses& uses : found->second) {
+      own = uses.extent == extent ? &uses : own;
+      if (uses.extent.meets(extent)) {
+        depend(uses, by, writes);
+      }
+    }
+    own = own != nullptr ? own : &found->second.emplace_back(Uses{extent});
+    if (writes) {
+      own->readers.clear();
+      own->is_written = true;
+    } else if (!own->is_written) {
+      own->readers.push_back(by);
+    }
+    own->last = by;
+  }
+  void depend(const Uses& earlier, std::uint32_t by, bool writes) {
+    if (earlier.is_written) {
+      join(earlier.last, by);
     } else if (writes) {
-      for (const std::uint32_t reader : uses.readers) {
+      for (const std::uint32_t reader : earlier.readers) {
         join(reader, by);
       }
-      uses.readers.clear();
-    } else {
-      uses.readers.push_back(by);
     }
-    uses.is_written = uses.is_written || writes;
-    uses.last = by;
   }
   void join(std::uint32_t a, std::uint32_t b) {
     a = root(a);
@@ -129,8 +161,8 @@ class Strands {
 
   const Lowered& lowered_;
   std::vector<std::uint32_t> parent_;
-  std::vector<double> load_;  ///< of roots
-  std::unordered_map<std::uint32_t, Uses> uses_;
+  std::vector<double> load_;                                   ///< of roots
+  std::unordered_map<std::uint32_t, std::vector<Uses>> uses_;  ///< by buffer
   double total_ = 0;
   double largest_ = 0;
   std::size_t bytes_ = 0;

@@ -4,6 +4,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <linux/perf_event.h>
 #include <system_error>
 #include <utility>
@@ -74,9 +75,19 @@ class Group {
     if (leader_ == no_file) {
       return;
     }
+    words_.resize(kHead + 2 * members_);
     control(PERF_EVENT_IOC_RESET);
     before_ = sample();  // a reset clears the counts but not the times
     control(PERF_EVENT_IOC_ENABLE);
+  }
+
+  /// Member by member, in the order in which they were opened; nothing if it can't be read.
+  std::span<const std::uint64_t> raw() const {
+    if (leader_ == no_file || read_words() != static_cast<ssize_t>(words_.size() * sizeof(std::uint64_t)) ||
+        words_[0] != members_) {
+      return {};
+    }
+    return std::span<const std::uint64_t>(words_).subspan(kHead);
   }
 
   GroupSample stop() {
@@ -143,21 +154,26 @@ class Group {
     system_.ioctl(leader_, request, whole_group);
   }
 
+  static constexpr std::size_t kHead = 3;
+
+  ssize_t read_words() const {
+    return retry_interrupted(
+        [&] { return system_.read(leader_, words_.data(), words_.size() * sizeof(std::uint64_t)); });
+  }
+
   /// Layout: count, time enabled, time running, then (value, id) for each member.
   [[nodiscard]] GroupSample sample() const {
-    constexpr std::size_t head = 3;
-    std::vector<std::uint64_t> words(head + 2 * members_);
-    const std::size_t size = words.size() * sizeof(std::uint64_t);
-    const ssize_t length = retry_interrupted([&] { return system_.read(leader_, words.data(), size); });
+    const std::size_t size = words_.size() * sizeof(std::uint64_t);
+    const ssize_t length = read_words();
     GroupSample result;
     if (length < 0) {
       result.reason = fmt::format("reading failed: {}", std::generic_category().message(static_cast<int>(-length)));
-    } else if (static_cast<std::size_t>(length) != size || words[0] != members_) {
+    } else if (static_cast<std::size_t>(length) != size || words_[0] != members_) {
       result.reason = fmt::format("the kernel returned {} bytes where {} were due", length, size);
     } else {
-      result.times = {words[1], words[2]};
+      result.times = {words_[1], words_[2]};
       for (std::size_t i = 0; i < members_; ++i) {
-        result.value_of_id.emplace_back(words[head + 2 * i + 1], words[head + 2 * i]);
+        result.value_of_id.emplace_back(words_[kHead + 2 * i + 1], words_[kHead + 2 * i]);
       }
     }
     return result;
@@ -168,6 +184,7 @@ class Group {
   int leader_ = no_file;
   std::size_t members_ = 0;
   GroupSample before_;
+  mutable std::vector<std::uint64_t> words_;  ///< what was read last
 };
 
 CounterValue scaled_value(const Event& event, const GroupSample& sample) {
@@ -248,6 +265,21 @@ class CounterGroup::Implementation {
     hardware_.start();  // last on, first off, because the hardware counts are the sensitive ones
   }
 
+  void sample(std::span<double> counts) const {
+    const std::span<const std::uint64_t> hardware = hardware_.raw();
+    const std::span<const std::uint64_t> software = software_.raw();
+    for (std::size_t i = 0; i < events_.size(); ++i) {
+      const Event& event = events_[i];
+      counts[i] = std::numeric_limits<double>::quiet_NaN();
+      const std::span<const std::uint64_t> values = event.software ? software : hardware;
+      for (std::size_t k = 0; event.file != no_file && k + 1 < values.size(); k += 2) {
+        if (values[k + 1] == event.id) {
+          counts[i] = static_cast<double>(values[k]);
+        }
+      }
+    }
+  }
+
   CounterReading stop() {
     if (!std::exchange(started_, false)) {
       throw Error("counters: stop() without start()");
@@ -283,6 +315,7 @@ CounterGroup::~CounterGroup() = default;
 CounterGroup::CounterGroup(CounterGroup&&) noexcept = default;
 CounterGroup& CounterGroup::operator=(CounterGroup&&) noexcept = default;
 void CounterGroup::start() { implementation_->start(); }
+void CounterGroup::sample(std::span<double> counts) const { implementation_->sample(counts); }
 CounterReading CounterGroup::stop() { return implementation_->stop(); }
 
 }  // namespace diptych::profiler

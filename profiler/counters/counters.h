@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -55,6 +56,9 @@ class CounterGroup {
   CounterGroup& operator=(CounterGroup&&) noexcept;
 
   void start();
+  /// The counts since start() so far, as they are, in the order of the events: not scaled for the time in which they
+  /// weren't counted; NaN where there is none. Doesn't allocate. `counts`: one for each event.
+  void sample(std::span<double> counts) const;
   /// The counts since start(). Throws Error if not started.
   CounterReading stop();
 

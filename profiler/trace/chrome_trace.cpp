@@ -36,8 +36,25 @@ std::string json_string(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
 }
 
-std::string json_list(const std::vector<std::string>& names) {
-  return nlohmann::json(names).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+/// `,"Reads":[...]` and its like: what follows "External id".
+std::string json_of(const OpArguments& arguments) {
+  std::string text;
+  const auto add = [&](const char* name, const nlohmann::json& value) {
+    text += fmt::format(R"(,"{}":{})", name, value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace));
+  };
+  if (!arguments.reads.empty()) {
+    add("Reads", arguments.reads);
+  }
+  if (!arguments.input_dims.empty()) {
+    add("Input Dims", arguments.input_dims);
+  }
+  if (!arguments.input_types.empty()) {
+    add("Input type", arguments.input_types);
+  }
+  if (arguments.sequence) {
+    add("Sequence number", *arguments.sequence);
+  }
+  return text;
 }
 
 /// Fixed-point microseconds: a double of microseconds since the epoch would have steps of a quarter microsecond.
@@ -54,9 +71,13 @@ void append(fmt::memory_buffer& buffer, Microseconds time) {
 class Writer {
  public:
   Writer(const Trace& trace, std::ostream& out, const ChromeTraceOptions& options)
-      : trace_(trace), out_(out), max_bytes_(options.max_bytes) {
-    for (const auto& [source_op, names] : options.reads) {
-      reads_[source_op] = json_list(names);
+      : trace_(trace), out_(out), options_(options), arrows_(trace.zones.size()) {
+    for (const auto& [source_op, arguments] : options.arguments) {
+      arguments_[source_op] = json_of(arguments);
+    }
+    for (std::size_t i = 0; i < options.flows.size(); ++i) {
+      arrows_[options.flows[i].from].push_back({i, true});
+      arrows_[options.flows[i].to].push_back({i, false});
     }
     for (const Trace::Label& label : trace.labels) {
       names_.push_back(json_string(label.name));
@@ -84,6 +105,12 @@ class Writer {
     std::int64_t time_ns;
     Kind kind;
     std::size_t index;
+  };
+
+  /// One end of a flow.
+  struct Arrow {
+    std::size_t flow;
+    bool starts;
   };
 
   void write_threads() {
@@ -119,11 +146,12 @@ class Writer {
     });
     for (std::size_t i = 0; i < events.size(); ++i) {
       if (events[i].kind == Kind::zone) {
-        write_zone(trace_.zones[events[i].index]);
+        write_zone(events[i].index);
+        write_arrows(events[i].index);
       } else {
         write_counter(trace_.counters[events[i].index]);
       }
-      if (summary_.bytes + buffer_.size() + trailer_bytes > max_bytes_) {
+      if (summary_.bytes + buffer_.size() + trailer_bytes > options_.max_bytes) {
         buffer_.clear();
         summary_.events_dropped = events.size() - i;
         complete_until_ns_ = events[i].time_ns;
@@ -134,7 +162,17 @@ class Writer {
     }
   }
 
-  void write_zone(const Trace::Zone& zone) {
+  /// Those that a zone's time is for.
+  std::vector<std::uint64_t> source_ops_of(std::size_t zone) const {
+    if (!options_.source_ops.empty()) {
+      return options_.source_ops[zone];
+    }
+    const std::uint64_t own = trace_.zones[zone].source_op;
+    return own != 0 ? std::vector<std::uint64_t>{own} : std::vector<std::uint64_t>{};
+  }
+
+  void write_zone(std::size_t index) {
+    const Trace::Zone& zone = trace_.zones[index];
     const auto out = std::back_inserter(buffer_);
     fmt::format_to(out,
                    ",\n"
@@ -145,14 +183,33 @@ class Writer {
     append(buffer_, {zone.duration_ns()});
     fmt::format_to(out, R"(,"cat":"{}","name":{})", chrome_category(trace_.label_of(zone).category),
                    names_[zone.label]);
-    if (zone.source_op != 0) {
-      fmt::format_to(out, R"(,"args":{{"External id":{})", zone.source_op);
-      if (const auto reads = reads_.find(zone.source_op); reads != reads_.end()) {
-        fmt::format_to(out, R"(,"Reads":{})", reads->second);
+    if (const std::vector<std::uint64_t> source_ops = source_ops_of(index); !source_ops.empty()) {
+      fmt::format_to(out, R"(,"args":{{"External id":{})", source_ops.front());
+      if (source_ops.size() > 1) {
+        fmt::format_to(out, R"(,"Source ops":[{}])", fmt::join(source_ops, ","));
+      }
+      if (const auto arguments = arguments_.find(source_ops.front()); arguments != arguments_.end()) {
+        fmt::format_to(out, "{}", arguments->second);
       }
       fmt::format_to(out, "}}");
     }
     fmt::format_to(out, "}}");
+  }
+
+  /// Ends of flows that lie in the zone just written. They are bound to it by its thread and the time.
+  void write_arrows(std::size_t index) {
+    const Trace::Zone& zone = trace_.zones[index];
+    const auto out = std::back_inserter(buffer_);
+    for (const Arrow& arrow : arrows_[index]) {
+      const std::string name = json_string(options_.flows[arrow.flow].name);
+      fmt::format_to(out,
+                     ",\n"
+                     R"({{"ph":"{}",{}"id":{},"pid":{},"tid":{},"ts":)",
+                     arrow.starts ? "s" : "f", arrow.starts ? "" : R"("bp":"e",)", arrow.flow + 1, trace_.pid,
+                     trace_.threads[zone.thread].tid);
+      append(buffer_, {zone.begin_ns});
+      fmt::format_to(out, R"(,"cat":{0},"name":{0}}})", name);
+    }
   }
 
   void write_counter(const Trace::Counter& counter) {
@@ -194,10 +251,11 @@ class Writer {
 
   const Trace& trace_;
   std::ostream& out_;
-  std::uint64_t max_bytes_;
+  const ChromeTraceOptions& options_;
   std::int64_t complete_until_ns_ = 0;
   std::vector<std::string> names_;
-  std::map<std::uint64_t, std::string> reads_;  ///< as JSON
+  std::map<std::uint64_t, std::string> arguments_;  ///< by source op, as JSON
+  std::vector<std::vector<Arrow>> arrows_;          ///< by zone
   fmt::memory_buffer buffer_;
   ChromeTraceSummary summary_;
 };

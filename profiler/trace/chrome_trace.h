@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <iosfwd>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,11 +12,27 @@
 
 namespace diptych::profiler {
 
+/// What the zones of a source op say of it, besides "External id".
+struct OpArguments {
+  std::vector<std::string> reads = {};                     ///< "Reads": a graph's inputs by name (weights, arguments)
+  std::vector<std::vector<std::int64_t>> input_dims = {};  ///< "Input Dims"
+  std::vector<std::string> input_types = {};               ///< "Input type", as PyTorch spells them: "long int"
+  std::optional<std::uint64_t> sequence = {};              ///< "Sequence number": an op's and its gradient's are equal
+};
+
+/// An arrow from a zone to one that begins later, by their indices. Viewers find arrows by name.
+struct Flow {
+  std::string name;
+  std::size_t from = 0, to = 0;
+};
+
 struct ChromeTraceOptions {
   /// chrome://tracing stops at 256 MB, and becomes slow long before.
   std::uint64_t max_bytes = 100'000'000;
-  /// By source op: the names of the graph's inputs that it reads (weights, arguments), for "Reads" in its zones.
-  std::map<std::uint64_t, std::vector<std::string>> reads = {};
+  std::map<std::uint64_t, OpArguments> arguments = {};  ///< by source op
+  /// Of each zone, several of a fused kernel's; empty: the zones' own.
+  std::vector<std::vector<std::uint64_t>> source_ops = {};
+  std::vector<Flow> flows = {};
 };
 
 struct ChromeTraceSummary {

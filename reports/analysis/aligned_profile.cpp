@@ -8,8 +8,8 @@
 namespace diptych::reports {
 
 std::string_view name_of(Fate fate) {
-  constexpr std::array<std::string_view, 9> names = {"",       "kernel", "fused",  "joined", "rewritten",
-                                                     "merged", "view",   "folded", "removed"};
+  constexpr std::array<std::string_view, 12> names = {"",     "kernel", "fused",  "joined",  "rewritten", "merged",
+                                                      "view", "placed", "folded", "removed", "node",      "unseen"};
   return names[static_cast<std::size_t>(fate)];
 }
 
@@ -98,6 +98,41 @@ void add(ArmOfRow& to, double seconds, bool is_estimate) {
   to.is_estimate = to.is_estimate || is_estimate;
 }
 
+void add_counts(std::vector<double>& to, const std::vector<double>& counts, double share) {
+  to.resize(std::max(to.size(), counts.size()));
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    to[i] += counts[i] * share;
+  }
+}
+
+/// What the kernels leave of each arm's total, so that all rows add up to it.
+std::vector<AlignedRow> rest_of(const ProfileInput& input) {
+  AlignedRow tape{"(tape)", AlignedRow::Kind::tape, 0, std::vector<ArmOfRow>(input.arms.size()), {}};
+  AlignedRow outside{"(outside ops)", AlignedRow::Kind::outside, 0, std::vector<ArmOfRow>(input.arms.size()), {}};
+  bool has_tape = false;
+  for (std::size_t arm = 0; arm < input.arms.size(); ++arm) {
+    const ProfiledArm& of_arm = input.arms[arm];
+    double rest = of_arm.total_seconds;
+    for (const KernelTime& kernel : of_arm.kernels) {
+      rest -= kernel.seconds;
+    }
+    if (of_arm.tape_seconds > 0) {
+      tape.arms[arm].seconds = of_arm.tape_seconds;
+      rest -= of_arm.tape_seconds;
+      has_tape = true;
+    }
+    outside.arms[arm].seconds = rest;
+  }
+  std::vector<AlignedRow> rows;
+  if (has_tape) {
+    rows.push_back(std::move(tape));
+  }
+  if (!input.arms.empty()) {
+    rows.push_back(std::move(outside));
+  }
+  return rows;
+}
+
 class Join {
  public:
   Join(const ProfileInput& input, ProfileBy by) : input_(input), by_(by) {
@@ -108,6 +143,7 @@ class Join {
 
   AlignedProfile run() {
     result_.by = by_;
+    result_.counters = input_.counters;
     const Seconds costs = costs_alone(input_.arms);
     for (const SourceOp& op : input_.ops) {
       rows_[index_of(key_of(op, by_))].ops += 1;
@@ -119,7 +155,9 @@ class Join {
       return row.ops == 0 && std::none_of(row.arms.begin(), row.arms.end(),
                                           [](const ArmOfRow& arm) { return arm.seconds.has_value(); });
     });
-    add_rest();
+    for (AlignedRow& row : rest_of(input_)) {
+      rows_.push_back(std::move(row));
+    }
     result_.rows = std::move(rows_);
     sort();
     return std::move(result_);
@@ -192,6 +230,7 @@ class Join {
     const double seconds = kernel.seconds * share;
     AlignedRow& row = rows_[index_of(op, kernel.name)];
     add(row.arms[arm], seconds, is_estimate);
+    add_counts(row.arms[arm].counts, kernel.counts, share);
     const auto parts = input_.parts.find(op != nullptr ? op->op : kernel.name);
     if (arm != 0 || parts == input_.parts.end()) {
       return;
@@ -204,31 +243,6 @@ class Join {
     to.inference += each.inference * scale;
     to.allocation += each.allocation * scale;
     to.kernel += std::max(0.0, seconds - besides);
-  }
-
-  /// What the kernels leave of each arm's total, so that the rows add up to it.
-  void add_rest() {
-    AlignedRow tape{"(tape)", AlignedRow::Kind::tape, 0, std::vector<ArmOfRow>(input_.arms.size()), {}};
-    AlignedRow outside{"(outside ops)", AlignedRow::Kind::outside, 0, std::vector<ArmOfRow>(input_.arms.size()), {}};
-    bool has_tape = false;
-    for (std::size_t arm = 0; arm < input_.arms.size(); ++arm) {
-      double rest = input_.arms[arm].total_seconds;
-      for (const AlignedRow& row : rows_) {
-        rest -= row.arms[arm].seconds.value_or(0);
-      }
-      if (const double seconds = input_.arms[arm].tape_seconds; seconds > 0) {
-        tape.arms[arm].seconds = seconds;
-        rest -= seconds;
-        has_tape = true;
-      }
-      outside.arms[arm].seconds = rest;
-    }
-    if (has_tape) {
-      rows_.push_back(std::move(tape));
-    }
-    if (!input_.arms.empty()) {
-      rows_.push_back(std::move(outside));
-    }
   }
 
   void sort() {
@@ -257,20 +271,64 @@ double AlignedProfile::saved(const AlignedRow& row, std::size_t arm) const {
 
 AlignedProfile align(const ProfileInput& input, ProfileBy by) { return Join(input, by).run(); }
 
-std::map<std::uint64_t, std::vector<ArmOfRow>> seconds_by_source_op(const ProfileInput& input) {
+namespace {
+
+/// Of all its runs in a call.
+std::optional<double> limit_of(const KernelTime& kernel, const MachineRoofs* roofs) {
+  double seconds = 0;
+  for (const OpWork& work : kernel.work) {
+    seconds += roofs != nullptr ? least_time(*roofs, work.flops, work.bytes).seconds() : 0;
+  }
+  if (seconds <= 0) {
+    return std::nullopt;
+  }
+  return seconds * kernel.runs / static_cast<double>(kernel.work.size());
+}
+
+}  // namespace
+
+std::map<std::uint64_t, std::vector<ArmOfRow>> seconds_by_source_op(const ProfileInput& input,
+                                                                    const MachineRoofs* roofs) {
   const Seconds costs = costs_alone(input.arms);
   std::map<std::uint64_t, std::vector<ArmOfRow>> times;
   for (std::size_t arm = 0; arm < input.arms.size(); ++arm) {
     for (const KernelTime& kernel : input.arms[arm].kernels) {
       const std::vector<double> shares = shares_of(kernel, costs);
+      const std::optional<double> limit = limit_of(kernel, roofs);
       for (std::size_t i = 0; i < shares.size(); ++i) {
         std::vector<ArmOfRow>& of_op = times[kernel.source_ops[i]];
         of_op.resize(input.arms.size());
-        add(of_op[arm], kernel.seconds * shares[i], shares.size() > 1);
+        ArmOfRow& here = of_op[arm];
+        add(here, kernel.seconds * shares[i], shares.size() > 1);
+        if (limit) {
+          here.limit_seconds = here.limit_seconds.value_or(0) + *limit * shares[i];
+        }
       }
     }
   }
   return times;
+}
+
+std::vector<AlignedRow> seconds_beside_source_ops(const ProfileInput& input) {
+  std::map<std::string, AlignedRow> by_name;
+  for (std::size_t arm = 0; arm < input.arms.size(); ++arm) {
+    for (const KernelTime& kernel : input.arms[arm].kernels) {
+      if (kernel.source_ops.empty()) {
+        AlignedRow& row = by_name[kernel.name];
+        row.arms.resize(input.arms.size());
+        add(row.arms[arm], kernel.seconds, false);
+      }
+    }
+  }
+  std::vector<AlignedRow> rows;
+  for (auto& [name, row] : by_name) {
+    row.name = name;
+    rows.push_back(std::move(row));
+  }
+  for (AlignedRow& row : rest_of(input)) {
+    rows.push_back(std::move(row));
+  }
+  return rows;
 }
 
 namespace {

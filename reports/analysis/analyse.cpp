@@ -12,6 +12,7 @@
 #include "framework/core/error.h"
 #include "reports/analysis/cell_state.h"
 #include "reports/analysis/evidence.h"
+#include "reports/analysis/framework_counters.h"
 #include "reports/analysis/ladder.h"
 #include "reports/analysis/roofline.h"
 #include "reports/analysis/usage.h"
@@ -216,6 +217,7 @@ void analyse(nlohmann::json& run) {
     const CellState state = read_state(cell, run);
     const std::vector<RawProcess> processes = read_processes(cell);
     summarise_usage(cell);
+    summarise_framework_counters(cell);
     bool has_base = false;
     for (Json& arm : cell["arms"]) {
       const std::string name = Arm(arm).name();

@@ -27,8 +27,8 @@ std::vector<Limits> probes(const Cell& cell) {
   return found;
 }
 
-Json bandwidths(const std::vector<Limits>& all) {
-  Json levels = Json::array();
+std::vector<MemoryRoof> memory_roofs(const std::vector<Limits>& all) {
+  std::vector<MemoryRoof> roofs;
   for (const Bandwidth first : all.front().bandwidth()) {
     std::vector<double> rates;
     for (const Limits& probe : all) {
@@ -40,29 +40,48 @@ Json bandwidths(const std::vector<Limits>& all) {
       }
     }
     if (!rates.empty()) {
-      levels.push_back({{"level", first.level()},
-                        {"size_bytes", count_json(first.size_bytes())},
-                        {"bytes_per_second", median(rates)}});
+      roofs.push_back({first.level(), first.size_bytes(), median(rates)});
     }
   }
-  return levels;
+  return roofs;
 }
 
-/// The smallest level that holds this many bytes. Levels are ordered smallest first; memory is last and has no size.
-Bandwidth level_of(const Parts<Bandwidth>& levels, double bytes) {
-  for (const Bandwidth level : levels) {
-    const auto size = level.size_bytes();
-    if (!size || *size >= bytes) {
-      return level;
-    }
+Json bandwidth_json(const MachineRoofs& roofs) {
+  Json levels = Json::array();
+  for (const MemoryRoof& roof : roofs.memory) {
+    levels.push_back({{"level", roof.level},
+                      {"size_bytes", count_json(roof.size_bytes)},
+                      {"bytes_per_second", roof.bytes_per_second}});
   }
-  return levels.back();
+  return levels;
 }
 
 }  // namespace
 
 std::optional<double> above_zero(const std::optional<double>& value) {
   return value && std::isfinite(*value) && *value > 0 ? value : std::nullopt;
+}
+
+std::optional<MachineRoofs> roofs_of(const std::vector<Limits>& all) {
+  std::vector<double> peaks;
+  for (const Limits& probe : all) {
+    if (const auto peak = above_zero(probe.fma_flops_per_second())) {
+      peaks.push_back(*peak);
+    }
+  }
+  if (peaks.empty()) {
+    return std::nullopt;
+  }
+  MachineRoofs roofs{median(peaks), memory_roofs(all)};
+  return roofs.memory.empty() ? std::nullopt : std::optional(std::move(roofs));
+}
+
+LeastTime least_time(const MachineRoofs& roofs, double flops, double bytes) {
+  const auto holds = std::find_if(roofs.memory.begin(), roofs.memory.end(), [&](const MemoryRoof& roof) {
+    return !roof.size_bytes || *roof.size_bytes >= bytes;
+  });
+  const MemoryRoof& from = holds != roofs.memory.end() ? *holds : roofs.memory.back();
+  return {from, flops / roofs.flops_per_second, bytes / from.bytes_per_second};
 }
 
 nlohmann::json limits_of(const Cell& cell) {
@@ -72,36 +91,27 @@ nlohmann::json limits_of(const Cell& cell) {
   }
   const std::vector<Limits> all = probes(cell);
   const auto bytes = above_zero(work.compulsory_bytes());
-  if (all.empty() || !bytes) {
-    return nullptr;
-  }
-  std::vector<double> peaks;
-  std::transform(all.begin(), all.end(), std::back_inserter(peaks),
-                 [](const Limits& probe) { return *probe.fma_flops_per_second(); });
-  const double peak = median(peaks);
-  const Json levels = bandwidths(all);
-  if (levels.empty()) {
+  const std::optional<MachineRoofs> roofs = roofs_of(all);
+  if (!roofs || !bytes) {
     return nullptr;
   }
   const double flops = work.flops().value_or(0);
-  const Bandwidth level = level_of(Parts<Bandwidth>(levels), *bytes);
-  const double compute_seconds = flops / peak;
-  const double memory_seconds = *bytes / level.bytes_per_second().value();
-  const double limit = std::max(compute_seconds, memory_seconds);
+  const LeastTime least = least_time(*roofs, flops, *bytes);
+  const double limit = least.seconds();
   Json arms = Json::array();
   for (const Arm arm : cell.arms()) {
     const auto seconds = arm.seconds();
     const bool known = seconds && seconds->value > 0 && arm.threads() == all.front().threads();
     arms.push_back({{"name", arm.name()}, {"share", known ? Json(limit / seconds->value) : Json()}});
   }
-  Json result = {{"fma_flops_per_second", peak},
-                 {"bandwidth", levels},
+  Json result = {{"fma_flops_per_second", roofs->flops_per_second},
+                 {"bandwidth", bandwidth_json(*roofs)},
                  {"flops", flops},
                  {"op_bytes", to_json(work.op_bytes())},
                  {"bytes", *bytes},
                  {"arithmetic_intensity", flops / *bytes},
-                 {"level", level.level()},
-                 {"bound", compute_seconds >= memory_seconds ? "compute" : "memory"},
+                 {"level", least.from.level},
+                 {"bound", least.compute_seconds >= least.memory_seconds ? "compute" : "memory"},
                  {"limit_seconds", limit},
                  {"arms", arms}};
   if (all.front().threads() > 1) {

@@ -2,7 +2,9 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "reports/analysis/roofs.h"
 #include "reports/run/run.h"
 #include "reports/text/format.h"
 
@@ -11,6 +13,9 @@ namespace diptych::reports {
 
 /// The number if it is positive and finite.
 std::optional<double> above_zero(const std::optional<double>& value);
+
+/// Medians over probes; nothing without a peak and a bandwidth.
+std::optional<MachineRoofs> roofs_of(const std::vector<Limits>& all);
 
 /// The cell's `limits` from `work` and the processes' `limits`; null if both are missing, {"reason"} if the work isn't
 /// known.

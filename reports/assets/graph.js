@@ -30,6 +30,13 @@ const nodes = data.nodes.map(([op, attributes, types, scope, where, lane, source
   where: string(where), lane: ["forward", "backward", "optimizer"][lane], sources, reads, makes, bytes,
 }));
 const levelOf = (index) => data.levels[index];
+const kinds = ["argument", "state", "captured", "constant"];
+// Inputs of the program, and tensors that are constants.
+const valueOf = (walk, value) => {
+  const [kind, name, type, bytes] = walk.values[value];
+  const [named, typed] = [string(name), string(type)];
+  return { kind: kinds[kind], name: named, type: typed, bytes, text: kind === 3 ? `constant ${named || typed}` : `${kinds[kind]} "${named}": ${typed}` };
+};
 
 const contents = new Map();  // by level: the nodes in it, those of fused kernels too
 const nodesOfLevel = (index) => {
@@ -113,10 +120,16 @@ const findMark = (index, here, there, isLeft) => {
   return others.length > 1 || mostSources > node.sources.length ? "joined" : "changed";
 };
 
+// --- Stages --------------------------------------------------------------------------------------------------------
+
+const eager = 0;  // drawn as captured: what runs op by op
+const captured = 1;
+const last = data.stages.length - 1;
+const stageTitle = (stage) => (stage === eager ? "eager, op by op" : stage === captured ? "as captured" : `after ${string(data.stages[stage].name)}`);
+
 // --- State ---------------------------------------------------------------------------------------------------------
 
-const last = data.stages.length - 1;
-const state = { panes: [{ stage: 0 }, { stage: last }], active: 1, selected: null };
+const state = { panes: [{ stage: data.times.arms.length > 0 ? eager : captured }, { stage: last }], active: 1, selected: null };
 const shown = () => (byId("two").checked ? state.panes : [state.panes[1]]);
 const otherOf = (pane) => state.panes[1 - state.panes.indexOf(pane)];
 const comparing = () => byId("two").checked && byId("marks").checked && state.panes[0].stage !== state.panes[1].stage;
@@ -175,6 +188,7 @@ const makePane = (pane, title) => {
     draw();
   });
   pane.trailList = element("ol", { class: "trail", "aria-label": "Level" });
+  pane.rest = element("p", { class: "rest" });
   pane.view = element("div", { class: "view" });
   const zoomTo = (change) => () => { zoom(pane, change); };
   const bar = element("div", { class: "bar" }, pane.select, pane.trailList,
@@ -182,7 +196,7 @@ const makePane = (pane, title) => {
       element("button", { type: "button", "aria-label": "smaller", onclick: zoomTo(1 / 1.25) }, "−"),
       element("button", { type: "button", "aria-label": "fit", onclick: zoomTo(0) }, "fit"),
       element("button", { type: "button", "aria-label": "larger", onclick: zoomTo(1.25) }, "+")));
-  pane.section = element("section", { class: "pane", "aria-label": `${title} pane` }, bar, pane.view);
+  pane.section = element("section", { class: "pane", "aria-label": `${title} pane` }, bar, pane.rest, pane.view);
   pane.section.addEventListener("focusin", () => { state.active = state.panes.indexOf(pane); });
   byId("panes").append(pane.section);
 };
@@ -191,7 +205,7 @@ const fillStages = (pane) => {
   const before = data.stages[pane.stage];
   pane.select.replaceChildren(...data.stages.flatMap((stage, index) => {
     if (!stage.changed && !byId("all").checked && index !== pane.stage) return [];
-    const name = `${index === 0 ? "as captured" : `after ${string(stage.name)}`}, ${count(stage.nodes, "node")}${stage.changed ? "" : " (unchanged)"}`;
+    const name = `${stageTitle(index)}, ${count(stage.nodes, "node")}${stage.changed ? "" : " (unchanged)"}`;
     return [element("option", { value: index, selected: stage === before }, name)];
   }));
 };
@@ -237,7 +251,13 @@ const marksOf = (pane, box) => {
   return tally;
 };
 
-// Beside the box, not in it: what a box is called is its own text.
+// A text in a rounded frame, beside the box and not in it: what a box is called is its own text.
+const placeBadge = (group, text, right, top, width, kind = "") => {
+  const badge = svgElement("g", { class: `dg-badge ${kind}`.trim(), "aria-hidden": "true" });
+  badge.append(svgElement("rect", { x: right - width, y: top, width, height: 16, rx: 8, class: "badge" }), text);
+  group.after(badge);
+};
+
 const addBadge = (group, tally) => {
   const box = group.querySelector(".dg-box");
   const right = Number(box.getAttribute("x")) + Number(box.getAttribute("width"));
@@ -251,10 +271,7 @@ const addBadge = (group, tally) => {
     length += word.length + 1;
     text.append(span);
   }
-  const width = 7.2 * length + 8;
-  const badge = svgElement("g", { class: "dg-badge", "aria-hidden": "true" });
-  badge.append(svgElement("rect", { x: right - width, y: top - 13, width, height: 16, rx: 8, class: "badge" }), text);
-  group.after(badge);
+  placeBadge(group, text, right, top - 13, 7.2 * length + 8);
 };
 
 const addShadow = (group) => {
@@ -268,8 +285,10 @@ const addShadow = (group) => {
 const drawPane = (pane) => {
   fillStages(pane);
   fillTrail(pane);
+  fillRest(pane);
   const level = levelOf(currentLevel(pane));
-  const svg = byId(`picture-${level.picture}`).content.firstElementChild.cloneNode(true);
+  const parameters = (byId("parameters").checked && level.parameters) || { picture: level.picture, chips: [] };
+  const svg = byId(`picture-${parameters.picture}`).content.firstElementChild.cloneNode(true);
   svg.setAttribute("role", "group");
   svg.setAttribute("aria-label", `${string(level.title)}: ${count(level.boxes.length, "box").replace("boxs", "boxes")}`);
   pane.boxes = [...svg.querySelectorAll("g.dg-node")];
@@ -277,8 +296,6 @@ const drawPane = (pane) => {
     const box = level.boxes[position];
     const tally = marksOf(pane, box);
     const strongest = Object.keys(marks).find((mark) => tally.has(mark));
-    group.setAttribute("tabindex", position === 0 ? "0" : "-1");
-    group.setAttribute("role", "button");
     const spoken = [...tally].map(([mark, number]) => `${number} ${mark}`).join(", ");
     for (const text of group.querySelectorAll("text")) text.after(" ");  // words of their own, for who reads them aloud
     group.setAttribute("aria-label", `${textOf(group)}${box.levels ? ", opens" : ""}${spoken ? `; ${spoken}` : ""}`);
@@ -290,13 +307,41 @@ const drawPane = (pane) => {
     }
     addHeat(pane, group, box);
     group.addEventListener("click", () => { act(pane, position, true); });
-    group.addEventListener("focus", () => {
-      for (const other of pane.boxes) other.setAttribute("tabindex", other === group ? "0" : "-1");
-    });
   });
+  addChips(pane, svg, parameters.chips);
+  addStops(pane);
   pane.view.replaceChildren(svg);
   zoom(pane, 0);
   pane.view.scrollTo(0, 0);
+};
+
+const select = (pane, values) => {
+  state.active = state.panes.indexOf(pane);
+  state.selected = { pane, values };
+  highlight();
+  fillPanel();
+};
+
+// Parameters, states and constants, in the boxes that read them.
+const addChips = (pane, svg, chips) => {
+  pane.chips = [...svg.querySelectorAll("g.dg-chip")].map((group, index) => ({ group, position: chips[index][0], values: chips[index][1] }));
+  const walk = walkOf(pane.stage);
+  for (const { group, position, values } of pane.chips) {
+    const name = values.length === 1 ? valueOf(walk, values[0]).text : textOf(group);
+    group.setAttribute("aria-label", `${name}, read by ${textOf(pane.boxes[position])}`);
+    group.addEventListener("click", () => { select(pane, values); });
+  }
+};
+// One stop of the Tab key for a picture; the arrow keys move on.
+const addStops = (pane) => {
+  pane.stops = [...pane.boxes, ...pane.chips.map(({ group }) => group)];
+  pane.stops.forEach((group, index) => {
+    group.setAttribute("tabindex", index === 0 ? "0" : "-1");
+    group.setAttribute("role", "button");
+    group.addEventListener("focus", () => {
+      for (const other of pane.stops) other.setAttribute("tabindex", other === group ? "0" : "-1");
+    });
+  });
 };
 
 const act = (pane, position, opens) => {
@@ -313,25 +358,37 @@ const act = (pane, position, opens) => {
   fillPanel();
 };
 
-// The selection, in both panes: the same box, and all that stands for one of its source ops.
+// The selection, in both panes: the same box, and all that stands for one of its source ops, or reads what is selected.
 const selectedSources = () => {
-  if (!state.selected) return new Set();
+  if (!state.selected || state.selected.values) return new Set();
   const { node, level, position } = state.selected;
   const chosen = node !== undefined ? [node] : nodesOfBox(levelOf(level).boxes[position]);
   return new Set(chosen.flatMap((index) => nodes[index].sources));
 };
+const isSelected = (pane, level, box, position) => {
+  const { selected } = state;
+  if (selected === null || selected.pane !== pane || selected.values) return false;
+  return selected.node !== undefined ? box.node === selected.node : selected.level === level && selected.position === position;
+};
 const highlight = () => {
   const sources = selectedSources();
+  const values = new Set(state.selected?.values);
+  const isRelated = (index) => nodes[index].sources.some((source) => sources.has(source)) || nodes[index].reads.some((value) => values.has(value));
+  const mark = (group, isIt, isRelatedToIt) => {
+    group.classList.toggle("selected", isIt);
+    group.classList.toggle("related", isRelatedToIt);
+    group.setAttribute("aria-pressed", String(isIt));
+  };
   for (const pane of shown()) {
     const level = currentLevel(pane);
     levelOf(level).boxes.forEach((box, position) => {
-      const { selected } = state;
-      const isIt = selected !== null && selected.pane === pane && (selected.node !== undefined ? box.node === selected.node : selected.level === level && selected.position === position);
-      const related = !isIt && sources.size > 0 && nodesOfBox(box).some((index) => nodes[index].sources.some((source) => sources.has(source)));
-      pane.boxes[position].classList.toggle("selected", isIt);
-      pane.boxes[position].classList.toggle("related", related);
-      pane.boxes[position].setAttribute("aria-pressed", String(isIt));
+      const isIt = isSelected(pane, level, box, position);
+      mark(pane.boxes[position], isIt, !isIt && (sources.size > 0 || values.size > 0) && nodesOfBox(box).some(isRelated));
     });
+    for (const chip of pane.chips) {
+      const isIt = values.size === chip.values.length && chip.values.every((value) => values.has(value));
+      mark(chip.group, isIt, !isIt && chip.values.some((value) => values.has(value)));
+    }
   }
 };
 

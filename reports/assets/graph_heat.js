@@ -1,6 +1,6 @@
 "use strict";
-// What ops take, in the graph explorer (graph.js): measured seconds by arm, and bytes. Times are known by source op; where
-// several nodes of a stage stand for one, each has an equal part.
+// What ops take, in the graph explorer (graph.js): measured seconds by arm, what the machine's limit explains of them, and
+// bytes. Times and limits are known by source op; where several nodes of a stage stand for one, each has an equal part.
 
 const { arms, ops: timesOfOps } = data.times;
 const timeText = (seconds) => {
@@ -16,16 +16,19 @@ const insideOf = (walk, index) => (isFused(index) ? [...walk.places.keys()].filt
 const secondsOf = (walk, indices, arm) => {
   const chosen = new Set(indices.filter((index) => !isFused(index)));
   let seconds = null;
+  let limit = null;  // the least seconds that the machine could need
   let isEstimate = false;
   for (const source of new Set([...chosen].flatMap((index) => nodes[index].sources))) {
     const time = timesOfOps[source]?.[arm];
     if (!time) continue;
     const holders = (walk.bySource.get(source) ?? []).filter((index) => !isFused(index));
     const held = holders.filter((index) => chosen.has(index)).length;
-    seconds = (seconds ?? 0) + (time[0] * held) / holders.length;
+    const part = held / holders.length;
+    seconds = (seconds ?? 0) + time[0] * part;
+    if (time[2] !== undefined) limit = (limit ?? 0) + time[2] * part;
     isEstimate ||= time[1] === 1 || holders.length > held;
   }
-  return seconds === null ? null : { seconds, isEstimate };
+  return seconds === null ? null : { seconds, limit: seconds > 0 ? limit : null, isEstimate };
 };
 // Of kernels; what a kernel's inside moves stays in the cache, and counts only where nothing else is asked for.
 const bytesOf = (walk, indices) => {
@@ -34,21 +37,37 @@ const bytesOf = (walk, indices) => {
 };
 const shareText = (share) => `${share >= 0.0995 ? Math.round(100 * share) : (100 * share).toPrecision(2)} %`;
 
+// As the ladder's column: above 100 % where data come from a nearer cache than the one that would hold all of them.
+const limitText = ({ seconds, limit, isEstimate }) => `${isEstimate ? "~" : ""}${shareText(limit / seconds)} of limit`;
+
 const costEntries = (walk, indices) => [
   ...arms.map(({ name, seconds: whole }, arm) => {
     const time = secondsOf(walk, indices, arm);
-    return [name, time === null ? "" : `${time.isEstimate ? "~" : ""}${timeText(time.seconds)}, ${shareText(time.seconds / whole)} of a call`];
+    return [name, time === null ? "" : `${time.isEstimate ? "~" : ""}${timeText(time.seconds)}, ${shareText(time.seconds / whole)} of a call${time.limit === null ? "" : `, ${limitText(time)}`}`];
   }),
   ["moves", bytesOf(walk, indices) === 0 ? "" : bytesText(bytesOf(walk, indices))],
 ];
+
+// What a call takes that no box stands for.
+const restItems = () => data.times.rest.map(([name, seconds]) => `${name}: ${arms.flatMap((arm, index) => (seconds[index] === null ? [] : [`${arm.name} ${timeText(seconds[index])}`])).join(", ")}`);
+// The arm that runs what a pane shows.
+const armOf = (pane) => (pane.stage === eager ? 0 : arms.length - 1);
+function fillRest(pane) {
+  pane.rest.hidden = arms.length === 0 || pane.trail.length > 1;
+  if (pane.rest.hidden) return;
+  const arm = armOf(pane);
+  const rest = data.times.rest.reduce((sum, [, seconds]) => sum + (seconds[arm] ?? 0), 0);
+  pane.rest.textContent = `A call in ${arms[arm].name} takes ${timeText(arms[arm].seconds)}, ${timeText(rest)} of it in no box`;
+}
 
 // --- Heat ----------------------------------------------------------------------------------------------------------
 
 const fillHeats = () => {
   const lastArm = arms.length - 1;
-  const choices = [["", "none"], ...arms.map(({ name }, arm) => [`arm ${arm}`, `time in ${name}`]),
-    ...(lastArm > 0 ? [["saved", `what ${arms[lastArm].name} saves`]] : []), ["bytes", "bytes moved"]];
-  byId("heat").replaceChildren(...choices.map(([value, text]) => element("option", { value, selected: lastArm > 0 && value === `arm ${lastArm}` }, text)));
+  const choices = [["", "none"], ...(lastArm > 0 ? [["time", "time"]] : []), ...arms.map(({ name }, arm) => [`arm ${arm}`, `time in ${name}`]),
+    ...(lastArm > 0 ? [["saved", `what ${arms[lastArm].name} saves`]] : []), ...(arms.length > 0 ? [["limit", "share of the limit"]] : []),
+    ["bytes", "bytes moved"]];
+  byId("heat").replaceChildren(...choices.map(([value, text]) => element("option", { value, selected: value === "time" }, text)));
 };
 const wholeBytes = new Map();  // by walk
 const bytesOfStage = (walk) => {
@@ -56,17 +75,24 @@ const bytesOfStage = (walk) => {
   return wholeBytes.get(walk);
 };
 // A part of the whole, and its text; null: nothing is known.
-const heatOf = (walk, indices, heat) => {
+const heatOf = (pane, indices, heat) => {
+  const walk = walkOf(pane.stage);
   if (heat === "bytes") {
     const bytes = bytesOf(walk, indices);
     return bytes === 0 ? null : { share: bytes / bytesOfStage(walk), text: bytesText(bytes) };
   }
-  const base = secondsOf(walk, indices, heat === "saved" ? 0 : Number(heat.split(" ")[1]));
-  if (heat !== "saved") {
-    const whole = arms[Number(heat.split(" ")[1])].seconds;
-    return base === null ? null : { share: base.seconds / whole, text: `${base.isEstimate ? "~" : ""}${timeText(base.seconds)}` };
-  }
-  const other = secondsOf(walk, indices, arms.length - 1);
+  if (heat === "saved") return savingOf(secondsOf(walk, indices, 0), secondsOf(walk, indices, arms.length - 1));
+  // Each pane's own arm, both on one scale.
+  const isOwn = !heat.startsWith("arm ");
+  const arm = isOwn ? armOf(pane) : Number(heat.split(" ")[1]);
+  const whole = isOwn ? Math.max(...arms.map(({ seconds }) => seconds)) : arms[arm].seconds;
+  const time = secondsOf(walk, indices, arm);
+  if (time === null || (heat === "limit" && time.limit === null)) return null;
+  // What is lost above the limit is hot, not what is slow and can't be faster.
+  if (heat === "limit") return { share: Math.max(0, time.seconds - time.limit) / whole, text: limitText(time) };
+  return { share: time.seconds / whole, text: `${time.isEstimate ? "~" : ""}${timeText(time.seconds)}` };
+};
+const savingOf = (base, other) => {
   if (base === null && other === null) return null;
   const saved = (base?.seconds ?? 0) - (other?.seconds ?? 0);
   const sign = saved >= 0 ? "−" : "+";
@@ -80,7 +106,7 @@ const heatClass = ({ share, isSaving }) => {
 const addHeat = (pane, group, box) => {
   const heat = byId("heat").value;
   if (heat === "") return;
-  const found = heatOf(walkOf(pane.stage), nodesOfBox(box), heat);
+  const found = heatOf(pane, nodesOfBox(box), heat);
   group.classList.add(found === null ? "heat-0" : heatClass(found));
   if (found === null) return;
   // On the lower edge, where neither the labels nor a difference's badge are.
@@ -90,8 +116,6 @@ const addHeat = (pane, group, box) => {
   const [right, y] = [at("x") + at("width") + 10, at("y") + at("height")];
   const text = svgElement("text", { x: right - width / 2, y: y + 4, "text-anchor": "middle", class: "badge-text" });
   text.textContent = found.text;
-  const badge = svgElement("g", { class: "dg-badge cost", "aria-hidden": "true" });
-  badge.append(svgElement("rect", { x: right - width, y: y - 8, width, height: 16, rx: 8, class: "badge" }), text);
-  group.after(badge);
+  placeBadge(group, text, right, y - 8, width, "cost");
   group.setAttribute("aria-label", `${group.getAttribute("aria-label")}; ${found.text}`);
 };

@@ -13,13 +13,14 @@ const listed = (title, items) => {
   return [element("details", {}, element("summary", {}, `${title} (${items.length})`), list)];
 };
 const nameOf = (index) => `${nodes[index].scope ? `${nodes[index].scope}: ` : ""}${nodes[index].op}`;
+const goToValues = (pane, values, text) => element("button", { type: "button", onclick: () => { select(pane, values); byId("panel").focus(); } }, text);
 const goTo = (pane, index) => element("button", { type: "button", onclick: () => show(pane, index) }, nameOf(index));
 
 const readItem = (pane, walk, value, kernel) => {
   if (typeof value === "string") return `constant ${value}`;
   const maker = makerOf(walk, value, kernel);
   if (maker !== undefined) return goTo(pane, maker);
-  return value in walk.values ? string(walk.values[value]) : "an argument of the region";
+  return value in walk.values ? goToValues(pane, [value], valueOf(walk, value).text) : "an argument of the region";
 };
 
 const refusalsByProducer = new Map();
@@ -41,11 +42,11 @@ const nodePanel = (pane, index) => {
   const walk = walkOf(pane.stage);
   const node = nodes[index];
   const kernel = walk.places.get(index)?.kernel ?? null;
-  const captured = walkOf(0);
+  const program = walkOf(captured);
   const mark = comparing() ? markOf(index, walk, walkOf(otherOf(pane).stage), pane === state.panes[0]) : "";
   const users = [...walk.places.keys()].filter((other) => nodes[other].reads.some((value) => typeof value === "number" && makerOf(walk, value, walk.places.get(other).kernel) === index));
   const sources = node.sources.slice(0, 40).map((source) => {
-    const original = (captured.bySource.get(source) ?? [])[0];
+    const original = (program.bySource.get(source) ?? [])[0];
     return `${source}${original === undefined ? "" : ` ${nodes[original].op}`}`;
   });
   return [
@@ -62,14 +63,20 @@ const nodePanel = (pane, index) => {
   ];
 };
 
-const parametersOf = (walk, indices) => {
-  const found = new Map();
-  for (const index of indices) {
-    for (const value of nodes[index].reads) {
-      if (typeof value === "number" && value in walk.values) found.set(value, string(walk.values[value]));
-    }
+const parametersOf = (walk, indices) => [...new Set(indices.flatMap((index) => nodes[index].reads.filter((value) => typeof value === "number" && value in walk.values)))];
+
+const valuesPanel = (pane, values) => {
+  const walk = walkOf(pane.stage);
+  const known = values.filter((value) => value in walk.values).map((value) => [value, valueOf(walk, value)]);
+  const users = [...walk.places.keys()].filter((index) => nodes[index].reads.some((read) => values.includes(read)));
+  const bytes = known.reduce((sum, [, value]) => sum + value.bytes, 0);
+  const readBy = listed("Read by", users.map((index) => goTo(pane, index)));
+  if (known.length !== 1) {
+    return [element("h2", {}, count(known.length, "parameter")), entries([["bytes", bytesText(bytes)]]),
+      ...listed("Parameters, states and constants", known.map(([value, { text }]) => goToValues(pane, [value], text))), ...readBy];
   }
-  return [...found.values()];
+  const [[number, { kind, name, type }]] = known;
+  return [element("h2", {}, name || `constant ${type}`), entries([["kind", kind], ["type", type], ["bytes", bytesText(bytes)], ["value", `%${number}`]]), ...readBy];
 };
 
 const groupPanel = (pane, title, indices) => {
@@ -88,7 +95,7 @@ const groupPanel = (pane, title, indices) => {
     element("h2", {}, title),
     entries([["nodes", String(indices.length - kernels.length)], ["kernels", kernels.length === 0 ? "" : `${kernels.length} fused`], ...costEntries(walk, indices)]),
     ...listed("Ops", most.map(([op, number]) => `${number} × ${op}`)),
-    ...listed("Parameters, states and arguments", parametersOf(walk, indices)),
+    ...listed("Parameters, states, arguments and constants", parametersOf(walk, indices).map((value) => goToValues(pane, [value], valueOf(walk, value).text))),
     ...listed("Fused kernels", kernels.map((index) => goTo(pane, index))),
     ...listed("Not fused, and why", [...reasons].sort((a, b) => b[1] - a[1]).map(([text, number]) => `${number} × ${text}`)),
   ];
@@ -109,6 +116,10 @@ function fillPanel() {
   const { selected } = state;
   const pane = selected && shown().includes(selected.pane) ? selected.pane : state.panes[state.active === 0 && byId("two").checked ? 0 : 1];
   const here = selected && selected.pane === pane ? selected : null;
+  if (here && here.values) {
+    panel.replaceChildren(...valuesPanel(pane, here.values));
+    return;
+  }
   if (here && here.node !== undefined && walkOf(pane.stage).places.has(here.node)) {
     panel.replaceChildren(...nodePanel(pane, here.node));
     return;
@@ -119,7 +130,7 @@ function fillPanel() {
     return;
   }
   const level = currentLevel(pane);
-  panel.replaceChildren(...groupPanel(pane, string(levelOf(level).title), nodesOfLevel(level)));
+  panel.replaceChildren(...groupPanel(pane, string(levelOf(level).title), nodesOfLevel(level)), ...(pane.trail.length === 1 ? listed("In no box", restItems()) : []));
 }
 
 // --- Search --------------------------------------------------------------------------------------------------------
@@ -128,7 +139,7 @@ const haystacks = new Map();
 const haystackOf = (walk, index) => {
   if (!haystacks.has(index)) {
     const node = nodes[index];
-    const names = parametersOf(walk, [index]).join(" ");
+    const names = parametersOf(walk, [index]).map((value) => valueOf(walk, value).text).join(" ");
     const values = node.makes.filter((value) => value >= 0).map((value) => `%${value}`).join(" ");
     haystacks.set(index, `${node.op} ${node.attributes} ${node.types} ${node.scope} ${node.where} ${names} ${values}`.toLowerCase());
   }
@@ -144,8 +155,7 @@ const find = () => {
   for (const pane of shown()) {
     const walk = walkOf(pane.stage);
     const hits = [...walk.places.keys()].filter((index) => words.every((word) => haystackOf(walk, index).includes(word)));
-    const stage = pane.stage === 0 ? "as captured" : `after ${string(data.stages[pane.stage].name)}`;
-    found.append(element("li", {}, element("small", {}, `${count(hits.length, "node")} ${stage}${hits.length > most ? `, the first ${most}` : ""}`)));
+    found.append(element("li", {}, element("small", {}, `${count(hits.length, "node")} ${stageTitle(pane.stage)}${hits.length > most ? `, the first ${most}` : ""}`)));
     for (const index of hits.slice(0, most)) {
       const button = element("button", { type: "button", onclick: () => { found.hidden = true; show(pane, index); } },
         nameOf(index), " ", element("small", {}, nodes[index].types));
@@ -156,16 +166,16 @@ const find = () => {
 
 // --- Keyboard ------------------------------------------------------------------------------------------------------
 
-// The box nearest in a direction, sideways distance counting double.
+// The box or chip nearest in a direction, sideways distance counting double. Where its name stands: a box lies behind its chips.
 const neighbour = (pane, from, dx, dy) => {
   const centre = (group) => {
-    const box = group.getBoundingClientRect();
+    const box = group.querySelector("text").getBoundingClientRect();
     return [box.x + box.width / 2, box.y + box.height / 2];
   };
-  const [x, y] = centre(pane.boxes[from]);
+  const [x, y] = centre(pane.stops[from]);
   let best = -1;
   let least = Infinity;
-  pane.boxes.forEach((group, position) => {
+  pane.stops.forEach((group, position) => {
     const [otherX, otherY] = centre(group);
     const along = (otherX - x) * dx + (otherY - y) * dy;
     const across = Math.abs((otherX - x) * dy) + Math.abs((otherY - y) * dx);
@@ -185,6 +195,12 @@ const stepStage = (pane, step) => {
     }
   }
 };
+const toggleParameters = (pane, stop) => {
+  byId("parameters").checked = !byId("parameters").checked;
+  const position = pane.chips[stop - pane.boxes.length]?.position ?? stop;
+  draw();
+  pane.boxes[position]?.focus({ preventScroll: true });
+};
 const arrows = { ArrowUp: [0, -1], ArrowDown: [0, 1], ArrowLeft: [-1, 0], ArrowRight: [1, 0] };
 
 const onKey = (event) => {
@@ -197,17 +213,18 @@ const onKey = (event) => {
     return;
   }
   if (inField || event.target instanceof HTMLSelectElement) return;
-  const position = pane.boxes.indexOf(event.target);
+  const stop = pane.stops.indexOf(event.target);
+  const chip = pane.chips[stop - pane.boxes.length];
   const keys = {
     Escape: () => up(pane), Backspace: () => up(pane), "/": () => byId("search").focus(),
     "+": () => zoom(pane, 1.25), "-": () => zoom(pane, 1 / 1.25), 0: () => zoom(pane, 0),
-    "[": () => stepStage(pane, -1), "]": () => stepStage(pane, 1),
+    "[": () => stepStage(pane, -1), "]": () => stepStage(pane, 1), p: () => toggleParameters(pane, stop),
   };
-  if (position >= 0) {
-    keys.Enter = () => act(pane, position, true);
-    keys[" "] = () => act(pane, position, false);
+  if (stop >= 0) {
+    keys.Enter = () => (chip ? select(pane, chip.values) : act(pane, stop, true));
+    keys[" "] = () => (chip ? select(pane, chip.values) : act(pane, stop, false));
     for (const [key, [dx, dy]] of Object.entries(arrows)) {
-      keys[key] = () => pane.boxes[neighbour(pane, position, dx, dy)]?.focus();
+      keys[key] = () => pane.stops[neighbour(pane, stop, dx, dy)]?.focus();
     }
   }
   if (keys[event.key]) {
@@ -224,7 +241,7 @@ makePane(state.panes[0], "Left");
 makePane(state.panes[1], "Right");
 for (const pane of state.panes) setStage(pane, pane.stage);
 fillHeats();
-for (const id of ["two", "marks", "all", "heat"]) byId(id).addEventListener("change", draw);
+for (const id of ["two", "marks", "all", "heat", "parameters"]) byId(id).addEventListener("change", draw);
 byId("search").addEventListener("input", find);
 byId("search").addEventListener("focus", find);
 byId("helper").addEventListener("click", () => {

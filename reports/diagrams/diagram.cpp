@@ -134,6 +134,19 @@ std::string draw_node(const DiagramNode& node, const Box& box, const std::string
   return out + "</g>\n";
 }
 
+/// Beside the node's group, not in it: a button in a button is none.
+std::string draw_chips(const DiagramNode& node, const Box& box) {
+  std::string out;
+  double y = box.y + box.height - 7 - chips_height(node.chips.size());
+  for (const std::string& chip : node.chips) {
+    y += chip_gap;
+    out += R"(<g class="dg-chip">)" + rect_at({box.x + 8, y, box.width - 16, chip_height}, "dg-chip-box", 6) +
+           text_at(box.x + box.width / 2, y + 14, "dg-small", chip) + "</g>\n";
+    y += chip_height;
+  }
+  return out;
+}
+
 /// The meaning of a colour or a sign in the picture.
 struct LegendEntry {
   NodeClass node_class = NodeClass::other;
@@ -246,7 +259,8 @@ std::string draw(const Prepared& prepared, const Layout& layout, const std::stri
     out += draw_edge(edge);
   }
   for (std::size_t i = 0; i < prepared.nodes.size(); ++i) {
-    out += draw_node(prepared.nodes[i], layout.nodes[i], prefix.empty() ? "" : fmt::format("{}-n{}", prefix, i));
+    out += draw_node(prepared.nodes[i], layout.nodes[i], prefix.empty() ? "" : fmt::format("{}-n{}", prefix, i)) +
+           draw_chips(prepared.nodes[i], layout.nodes[i]);
   }
   for (const PlacedEdge& edge : layout.edges) {
     out += draw_edge_label(edge);

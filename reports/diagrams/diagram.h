@@ -40,6 +40,8 @@ struct DiagramNode {
   std::string tooltip;             ///< lines
   Emphasis emphasis = Emphasis::none;
   std::optional<double> heat;  ///< share of the time, 0..1: shown as a bar with its number
+  /// Below the label, each in a frame of its own, for pages that make them buttons.
+  std::vector<std::string> chips = {};
 };
 
 struct DiagramEdge {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
@@ -52,6 +53,13 @@ Prepared prepare(const Diagram& diagram);
 inline constexpr double name_size = 12;
 inline constexpr double small_size = 11;
 inline constexpr double line_height = 16;
+// A chip of a node, and the gap above it.
+inline constexpr double chip_height = 20;
+inline constexpr double chip_gap = 4;
+/// With a gap below the last, where pages put badges on the edge.
+inline double chips_height(std::size_t count) {
+  return static_cast<double>(count) * (chip_height + chip_gap) + chip_gap;
+}
 
 /// Lays out with Graphviz in a child process; empty if it failed, was stopped or took longer than `cpu_seconds`.
 std::optional<Layout> graphviz_layout(const Prepared& prepared, int cpu_seconds);

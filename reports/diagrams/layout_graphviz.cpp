@@ -68,7 +68,9 @@ Agraph_t* build(const Prepared& prepared, Handles& handles) {
   Agraph_t* graph = agopen(name.data(), Agdirected, nullptr);
   set(graph, "rankdir", prepared.direction == Direction::top_down ? "TB" : "LR");
   set(graph, "nodesep", "0.32");
-  set(graph, "ranksep", "0.42");
+  const auto& edges = prepared.layout.edges;
+  const bool has_labels = std::any_of(edges.begin(), edges.end(), [](const auto& edge) { return !edge.label.empty(); });
+  set(graph, "ranksep", has_labels ? "0.42" : "0.33");
   set(graph, "newrank", "false");
   const std::vector<Box>& boxes = prepared.layout.nodes;
   for (std::size_t i = 0; i < boxes.size(); ++i) {

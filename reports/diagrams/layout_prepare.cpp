@@ -53,6 +53,11 @@ Prepared prepare(const Diagram& diagram) {
       shown.label[i] = cut_middle(shown.label[i], label_columns);
       text = std::max(text, text_width(shown.label[i], i == 0 ? name_size : small_size));
     }
+    shown.chips.resize(std::min(shown.chips.size(), label_lines));
+    for (std::string& chip : shown.chips) {
+      chip = cut_middle(chip, label_columns);
+      text = std::max(text, text_width(chip, small_size) + 12);
+    }
     for (std::string& scope : shown.scope) {
       scope = cut(scope, label_columns);
     }
@@ -60,7 +65,8 @@ Prepared prepare(const Diagram& diagram) {
     const double lines = static_cast<double>(std::max<std::size_t>(1, shown.label.size())) + (node.heat ? 0.7 : 0);
     double width = text + (shown.emphasis == Emphasis::none ? 24 : 44);
     width = std::max(width, shown.heat ? 124.0 : 0.0);
-    prepared.layout.nodes.push_back({0, 0, width, lines * line_height + 14});
+    const double chips = shown.chips.empty() ? 0 : chips_height(shown.chips.size());
+    prepared.layout.nodes.push_back({0, 0, width, lines * line_height + chips + 14});
     prepared.nodes.push_back(std::move(shown));
   }
   for (const DiagramEdge& edge : diagram.edges) {

@@ -1,5 +1,7 @@
 #include "reports/explorer/explorer.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "framework/core/text.h"
@@ -27,9 +29,49 @@ json refusals_json(const ExplorerInput& input, ExplorerTables& tables) {
   return list;
 }
 
-/// {"arms": [{"name", "seconds"}], "ops": {"3": [[seconds, is an estimate], null]}}: by source op, as nodes number them
-/// (a profile counts from 1), then by arm.
-json times_json(const ExplorerTimes& times) {
+/// The seconds of constants by arm: eager makes them in each call, pictures write them into the nodes that read them.
+void add_constants(const graph::Graph& graph, const ExplorerTimes& times, std::vector<double>& seconds) {
+  for (const graph::Node& node : graph.nodes) {
+    for (const auto& region : node.regions) {
+      add_constants(*region, times, seconds);
+    }
+    for (const std::uint32_t source : node.provenance.source_ops) {
+      const auto found = times.ops.find(source + std::uint64_t{1});
+      for (std::size_t arm = 0; is_written_out(node) && found != times.ops.end() && arm < seconds.size(); ++arm) {
+        seconds[arm] += found->second[arm].seconds.value_or(0);
+      }
+    }
+  }
+}
+
+/// [["(tape)", [seconds, null]]]: what a call of each arm takes that has no box.
+json rest_json(const ExplorerTimes& times, const graph::Graph& captured) {
+  json rest = json::array();
+  const auto add = [&](const std::string& name, json seconds) {
+    rest.push_back({shorten(printable(name), 60), std::move(seconds)});
+  };
+  for (const AlignedRow& row : times.rest) {
+    json seconds = json::array();
+    for (const ArmOfRow& of_arm : row.arms) {
+      seconds.push_back(of_arm.seconds ? json(*of_arm.seconds) : json());
+    }
+    add(row.name, std::move(seconds));
+  }
+  std::vector<double> of_constants(times.arms.size());
+  add_constants(captured, times, of_constants);
+  if (std::any_of(of_constants.begin(), of_constants.end(), [](double seconds) { return seconds > 0; })) {
+    json seconds = json::array();
+    for (const double of_arm : of_constants) {
+      seconds.push_back(of_arm > 0 ? json(of_arm) : json());
+    }
+    add("constants", std::move(seconds));
+  }
+  return rest;
+}
+
+/// {"arms": [{"name", "seconds"}], "ops": {"3": [[seconds, is an estimate, seconds at the machine's limit], null]}}: by
+/// source op, as nodes number them (a profile counts from 1), then by arm. Without the last where it isn't known.
+json times_json(const ExplorerTimes& times, const graph::Graph& captured) {
   json arms = json::array();
   for (std::size_t arm = 0; arm < times.arms.size(); ++arm) {
     arms.push_back({{"name", shorten(printable(times.arms[arm]), 40)}, {"seconds", times.total_seconds[arm]}});
@@ -38,10 +80,18 @@ json times_json(const ExplorerTimes& times) {
   for (const auto& [source, of_arms] : times.ops) {
     json& entry = ops[std::to_string(source - 1)] = json::array();
     for (const ArmOfRow& of_arm : of_arms) {
-      entry.push_back(of_arm.seconds ? json{*of_arm.seconds, of_arm.is_estimate ? 1 : 0} : json());
+      if (!of_arm.seconds) {
+        entry.push_back(nullptr);
+        continue;
+      }
+      json time = {*of_arm.seconds, of_arm.is_estimate ? 1 : 0};
+      if (of_arm.limit_seconds) {
+        time.push_back(*of_arm.limit_seconds);
+      }
+      entry.push_back(std::move(time));
     }
   }
-  return {{"arms", std::move(arms)}, {"ops", std::move(ops)}};
+  return {{"arms", std::move(arms)}, {"ops", std::move(ops)}, {"rest", rest_json(times, captured)}};
 }
 
 }  // namespace
@@ -65,6 +115,11 @@ ExplorerData explorer_data(const ExplorerInput& input) {
                       {"nodes", graph::count_nodes(*stage.graph)},
                       {"level", top},
                       {"values", tables.values(levels.values())}});
+    if (stages.size() == 1) {  // eager runs the ops as they are captured
+      json eager = stages.front();
+      eager["name"] = tables.string("eager");
+      stages.insert(stages.begin(), std::move(eager));
+    }
   }
   ExplorerData data;
   data.first_picture = tables.level_at(stages.back()["level"])["picture"];
@@ -72,7 +127,7 @@ ExplorerData explorer_data(const ExplorerInput& input) {
   data.json = tables.take_json();
   data.json["workload"] = shorten_middle(printable(shorten_middle(input.workload, 400)), 100);
   data.json["refusals"] = refusals;
-  data.json["times"] = times_json(input.times);
+  data.json["times"] = times_json(input.times, *input.stages.front().graph);
   data.json["stages"] = std::move(stages);
   data.pictures = tables.pictures();
   return data;

@@ -24,9 +24,10 @@ struct ExplorerStage {
 
 /// Measured times of arms, by source op.
 struct ExplorerTimes {
-  std::vector<std::string> arms;                       ///< the base first; none: nothing was measured
+  std::vector<std::string> arms;                       ///< eager first, then graph; none: nothing was measured
   std::vector<double> total_seconds;                   ///< of a call
   std::map<std::uint64_t, std::vector<ArmOfRow>> ops;  ///< by SourceOp::id
+  std::vector<AlignedRow> rest = {};                   ///< what a call takes beside them
 };
 
 struct ExplorerInput {

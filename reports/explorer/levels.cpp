@@ -19,12 +19,17 @@ using graph::Node;
 using graph::ValueId;
 using nlohmann::json;
 
+/// Lanes stand side by side: three of them are to fit half a laptop's screen.
 constexpr int title_columns = 36;
+constexpr int title_columns_of_lane = 26;
+constexpr std::size_t most_names = 3;
+constexpr std::size_t most_names_of_lane = 2;
 /// More values than these share one box at the edge of a picture.
 constexpr std::size_t most_ends = 4;
+constexpr std::size_t most_ends_of_lane = 1;
 
-std::string shown(const std::string& text) {
-  return shorten_middle(printable(shorten_middle(text, 200)), title_columns);
+std::string shown(const std::string& text, bool in_lane) {
+  return shorten_middle(printable(shorten_middle(text, 200)), in_lane ? title_columns_of_lane : title_columns);
 }
 
 std::string counted(std::size_t count, const char* noun) {
@@ -32,8 +37,7 @@ std::string counted(std::size_t count, const char* noun) {
 }
 
 /// "gelu, add and 3 more"
-std::string names_of(const Graph& graph, const std::vector<std::size_t>& nodes) {
-  constexpr std::size_t most = 3;
+std::string names_of(const Graph& graph, const std::vector<std::size_t>& nodes, std::size_t most = most_names) {
   std::vector<std::string> names;
   for (const std::size_t node : nodes) {
     const std::string name = graph.nodes[node].op->name;
@@ -94,8 +98,8 @@ std::string module_name(const std::string& name) {
 
 /// A level while it is put together: what leads into it and out of it, and between its boxes.
 struct GraphLevels::Picture {
-  std::set<std::pair<std::size_t, std::size_t>> edges;               ///< between boxes
-  std::vector<std::pair<ValueId, std::set<std::size_t>>> ins, outs;  ///< values and the boxes that read or make them
+  std::set<std::pair<std::size_t, std::size_t>> edges;  ///< between boxes
+  Ends ins, outs;
   std::vector<std::map<std::string, std::size_t>> from_lanes;  ///< by box: how many values it reads of another lane
 };
 
@@ -106,6 +110,7 @@ GraphLevels::GraphLevels(ExplorerTables& tables, const Graph& graph, const Place
   is_output_.resize(graph.types.size());
   is_update_.resize(graph.types.size());
   is_parameter_.resize(graph.types.size());
+  is_constant_.resize(graph.types.size());
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     lanes_.push_back(of_region != nullptr ? Lane::forward : places.of(graph.nodes[i].provenance).lane);
     for (const ValueId output : graph.nodes[i].outputs) {
@@ -125,6 +130,10 @@ GraphLevels::GraphLevels(ExplorerTables& tables, const Graph& graph, const Place
   }
   for (const graph::Input& input : graph.inputs) {
     is_parameter_[input.value] = input.kind != graph::InputKind::argument;
+    names_[input.value] = input.name;
+  }
+  for (const auto& [value, tensor] : graph.constants) {
+    is_constant_[value] = true;
   }
   if (of_region == nullptr) {
     outline_ = outline_of(graph, places);
@@ -143,16 +152,6 @@ int GraphLevels::top(const std::string& title) {
   return level(boxes, title, title, std::nullopt);
 }
 
-json GraphLevels::values() const {
-  json texts = json::object();
-  for (const graph::Input& input : graph_.inputs) {
-    const std::string text = fmt::format("{} {}: {}", graph::name_of(input.kind),
-                                         quote(shorten_middle(input.name, 200)), to_string(graph_.types[input.value]));
-    texts[std::to_string(input.value)] = tables_.string(text);
-  }
-  return texts;
-}
-
 int GraphLevels::level_of(const GraphPart& part, const std::string& path, const std::string& title, Lane lane) {
   std::vector<Box> boxes;
   if (part.kind == GraphPart::Kind::op) {
@@ -162,6 +161,17 @@ int GraphLevels::level_of(const GraphPart& part, const std::string& path, const 
     boxes.push_back({&inner, "", nodes_of(inner)});
   }
   return level(boxes, path, title, lane);
+}
+
+bool GraphLevels::are_merged(const std::vector<Box>& boxes, const Ends& ends) {
+  std::set<std::string> lanes;  // what several read would tie them to one another
+  for (const auto& [value, touched] : ends) {
+    for (const std::size_t box : touched) {
+      lanes.insert(boxes[box].cluster);
+    }
+  }
+  const bool is_of_lane = lanes.size() == 1 && !lanes.begin()->empty();
+  return ends.size() > (is_of_lane ? most_ends_of_lane : most_ends);
 }
 
 int GraphLevels::level(const std::vector<Box>& boxes, const std::string& path, const std::string& title,
@@ -174,9 +184,9 @@ int GraphLevels::level(const std::vector<Box>& boxes, const std::string& path, c
   json entries = json::array();
   const auto id = [&] { return std::to_string(diagram.nodes.size()); };
   // In: before the boxes; out: behind them. Boxes of the level are numbered from `first` on.
-  const std::size_t first = picture.ins.size() > most_ends ? 1 : picture.ins.size();
+  const std::size_t first = are_merged(boxes, picture.ins) ? 1 : picture.ins.size();
   const auto add_ends = [&](auto& ends, const char* name, NodeClass node_class, bool leads_in) {
-    const bool merged = ends.size() > most_ends;
+    const bool merged = are_merged(boxes, ends);
     for (std::size_t i = 0; i < (merged ? std::min<std::size_t>(1, ends.size()) : ends.size()); ++i) {
       DiagramNode node;
       node.id = id();
@@ -214,10 +224,14 @@ int GraphLevels::level(const std::vector<Box>& boxes, const std::string& path, c
     }
   }
   add_ends(picture.outs, "out", NodeClass::output, false);
-  return tables_.level({{"path", tables_.string(path)},
-                        {"title", tables_.string(title)},
-                        {"picture", tables_.picture(diagram)},
-                        {"boxes", std::move(entries)}});
+  json entry = {{"path", tables_.string(path)},
+                {"title", tables_.string(title)},
+                {"picture", tables_.picture(diagram)},
+                {"boxes", std::move(entries)}};
+  if (json parameters = with_parameters(std::move(diagram), boxes, first); !parameters.is_null()) {
+    entry["parameters"] = std::move(parameters);
+  }
+  return tables_.level(entry);
 }
 
 void GraphLevels::find_reads(const std::vector<Box>& boxes, std::optional<Lane> lane, Picture& picture) const {
@@ -315,6 +329,8 @@ std::size_t GraphLevels::updates_of(const Box& box) const {
 DiagramNode GraphLevels::drawn(const Box& box, const std::map<std::string, std::size_t>& from_lanes) const {
   const GraphPart& part = *box.part;
   DiagramNode node;
+  const bool in_lane = !box.cluster.empty();
+  const std::size_t names = in_lane ? most_names_of_lane : most_names;
   const std::string results = results_of(box);
   const std::string ops = counted(box.nodes.size(), "op");
   switch (part.kind) {
@@ -323,27 +339,27 @@ DiagramNode GraphLevels::drawn(const Box& box, const std::map<std::string, std::
       const bool is_fused = op.op == &graph::fused_op();
       std::string title = is_fused ? "fused: " + fused_names(op) : std::string(op.op->name);
       for (const ValueId input : op.inputs) {
-        const auto constant = constants_.find(input);
-        title += constant != constants_.end() && constant->second.size() <= 8 ? " " + constant->second : "";
+        title += is_in_title(input) ? " " + constants_.at(input) : "";
       }
-      node.label = {shown(part.name.empty() ? title : fmt::format("{}: {}", part.name, title)), results};
+      node.label = {shown(part.name.empty() ? title : fmt::format("{}: {}", part.name, title), in_lane), results};
       node.node_class = is_fused ? NodeClass::fused : node_class_from(std::string(op.op->family_name()));
       break;
     }
     case GraphPart::Kind::scope:
-      node.label = {shown(module_name(part.name)), fmt::format("{} → {}", ops, results)};
+      node.label = {shown(module_name(part.name), in_lane), fmt::format("{} → {}", ops, results)};
       break;
     case GraphPart::Kind::repeat: {
-      const std::vector<std::string> names = instance_names(part);
+      const std::vector<std::string> instances = instance_names(part);
       const bool is_named = !part.parts.front().name.empty();
       const std::vector<std::size_t> each = nodes_of(part.parts.front());
-      node.label = {
-          shown(is_named ? module_name(fmt::format("{} to {}", names.front(), names.back())) : names_of(graph_, each)),
-          fmt::format("× {}, {} each", names.size(), counted(each.size(), "op"))};
+      node.label = {shown(is_named ? module_name(fmt::format("{} to {}", instances.front(), instances.back()))
+                                   : names_of(graph_, each, names),
+                          in_lane),
+                    fmt::format("× {}, {} each", instances.size(), counted(each.size(), "op"))};
       break;
     }
     case GraphPart::Kind::stretch:
-      node.label = {shown(names_of(graph_, box.nodes)), fmt::format("{} → {}", ops, results)};
+      node.label = {shown(names_of(graph_, box.nodes, names), in_lane), fmt::format("{} → {}", ops, results)};
       break;
   }
   for (const auto& [lane, count] : from_lanes) {
@@ -436,7 +452,7 @@ int GraphLevels::node_entry(std::size_t index) {
   }
   json reads = json::array();
   for (const ValueId input : node.inputs) {
-    if (const auto constant = constants_.find(input); constant != constants_.end()) {
+    if (const auto constant = constants_.find(input); constant != constants_.end() && !is_folded(input)) {
       reads.push_back(constant->second);
     } else {
       reads.push_back(reference(input));

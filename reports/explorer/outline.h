@@ -31,7 +31,7 @@ struct LaneOutline {
 /// The most boxes of a picture of one lane.
 inline constexpr std::size_t kMostBoxes = 30;
 /// Of each of several lanes: a training step's three columns fit on a laptop's screen, and can still be read.
-inline constexpr std::size_t kMostBoxesOfLane = 12;
+inline constexpr std::size_t kMostBoxesOfLane = 9;
 
 /// Whether pictures write a node into those that read it: a constant.
 bool is_written_out(const graph::Node& node);

@@ -30,7 +30,12 @@ std::string parent_path(const std::string& name) {
 /// Walks a captured graph in program order and finds the lane and the scope of each node.
 class Finder {
  public:
-  explicit Finder(const Graph& graph) : graph_(graph), lanes_(graph.nodes.size()), scopes_(graph.nodes.size()) {
+  explicit Finder(const Graph& graph)
+      : graph_(graph),
+        lanes_(graph.nodes.size()),
+        scopes_(graph.nodes.size()),
+        gradient_of_(graph.nodes.size(), graph.nodes.size()),
+        cursor_(graph.nodes.size()) {
     find_lanes();
     touching_.resize(graph.types.size());
     for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
@@ -47,7 +52,14 @@ class Finder {
     find_scopes();
   }
 
-  Place place(std::size_t node) const { return {lanes_[node], scopes_[node]}; }
+  Place place(std::size_t node) const {
+    Place place{lanes_[node], scopes_[node]};
+    if (const std::size_t forward = gradient_of_[node]; forward < graph_.nodes.size()) {
+      const std::vector<std::uint32_t>& source = graph_.nodes[forward].provenance.source_ops;
+      place.gradient_of = source.empty() ? std::nullopt : std::optional(source.front());
+    }
+    return place;
+  }
 
  private:
   void find_lanes() {
@@ -74,6 +86,7 @@ class Finder {
     for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
       if (lanes_[i] == Lane::backward) {
         scopes_[i] = scope_of_gradient(graph_.nodes[i]);
+        gradient_of_[i] = cursor_;
       } else if (lanes_[i] == Lane::optimizer) {
         scopes_[i] = scope_of_update(graph_.nodes[i]);
       }
@@ -123,9 +136,10 @@ class Finder {
   const Graph& graph_;
   std::vector<Lane> lanes_;
   std::vector<std::string> scopes_;
+  std::vector<std::size_t> gradient_of_;            ///< a forward node, or none: behind the last
   std::vector<std::vector<std::size_t>> touching_;  ///< the forward nodes that make or read a value, in order
   std::vector<bool> is_input_;                      ///< by value
-  std::size_t cursor_ = 0;                          ///< the forward op whose gradient is being computed
+  std::size_t cursor_;                              ///< the forward op whose gradient is being computed
   std::map<ValueId, std::string> scope_of_value_;   ///< not of scalars, which all parameters share
 };
 

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "framework/graph/ir.h"
@@ -14,6 +16,8 @@ const char* name_of(Lane lane);
 struct Place {
   Lane lane = Lane::forward;
   std::string scope;  ///< "blocks.0.norm1"; "" is outside of all modules
+  /// In the backward lane: the source op that this computes the gradient of, as far as the order of the pass tells.
+  std::optional<std::uint32_t> gradient_of = {};
 };
 
 /// The places of all source ops of a program. Ops that ran under a module are forward ones. Behind the first op that a

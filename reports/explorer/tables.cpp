@@ -12,7 +12,7 @@ std::string content_of(const Diagram& diagram) {
   std::string content;
   for (const DiagramNode& node : diagram.nodes) {
     content += fmt::format("{}\t{}", node.id, static_cast<int>(node.node_class));
-    for (const auto* lines : {&node.label, &node.scope}) {
+    for (const auto* lines : {&node.label, &node.scope, &node.chips}) {
       content += "\t|";
       for (const std::string& line : *lines) {
         content += "\t" + line;

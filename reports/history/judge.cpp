@@ -16,6 +16,7 @@
 #include "reports/history/latest.h"
 #include "reports/run/fingerprint.h"
 #include "reports/run/run.h"
+#include "reports/statistics/welch.h"
 #include "reports/text/format.h"
 
 namespace diptych::reports {
@@ -26,20 +27,6 @@ constexpr double kClockNoise = 0.005;
 
 std::string machine_name(std::size_t index) {
   return index < 26 ? std::string(1, static_cast<char>('A' + index)) : fmt::format("M{}", index + 1);
-}
-
-/// Standard error of the mean of the logs; empty for fewer than two processes.
-std::optional<double> standard_error(const std::vector<double>& logs) {
-  if (logs.size() < 2) {
-    return std::nullopt;
-  }
-  const double centre = mean(logs);
-  double squares = 0;
-  for (const double log : logs) {
-    squares += (log - centre) * (log - centre);
-  }
-  const auto n = static_cast<double>(logs.size());
-  return std::sqrt(squares / (n - 1) / n);
 }
 
 struct FigurePlace {
@@ -210,8 +197,8 @@ class HistoryOfRuns {
     if (!figure.state.quick) {
       growing.decided = place;
     }
-    if (const auto error = standard_error(figure.log_seconds)) {
-      growing.errors.push_back(*error);
+    if (const auto level = paired_effect(figure.log_seconds)) {  // the mean of the logs, as of any one sample
+      growing.errors.push_back(level->standard_error);
     }
   }
 

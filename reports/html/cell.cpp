@@ -12,6 +12,7 @@
 #include "reports/html/charts.h"
 #include "reports/html/fields.h"
 #include "reports/html/ladder.h"
+#include "reports/html/profile_pictures.h"
 #include "reports/html/usage.h"
 #include "reports/run/run.h"
 #include "reports/text/format.h"
@@ -62,9 +63,7 @@ std::string legend(const Cell& cell) {
   const Parts<Arm> arms = cell.arms();
   for (std::size_t i = 0; i < arms.size(); ++i) {
     const std::string name = arms[i].name();
-    out += fmt::format(
-        R"(<li><svg viewBox="0 0 10 10" aria-hidden="true"><rect width="10" height="10" rx="2" class="{}"/></svg>{}</li>)",
-        arm_colour(name, i), escape_xml(shorten(printable(name), 40)));
+    out += legend_entry(arm_colour(name, i), shorten(printable(name), 40));
   }
   return out + "</ul>";
 }
@@ -233,7 +232,7 @@ std::string html_cell(const Cell& cell, std::size_t index) {
   if (!agreed.empty()) {
     out += fmt::format(R"(<p class="sub">Checked before timing: {}.</p>)", escape_xml(agreed));
   }
-  out += figures(cell) + html_ladder(cell);
+  out += figures(cell) + html_ladder(cell) + html_profile(cell);
   out += "<h3>Numbers</h3>\n" + folded("Arms", "", arms_table(cell), true) + comparisons_table(cell) +
          html_evidence(cell) + metrics_table(cell) + exact_table(cell) + html_usage(cell) + fused_table(cell) +
          passes_tables(cell);

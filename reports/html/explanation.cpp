@@ -3,24 +3,11 @@
 #include <fmt/format.h>
 
 #include "reports/html/fields.h"
-#include "reports/html/table.h"
 #include "reports/text/text.h"
 #include "reports/views/explanation.h"
 
 namespace diptych::reports {
 namespace {
-
-std::string html_ops(const TextRows& rows) {
-  HtmlTable table(rows.front(), {4});
-  for (std::size_t i = 1; i < rows.size(); ++i) {
-    std::vector<HtmlField> fields;
-    for (const std::string& field : rows[i]) {
-      fields.push_back({field});
-    }
-    table.row(std::move(fields));
-  }
-  return table.finish();
-}
 
 std::string html_part(const AnswerPart& point) {
   std::string out = fmt::format("<h3>{}</h3>\n", escape_xml(point.label));
@@ -28,7 +15,7 @@ std::string html_part(const AnswerPart& point) {
     out += fmt::format(R"(<p class="why">{}</p>)", escape_xml(sentence));
   }
   if (!point.rows.empty()) {
-    out += html_ops(point.rows);
+    out += html_rows(point.rows, {4});
   }
   return out + html_commands(point.suggestions);
 }

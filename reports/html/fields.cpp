@@ -1,5 +1,7 @@
 #include "reports/html/fields.h"
 
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "reports/text/format.h"
@@ -42,6 +44,27 @@ std::string html_commands(const std::vector<Suggestion>& suggestions) {
                          escape_xml(each.reason));
   }
   return lines.empty() ? "" : fmt::format(R"(<pre class="command">{}</pre>)", lines);
+}
+
+std::string legend_entry(const std::string& css, const std::string& meaning) {
+  return fmt::format(
+      R"(<li><svg viewBox="0 0 10 10" aria-hidden="true"><rect width="10" height="10" rx="2" class="{}"/></svg>{}</li>)",
+      css, escape_xml(meaning));
+}
+
+std::string html_rows(const TextRows& rows, std::vector<std::size_t> left) {
+  if (rows.empty()) {
+    return "";
+  }
+  HtmlTable table(rows.front(), std::move(left));
+  for (std::size_t i = 1; i < rows.size(); ++i) {
+    std::vector<HtmlField> fields;
+    for (const std::string& field : rows[i]) {
+      fields.push_back({field});
+    }
+    table.row(std::move(fields));
+  }
+  return table.finish();
 }
 
 std::string folded(const std::string& title, const std::string& note, const std::string& body, bool open) {

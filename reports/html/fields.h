@@ -24,6 +24,10 @@ HtmlField ratio_field(const std::optional<Estimate>& ratio);
 std::string figure(const char* title, const char* note, const std::string& picture);
 /// Commands to copy, a line each, with their reasons; the page's script copies one on a click. Empty if there is none.
 std::string html_commands(const std::vector<Suggestion>& suggestions);
+/// An entry of a legend: a square in the colour of a class of the style sheet, and what it stands for.
+std::string legend_entry(const std::string& css, const std::string& meaning);
+/// Rows of text as a table; the first is the header. `left`: columns of words.
+std::string html_rows(const TextRows& rows, std::vector<std::size_t> left);
 /// A collapsible section; `body` is HTML, the rest is escaped here.
 std::string folded(const std::string& title, const std::string& note, const std::string& body, bool open = false);
 

@@ -14,11 +14,13 @@ constexpr const char* mark =
     R"(<svg viewBox="0 0 30 22" aria-hidden="true"><rect x="1" y="2" width="13" height="18" rx="2" class="c0"/>)"
     R"(<rect x="16" y="2" width="13" height="18" rx="2" class="c1"/></svg>)";
 
+std::string page_style() { return fmt::format("{}{}", assets::report_css(), assets::profile_css()); }
+
 std::string policy() {
   return fmt::format(
       "default-src 'none'; style-src 'sha256-{}' 'sha256-{}'; script-src 'sha256-{}'; base-uri 'none'; form-action "
       "'none'",
-      sha256_base64(assets::report_css()), sha256_base64(assets::diagram_css()), sha256_base64(assets::report_js()));
+      sha256_base64(page_style()), sha256_base64(assets::diagram_css()), sha256_base64(assets::report_js()));
 }
 
 }  // namespace
@@ -42,8 +44,7 @@ std::string render_page(const Page& page, const nlohmann::json& document) {
   out += fmt::format("<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n", policy());
   out += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
   out += "<meta name=\"generator\" content=\"Diptych\">\n";
-  out +=
-      fmt::format("<title>{}, Diptych</title>\n<style>{}</style>\n</head><body><main>\n", name, assets::report_css());
+  out += fmt::format("<title>{}, Diptych</title>\n<style>{}</style>\n</head><body><main>\n", name, page_style());
   out += fmt::format("<header><div class=\"mark\">{}<b>Diptych</b><span>{}</span><span>{}</span></div>\n", mark, name,
                      escape_xml(shorten(printable(page.beside), 120)));
   out += fmt::format("<h1>{}</h1>\n", escape_xml(page.headline));

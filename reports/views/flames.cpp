@@ -3,190 +3,169 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "reports/text/format.h"
-#include "reports/text/svg.h"
 #include "reports/text/text.h"
 
 namespace diptych::reports {
 namespace {
 
-constexpr double kWidth = 1200;
-constexpr double kRow = 18;
-constexpr double kMargin = 10;
-constexpr double kHeader = 30;
-constexpr double kNarrowest = 0.2;        ///< of a frame that is drawn
-constexpr double kAdvance = 6.7;          ///< of a character, monospaced at 11 px
-constexpr double kLeastChange = 0.01;     ///< of the base's call, to have a colour
-constexpr std::size_t kMostFrames = 100;  ///< of a stack: names come from outside
-
-struct Frame {
-  std::string name;
-  std::vector<double> seconds;  ///< by arm, with what is inside
-  std::vector<std::size_t> inside;
-};
-
-/// From the outside.
-std::vector<std::string_view> stack_of(const AlignedRow& row) {
-  std::vector<std::string_view> stack;
-  std::string_view rest = row.name;
-  while (stack.size() < kMostFrames) {
-    const std::size_t end = row.kind == AlignedRow::Kind::ops ? rest.find(';') : std::string_view::npos;
-    stack.push_back(rest.substr(0, end));
-    if (end == std::string_view::npos) {
-      break;
-    }
-    rest.remove_prefix(end + 1);
+/// The colour of a frame in a panel where changes have one.
+std::string_view change_colour(const FlameFrame& frame, std::size_t arm, double least) {
+  const double base = frame.seconds.front();
+  const double other = frame.seconds[arm == 0 ? frame.seconds.size() - 1 : arm];
+  const double saved = base - other;
+  if (saved == 0 || !(std::abs(saved) >= least)) {
+    return "same";
   }
-  return stack;
+  const double share = std::abs(saved) / std::max(base, other);
+  constexpr double kSome = 0.1;
+  constexpr double kMuch = 0.3;
+  if (saved > 0) {
+    return share < kSome ? "s1" : share < kMuch ? "s2" : "s3";
+  }
+  return share < kSome ? "l1" : share < kMuch ? "l2" : "l3";
 }
 
 class Flames {
  public:
-  explicit Flames(const AlignedProfile& stacks) : profile_(stacks), frames_(1) {
-    frames_[0] = {"all", std::vector<double>(stacks.arms.size(), 0), {}};
-    for (const AlignedRow& row : stacks.rows) {
-      add(row);
+  Flames(const FlameFrames& frames, std::span<const std::size_t> arms, FlameColours colours, PictureIn place)
+      : frames_(frames),
+        paths_(frame_paths(frames.frames)),
+        arms_(arms),
+        colours_(colours),
+        place_(place),
+        picture_(place) {
+    for (const FlameFrame& frame : frames.frames) {
+      deepest_ = std::max(deepest_, frame.depth);
     }
-    for (const double seconds : frames_[0].seconds) {
-      longest_ = std::max(longest_, seconds);
+    for (const std::size_t arm : arms) {
+      longest_ = std::max(longest_, frames.frames.empty() ? 0 : frames.frames.front().seconds[arm]);
     }
   }
 
-  std::string draw() {
-    for (std::size_t arm = 0; arm < profile_.arms.size(); ++arm) {
+  std::string draw() && {
+    for (const std::size_t arm : arms_) {
       panel(arm);
     }
-    const double base = profile_.total_seconds.empty() ? 0 : profile_.total_seconds.front();
-    out_ += fmt::format(
-        "<text class=\"muted\" x=\"{}\" y=\"{}\">Width: time of a call, all arms on one scale. Blue: faster than {}; "
-        "orange: slower; the deeper, the more of its own time. Grey: changes by less than {}.</text>\n",
-        coordinate(kMargin), coordinate(y_ + 16), base_name(), time(kLeastChange * base));
-    return fmt::format(R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {0} {1}" width="{0}" height="{1}">
-<title>Flame graph: {2}</title>
-<style>{3}</style>
-<rect class="paper" x="0" y="0" width="{0}" height="{1}"/>
-{4}</svg>
-)",
-                       coordinate(kWidth), coordinate(y_ + 28),
-                       escape_xml(fmt::to_string(fmt::join(profile_.arms, ", "))), kStyle, out_);
+    if (place_ == PictureIn::file) {
+      picture_.text(kMargin, y_ + 16,
+                    fmt::format("Width: time of a call, all arms on one scale. Blue: faster than {}; orange: slower; "
+                                "the deeper, the more of its own time. Grey: changes by less than {}.",
+                                arm_name(0), picture_.seconds(least_coloured_change(frames_))),
+                    "muted");
+      y_ += 28;
+    }
+    std::vector<std::string> names;
+    for (const std::size_t arm : arms_) {
+      names.push_back(arm_name(arm));
+    }
+    const bool is_difference = colours_ == FlameColours::change && place_ == PictureIn::page;
+    return std::move(picture_).finish(
+        fmt::format("Flame graph{}: {}", is_difference ? " of the difference" : "", fmt::join(names, ", ")), y_);
   }
 
  private:
-  static constexpr std::string_view kStyle =
-      "text{font:11px ui-monospace,Menlo,Consolas,monospace;fill:#1b1f24}.head{font-weight:600;font-size:13px}"
-      ".muted{fill:#59626e}.paper{fill:#fff}.f{stroke:#fff;stroke-width:.6}.same{fill:#dfe3e8}.s1{fill:#d3e4f5}"
-      ".s2{fill:#9fc6ea}.s3{fill:#64a3db}.l1{fill:#fbe3cf}.l2{fill:#f5bd8c}.l3{fill:#ec9350}";
+  static constexpr double kRow = 18;
+  static constexpr double kMargin = 10;
+  static constexpr double kHeader = 30;
+  static constexpr double kNarrowest = 0.2;  ///< of a frame that is drawn
 
-  static std::string time(double seconds) { return format_seconds(std::optional<double>(seconds)); }
-  std::string base_name() const { return profile_.arms.empty() ? "" : escape_xml(profile_.arms.front()); }
-
-  void add(const AlignedRow& row) {
-    std::size_t at = 0;
-    add_seconds(at, row);
-    const std::vector<std::string_view> stack = stack_of(row);
-    for (const std::string_view name : stack) {
-      at = inside(at, std::string(name));
-      add_seconds(at, row);
-    }
-    deepest_ = std::max(deepest_, stack.size());
+  std::string arm_name(std::size_t arm) const {
+    return arm < frames_.arms.size() ? arm_in_picture(frames_.arms[arm]) : "";
   }
 
-  /// Negative times, of what several threads do at once, have no width.
-  void add_seconds(std::size_t frame, const AlignedRow& row) {
-    for (std::size_t arm = 0; arm < row.arms.size(); ++arm) {
-      frames_[frame].seconds[arm] += std::max(0.0, row.arms[arm].seconds.value_or(0));
-    }
-  }
-
-  std::size_t inside(std::size_t frame, const std::string& name) {
-    for (const std::size_t each : frames_[frame].inside) {
-      if (frames_[each].name == name) {
-        return each;
-      }
-    }
-    frames_.push_back({name, std::vector<double>(profile_.arms.size(), 0), {}});
-    frames_[frame].inside.push_back(frames_.size() - 1);
-    return frames_.size() - 1;
-  }
+  /// What is inside a frame lies between its sides.
+  struct Open {
+    double next, right;  ///< where the next one inside it begins, and where it ends
+  };
 
   void panel(std::size_t arm) {
-    out_ += fmt::format("<text class=\"head\" x=\"{}\" y=\"{}\">{}, {} a call</text>\n", coordinate(kMargin),
-                        coordinate(y_ + 20), escape_xml(profile_.arms[arm]), time(profile_.total_seconds[arm]));
+    picture_.text(kMargin, y_ + 20,
+                  fmt::format("{}, {} a call", arm_name(arm), picture_.seconds(frames_.total_seconds[arm])), "head");
     y_ += kHeader;
-    draw(0, arm, kMargin, 0, "");
+    std::vector<Open> open = {{kMargin, picture_.width() - kMargin}};
+    for (std::size_t i = 0; i < frames_.frames.size(); ++i) {
+      const FlameFrame& frame = frames_.frames[i];
+      open.erase(open.begin() + static_cast<std::ptrdiff_t>(std::min(open.size(), frame.depth + 1)), open.end());
+      Open& around = open.back();
+      const double width = std::min(width_of(frame, arm), around.right - around.next);
+      const double x = around.next;
+      around.next += width;
+      draw(frame, arm, x, width, paths_[i]);
+      open.push_back({x, x + width});
+    }
     y_ += static_cast<double>(deepest_ + 1) * kRow;
   }
 
-  double width_of(const Frame& frame, std::size_t arm) const {
-    return longest_ > 0 ? frame.seconds[arm] / longest_ * (kWidth - 2 * kMargin) : 0;
+  double width_of(const FlameFrame& frame, std::size_t arm) const {
+    return longest_ > 0 ? frame.seconds[arm] / longest_ * (picture_.width() - 2 * kMargin) : 0;
   }
 
-  void draw(std::size_t index, std::size_t arm, double x, std::size_t depth, const std::string& around) {
-    const Frame& frame = frames_[index];
-    const double width = width_of(frame, arm);
+  void draw(const FlameFrame& frame, std::size_t arm, double x, double width, const std::string& path) {
     if (!(width >= kNarrowest)) {
       return;
     }
-    const double y = y_ + static_cast<double>(depth) * kRow;
-    const std::string path = around.empty() ? frame.name : around + " / " + frame.name;
-    out_ += fmt::format("<g><title>{}</title><rect class=\"f {}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>",
-                        escape_xml(figures(frame, path)), colour(frame, arm), coordinate(x), coordinate(y),
-                        coordinate(width), coordinate(kRow - 1));
-    const int columns = static_cast<int>((width - 6) / kAdvance);
-    constexpr int kFewest = 6;  // or nothing would be left of a longer name
-    if (const std::string name = printable(frame.name); columns >= std::min(kFewest, display_width(name))) {
-      out_ += fmt::format("<text x=\"{}\" y=\"{}\">{}</text>", coordinate(x + 3), coordinate(y + 12.5),
-                          escape_xml(shorten(name, columns)));
-    }
-    out_ += "</g>\n";
-    for (const std::size_t each : frame.inside) {
-      draw(each, arm, x, depth + 1, depth == 0 ? "" : path);
-      x += width_of(frames_[each], arm);
-    }
+    picture_.box({.x = x,
+                  .y = y_ + static_cast<double>(frame.depth) * kRow,
+                  .width = width,
+                  .height = kRow - 1,
+                  .css = fmt::format("f {}", colour(frame, arm)),
+                  .figures = figures(frame, path),
+                  .name = frame.name});
   }
 
   /// "net / 0 / matmul: eager 30.2 us, graph 24.1 us"
-  std::string figures(const Frame& frame, const std::string& path) const {
-    std::string text = printable(path) + ":";
-    for (std::size_t arm = 0; arm < profile_.arms.size(); ++arm) {
-      text += fmt::format("{} {} {}", arm == 0 ? "" : ",", printable(profile_.arms[arm]), time(frame.seconds[arm]));
+  std::string figures(const FlameFrame& frame, const std::string& path) const {
+    constexpr int kPathColumns = 160;
+    std::string text = shorten_middle(printable(path), kPathColumns) + ":";
+    for (std::size_t arm = 0; arm < frame.seconds.size(); ++arm) {
+      text += fmt::format("{} {} {}", arm == 0 ? "" : ",", arm_name(arm), picture_.seconds(frame.seconds[arm]));
     }
     return text;
   }
 
-  std::string_view colour(const Frame& frame, std::size_t arm) const {
-    const double base = frame.seconds.front();
-    const double other = frame.seconds[arm == 0 ? frame.seconds.size() - 1 : arm];
-    const double saved = base - other;
-    if (!(std::abs(saved) >= kLeastChange * profile_.total_seconds.front())) {
-      return "same";
+  std::string colour(const FlameFrame& frame, std::size_t arm) const {
+    if (colours_ == FlameColours::change) {
+      return std::string(change_colour(frame, arm, least_coloured_change(frames_)));
     }
-    const double share = std::abs(saved) / std::max(base, other);
-    constexpr double kSome = 0.1;
-    constexpr double kMuch = 0.3;
-    if (saved > 0) {
-      return share < kSome ? "s1" : share < kMuch ? "s2" : "s3";
-    }
-    return share < kSome ? "l1" : share < kMuch ? "l2" : "l3";
+    return frame.kind == FlameFrame::Kind::op ? colour_of_op(frame.name) : "same";
   }
 
-  const AlignedProfile& profile_;
-  std::vector<Frame> frames_;  ///< the first is the root
-  double longest_ = 0;         ///< of the arms' calls
+  const FlameFrames& frames_;
+  std::vector<std::string> paths_;
+  std::span<const std::size_t> arms_;
+  FlameColours colours_;
+  PictureIn place_;
+  ProfilePicture picture_;
+  double longest_ = 0;  ///< of the panels' calls
   std::size_t deepest_ = 0;
   double y_ = 0;
-  std::string out_;
 };
 
 }  // namespace
 
-std::string flame_svg(const AlignedProfile& stacks) { return Flames(stacks).draw(); }
+std::string flame_picture(const FlameFrames& frames, std::span<const std::size_t> arms, FlameColours colours,
+                          PictureIn place) {
+  return Flames(frames, arms, colours, place).draw();
+}
+
+std::string flame_svg(const FlameFrames& frames) {
+  std::vector<std::size_t> arms(frames.arms.size());
+  std::iota(arms.begin(), arms.end(), std::size_t{0});
+  return flame_picture(frames, arms, FlameColours::change, PictureIn::file);
+}
+
+double least_coloured_change(const FlameFrames& frames) {
+  constexpr double kShare = 0.01;
+  return frames.total_seconds.empty() ? 0 : kShare * frames.total_seconds.front();
+}
 
 std::string folded_stacks(const AlignedProfile& stacks, std::size_t arm) {
   std::string text;

@@ -1,19 +1,33 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <span>
 #include <string>
 
 #include <nlohmann/json_fwd.hpp>
 
 #include "reports/analysis/aligned_profile.h"
+#include "reports/analysis/flame_frames.h"
+#include "reports/views/profile_picture.h"
 
 /// Flame graphs of a profile by ProfileBy::stack (docs/profile.md). The outermost module is on top.
 namespace diptych::reports {
 
-/// A panel for each arm, on one scale: as wide as the arm's time, and coloured by what the arm saves or loses against
-/// the base (in the base's own panel: the last arm). A frame that changes by less than 1 % of the base's call is grey.
-/// A picture that needs neither script nor network; a frame's figures are its tooltip.
-std::string flame_svg(const AlignedProfile& stacks);
+enum class FlameColours : std::uint8_t {
+  change,  ///< blue: the arm saves, orange: it loses against the base (the base's own panel: the last arm)
+  op       ///< equal ops have equal colours, and modules none
+};
+
+/// A panel for each of `arms`, on one scale: as wide as the arm's time. A frame's figures are its tooltip.
+std::string flame_picture(const FlameFrames& frames, std::span<const std::size_t> arms, FlameColours colours,
+                          PictureIn place);
+
+/// The file: all arms, coloured by change.
+std::string flame_svg(const FlameFrames& frames);
+
+/// From here on, a frame's change has a colour: 1 % of the base's call.
+double least_coloured_change(const FlameFrames& frames);
 
 /// Collapsed stacks, "net;0;matmul 1250", in whole nanoseconds: what speedscope, inferno and flamegraph.pl read. Frames
 /// of less than one are left out.

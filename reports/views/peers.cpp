@@ -74,6 +74,60 @@ std::string starts(const Run& run, const std::vector<std::string>& names) {
   return out;
 }
 
+/// What other frameworks' arms have counted, with the names in the order of their first occurrence.
+std::vector<std::string> counted_names(const Run& run) {
+  std::vector<std::string> names;
+  for (const Cell cell : run.cells()) {
+    for (const MetricEntry metric : cell.metrics()) {
+      const bool is_new = std::find(names.begin(), names.end(), metric.name()) == names.end();
+      if (is_new && cell.arm(metric.arm()).is_external()) {
+        names.push_back(metric.name());
+      }
+    }
+  }
+  return names;
+}
+
+/// An arm's, in the order of `names`; empty if it has none of them.
+std::vector<std::string> counts_of(const Cell& cell, const Arm& arm, const std::vector<std::string>& names,
+                                   Glyphs glyphs) {
+  std::vector<std::string> texts(names.size(), "-");
+  bool is_any = false;
+  for (const MetricEntry metric : cell.metrics()) {
+    const auto name = std::find(names.begin(), names.end(), metric.name());
+    const auto value = metric.value();
+    if (metric.arm() == arm.name() && name != names.end() && value) {
+      texts[static_cast<std::size_t>(name - names.begin())] = format_metric(*value, metric.unit(), glyphs);
+      is_any = true;
+    }
+  }
+  return is_any && arm.is_external() ? texts : std::vector<std::string>{};
+}
+
+std::string counts(const Run& run) {
+  const std::vector<std::string> names = counted_names(run);
+  if (names.empty()) {
+    return "";
+  }
+  std::string out = "What their compilers have counted, until after the rounds:\n\n| workload | arm |";
+  std::string line = "|---|---|";
+  for (const std::string& name : names) {
+    out += fmt::format(" {} |", cell_text(name));
+    line += "--:|";
+  }
+  out += "\n" + line + "\n";
+  for (const Cell cell : run.cells()) {
+    for (const Arm arm : cell.arms()) {
+      const std::vector<std::string> texts = counts_of(cell, arm, names, Glyphs::typographic);
+      if (!texts.empty()) {
+        out += fmt::format("| {} | {} | {} |\n", cell_text(cell.workload()), cell_text(arm.name()),
+                           fmt::join(texts, " | "));
+      }
+    }
+  }
+  return out + "\n";
+}
+
 std::string missing_arms(const Run& run) {
   std::string out;
   for (const std::string& line : failed_arms(run)) {
@@ -161,6 +215,26 @@ std::string starts_table(const Run& run, const TableOptions& options) {
   return table.render(options.colour, options.width);
 }
 
+std::string counts_table(const Run& run, const TableOptions& options) {
+  const std::vector<std::string> names = counted_names(run);
+  if (names.empty()) {
+    return "";
+  }
+  std::vector<std::string> header{"counted by compilers", "arm"};
+  for (const std::string& name : names) {
+    header.push_back(shorten(printable(name), 24));
+  }
+  TextTable table(header);
+  for_each_timed_arm(run, [&](const Cell& cell, const Arm& arm, const std::string& /*workload*/) {
+    std::vector<std::string> texts = counts_of(cell, arm, names, Glyphs::ascii);
+    if (!texts.empty()) {
+      texts.insert(texts.begin(), {shorten(printable(cell.workload()), 40), shorten(printable(arm.name()), 24)});
+      table.add(texts);
+    }
+  });
+  return table.render(options.colour, options.width) + "\n";
+}
+
 }  // namespace
 
 std::string render_peers(const Run& run) {
@@ -176,7 +250,7 @@ std::string render_peers(const Run& run) {
       markdown_code_block(fmt::format("{}", fmt::join(run.command(), " "))),
       cell_text(text(member(run.environment(), "cpu"), "model")), size.processes().value_or(0),
       size.rounds().value_or(0), run.seed().dump());
-  out += times(run, names) + "\nBefore the first result:\n\n" + starts(run, names) + "\n";
+  out += times(run, names) + "\nBefore the first result:\n\n" + starts(run, names) + "\n" + counts(run);
   if (const std::string why = missing_arms(run); !why.empty()) {
     out += why + "\n";
   }
@@ -185,7 +259,7 @@ std::string render_peers(const Run& run) {
 }
 
 std::string render_peers_table(const Run& run, const TableOptions& options) {
-  std::string out = times_table(run, options) + "\n" + starts_table(run, options) + "\n";
+  std::string out = times_table(run, options) + "\n" + starts_table(run, options) + "\n" + counts_table(run, options);
   for (const std::string& line : failed_arms(run)) {
     out += wrapped("", "missing: " + printable(line), options.width, options.colour);
   }

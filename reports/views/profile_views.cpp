@@ -72,10 +72,16 @@ std::string fate_words(const FateGroup& group) {
       return "merged with an equal one" + by;
     case Fate::view:
       return "view, no kernel";
+    case Fate::placed:
+      return "parts written in place, no kernel";
     case Fate::folded:
       return "folded while compiling";
     case Fate::removed:
       return "removed" + by;
+    case Fate::node:
+      return "run as " + first_names(group.with);
+    case Fate::unseen:
+      return "no node of its own";
   }
   return "";
 }
@@ -180,7 +186,7 @@ nlohmann::json fates_json(const std::vector<FateCount>& fates) {
 }
 
 Fate fate_named(const std::string& name) {
-  for (int i = 0; i <= static_cast<int>(Fate::removed); ++i) {
+  for (int i = 0; i <= static_cast<int>(Fate::unseen); ++i) {
     if (name_of(static_cast<Fate>(i)) == name) {
       return static_cast<Fate>(i);
     }
@@ -308,6 +314,9 @@ nlohmann::json profile_json(const AlignedProfile& profile, int steps) {
                          {"seconds", to_json(row.arms[arm].seconds)},
                          {"estimate", row.arms[arm].is_estimate},
                          {"fates", fates_json(row.arms[arm].fates)}});
+      for (std::size_t i = 0; i < std::min(row.arms[arm].counts.size(), profile.counters.size()); ++i) {
+        of_arms.back()["counts"][profile.counters[i]] = row.arms[arm].counts[i];
+      }
     }
     nlohmann::json entry = {{"name", row.name},
                             {"kind", kind_name(row.kind)},

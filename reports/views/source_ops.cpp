@@ -6,6 +6,8 @@
 
 #include "framework/dispatch/op.h"
 #include "framework/graph/fused_op.h"
+#include "framework/graph/work.h"
+#include "framework/ops/shape_ops.h"
 
 namespace diptych::reports {
 namespace {
@@ -105,6 +107,25 @@ Standing standing_in(const graph::Graph& graph, const Names& names) {
   return standing;
 }
 
+std::optional<OpWork> known_work(const graph::Graph& graph, const graph::Node& node) {
+  const std::optional<Cost> work = graph::work_of(graph, node);
+  return work ? std::optional(OpWork{work->flops, work->bytes}) : std::nullopt;
+}
+
+/// Of all instructions, those of regions of control flow too.
+void gather_work(const graph::Graph& graph, CompiledOps& result) {
+  for (const graph::Node& node : graph.nodes) {
+    const std::optional<OpWork> work = known_work(graph, node);
+    if (!work) {
+      for (const auto& region : node.regions) {
+        gather_work(*region, result);
+      }
+    } else if (!node.provenance.source_ops.empty()) {
+      result.work[{id_of(node.provenance.source_ops.front()), node.op->name}].push_back(*work);
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<SourceOp> source_ops_of(const graph::Graph& captured) {
@@ -116,7 +137,7 @@ std::vector<SourceOp> source_ops_of(const graph::Graph& captured) {
     const graph::Provenance& from = node.provenance;
     ops.push_back({id_of(from.source_ops.front()), node.op->name, from.scope,
                    from.where.line > 0 ? base_name(from.where.file) + ":" + std::to_string(from.where.line) : "",
-                   node.outputs.empty() ? "" : to_string(graph.types[node.output()])});
+                   node.outputs.empty() ? "" : to_string(graph.types[node.output()]), known_work(graph, node)});
   });
   std::sort(ops.begin(), ops.end(), [](const SourceOp& a, const SourceOp& b) { return a.id < b.id; });
   return ops;
@@ -129,6 +150,11 @@ bool has_control_flow(const graph::Graph& graph) {
 std::vector<std::uint64_t> CompiledOps::source_ops_of(std::uint64_t traced, const std::string& op) const {
   const auto found = kernels.find({traced, op});
   return found == kernels.end() ? std::vector<std::uint64_t>{} : found->second;
+}
+
+std::vector<OpWork> CompiledOps::work_of(std::uint64_t traced, const std::string& op) const {
+  const auto found = work.find({traced, op});
+  return found == work.end() ? std::vector<OpWork>{} : found->second;
 }
 
 CompiledOps compiled_ops(std::span<const StageGraph> stages) {
@@ -163,6 +189,7 @@ CompiledOps compiled_ops(std::span<const StageGraph> stages) {
     }
     result.fates[id] = std::move(fate);
   }
+  gather_work(*stages.back().graph, result);
   visit_nodes(*stages.back().graph, [&](const graph::Graph&, const graph::Node& node, const graph::Node& outer) {
     if (outer.provenance.source_ops.empty()) {
       return;
@@ -180,6 +207,27 @@ CompiledOps compiled_ops(std::span<const StageGraph> stages) {
     }
   });
   return result;
+}
+
+std::vector<const graph::Node*> placed_concats(const graph::Graph& graph, std::span<const graph::ValueId> computed) {
+  std::vector<const graph::Node*> placed;
+  for (const graph::Node& node : graph.nodes) {
+    if (node.op == &op::concat && std::find(computed.begin(), computed.end(), node.output()) == computed.end()) {
+      placed.push_back(&node);
+    }
+  }
+  return placed;
+}
+
+void note_placed_concats(const graph::Graph& graph, std::span<const graph::ValueId> computed, CompiledOps& ops) {
+  for (const graph::Node* const node : placed_concats(graph, computed)) {
+    for (const std::uint32_t source : node->provenance.source_ops) {
+      const auto fate = ops.fates.find(id_of(source));
+      if (fate != ops.fates.end() && fate->second.fate == Fate::kernel) {
+        fate->second.fate = Fate::placed;
+      }
+    }
+  }
 }
 
 }  // namespace diptych::reports

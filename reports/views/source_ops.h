@@ -29,12 +29,21 @@ struct CompiledOps {
   std::map<std::uint64_t, OpFate> fates;  ///< of every source op
   /// By the id of an instruction in traces and the name of its op: the source ops that its time is for.
   std::map<std::pair<std::uint64_t, std::string>, std::vector<std::uint64_t>> kernels;
+  /// By the same: the work of each of these instructions.
+  std::map<std::pair<std::uint64_t, std::string>, std::vector<OpWork>> work;
 
   /// Nothing for an instruction that no source op stands behind.
   std::vector<std::uint64_t> source_ops_of(std::uint64_t traced, const std::string& op) const;
+  std::vector<OpWork> work_of(std::uint64_t traced, const std::string& op) const;
 };
 
 /// The first stage is the graph as captured, the last one what runs.
 CompiledOps compiled_ops(std::span<const StageGraph> stages);
+
+/// The concats of a graph that have no instruction, because what they join is written where it lies in their result
+/// (runtime/placed_parts.h). `computed`: the values that its instructions make.
+std::vector<const graph::Node*> placed_concats(const graph::Graph& graph, std::span<const graph::ValueId> computed);
+/// The same as fates.
+void note_placed_concats(const graph::Graph& graph, std::span<const graph::ValueId> computed, CompiledOps& ops);
 
 }  // namespace diptych::reports

@@ -275,7 +275,10 @@ std::vector<std::string> metric_lines(const Cell& cell, Glyphs glyphs) {
   std::vector<std::string> lines;
   for (const std::string& name : names) {
     const auto& [texts, arms] = values[name];
-    if (texts.size() > 1 && std::count(texts.begin(), texts.end(), texts.front()) == std::ssize(texts)) {
+    const bool is_of_engine = std::none_of(
+        arms.begin(), arms.end(), [&](const std::string& arm) { return !arm.empty() && cell.arm(arm).is_external(); });
+    if (is_of_engine && texts.size() > 1 &&
+        std::count(texts.begin(), texts.end(), texts.front()) == std::ssize(texts)) {
       lines.push_back(fmt::format("{} {} in every arm", name, texts.front()));
       continue;
     }

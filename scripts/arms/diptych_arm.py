@@ -58,9 +58,12 @@ def overhead():
     return min(time_calls(lambda: None, 1) for _ in range(100))
 
 
-def serve(framework, load, threads=THREADS, compile_seconds=lambda: 0.0):
+def serve(framework, load, threads=THREADS, compile_seconds=lambda: 0.0, profile=None, counters=None):
     """Answers requests until the other side is done. `load(model, inputs)` returns a function that runs the model once
-    and returns its outputs as arrays; `compile_seconds()`, called after it, returns how much of it was compiling."""
+    and returns its outputs as arrays; `compile_seconds()`, called after it, returns how much of it was compiling.
+    `profile(count)` returns what each node takes in a call, by so many: [{"node": its name in the model, "op": what runs
+    it, "seconds": 1e-3, "runs": 1}], in the order in which they run. `counters()`, called after all runs, returns what
+    else the framework has counted: {"graph_breaks": 0}; a name that ends in _seconds or _bytes says its unit."""
     # Anything else written to standard output goes to standard error, because an answer is one line.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
@@ -70,8 +73,9 @@ def serve(framework, load, threads=THREADS, compile_seconds=lambda: 0.0):
         nonlocal run
         do = request["do"]
         if do == "describe":
-            return {"protocol": PROTOCOL, "framework": framework, "threads": threads,
-                    "overhead_nanoseconds": overhead()}
+            described = {"protocol": PROTOCOL, "framework": framework, "threads": threads,
+                         "overhead_nanoseconds": overhead()}
+            return described if counters is None else {**described, "counters": True}
         if do == "load":
             inputs = [read_array(described) for described in request["inputs"]]
             start = time.perf_counter()
@@ -82,8 +86,14 @@ def serve(framework, load, threads=THREADS, compile_seconds=lambda: 0.0):
             return {"outputs": write_arrays(run(), request["folder"])}
         if do in ("warm_up", "run"):
             return {"nanoseconds": max(time_calls(run, request["count"]), 1)}
+        if do == "profile":
+            if profile is None:
+                raise NotImplementedError("this arm has no profile of its nodes")
+            return {"nodes": profile(request["count"])}
         if do == "memory":
             return {"peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}
+        if do == "counters" and counters is not None:
+            return {"counters": counters()}
         raise ValueError(f"unknown request {do}")
 
     for line in sys.stdin:

@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
-"""PyTorch as an arm (docs/arms.md): torch_arm.py eager|script|compile
+"""PyTorch as an arm (docs/arms.md): torch_arm.py eager|script|compile|compile-eager|compile-aot-eager
 
 The model's nodes become the lines of a forward() in Python, as if written by hand, so that PyTorch runs what it runs
-for its own users. `script` traces and freezes it, `compile` is torch.compile (from PyTorch 2.0 on).
+for its own users. `script` traces and freezes it. The others are torch.compile (from PyTorch 2.0 on): `compile` with
+its own backend, inductor; `compile-eager` captures graphs and runs them op by op; `compile-aot-eager` also takes them
+through AOTAutograd, without inductor's kernels. They say what the compiler has counted.
 
 Needs Debian's python3-torch and python3-onnx, or the same from elsewhere: DIPTYCH_PYTHON names the interpreter.
 """
 
 import math
+import re
 import sys
 import time
 
@@ -52,7 +55,9 @@ class Writer:
         self.constants = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in graph.initializer}
         self.names = {}
         self.used = set()  # constants that the source reads as tensors
-        self.lines = []
+        self.steps = []  # of each node: its name, what it calls, and the lines
+        for i, node in enumerate(graph.node):
+            node.name = node.name or f"{node.op_type}{i}"
 
     def variable(self, name):
         if name in self.constants:
@@ -66,7 +71,8 @@ class Writer:
             raise NotImplementedError(f"{name} has to be a constant")
         return [int(value) for value in self.constants[name].reshape(-1)]
 
-    def source(self):
+    def write(self):
+        """Writes the steps; returns the arguments and the outputs."""
         inputs = [value.name for value in self.graph.input if value.name not in self.constants]
         arguments = ", ".join(self.variable(name) for name in inputs)
         nodes = []
@@ -81,14 +87,25 @@ class Writer:
         for i, node in enumerate(nodes):
             attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
             expression = self.expression(node, attributes)
-            self.lines.append(f"{', '.join(self.variable(name) for name in node.output)} = {expression}")
+            lines = [f"{', '.join(self.variable(name) for name in node.output)} = {expression}"]
             # Values that are no longer read are freed, like locals of handwritten code that are rebound.
             dead = {name for name in node.input if name in self.names and last[name] == i and name not in outputs}
             if dead:
-                self.lines.append(f"del {', '.join(sorted(self.variable(name) for name in dead))}")
+                lines.append(f"del {', '.join(sorted(self.variable(name) for name in dead))}")
+            called = re.match(r"(torch|F)\.\w+", expression)
+            self.steps.append((node.name, called[0] if called else node.op_type, lines))
         outputs = ", ".join(self.variable(value.name) for value in self.graph.output)
-        body = "\n".join(f"    {line}" for line in self.lines)
-        return f"def forward(self, {arguments}):\n{body}\n    return ({outputs},)\n"
+        return arguments, outputs
+
+    def source(self):
+        """A function forward, and profiled, which does the same and adds the nanoseconds of each node to a list."""
+        arguments, outputs = self.write()
+        plain = [line for _, _, lines in self.steps for line in lines]
+        timed = [line for i, (_, _, lines) in enumerate(self.steps)
+                 for line in ("began = clock()", *lines, f"spent[{i}] += clock() - began")]
+        return "\n".join(f"def {name}({parameters}):\n" + "".join(f"    {line}\n" for line in lines) + f"    return ({outputs},)\n"
+                         for name, parameters, lines in (("forward", f"self, {arguments}", plain),
+                                                         ("profiled", f"self, spent, {arguments}", timed)))
 
     def join_linear(self, nodes):
         """Writes MatMul by a constant, then Add of one, as a linear layer: ONNX has none for more than two axes."""
@@ -108,7 +125,8 @@ class Writer:
                 continue
             turned = f"{product.input[1]} turned"
             self.constants[turned] = numpy.ascontiguousarray(weight.T)
-            joined = onnx.helper.make_node("Linear", [product.input[0], turned, bias], list(total.output))
+            joined = onnx.helper.make_node("Linear", [product.input[0], turned, bias], list(total.output),
+                                           name=f"{product.name} {total.name}")
             nodes[[id(node) for node in nodes].index(id(total))] = joined
             del nodes[[id(node) for node in nodes].index(id(product))]
 
@@ -314,37 +332,109 @@ def module_of(path):
         raise NotImplementedError(f"opset {opset}; this arm reads 13 and newer (onnx.version_converter converts)")
     writer = Writer(model.graph)
     source = writer.source()
-    scope = {"torch": torch, "F": F, "math": math, "divide": divide}
+    scope = {"torch": torch, "F": F, "math": math, "divide": divide, "clock": time.perf_counter_ns}
     exec(compile(source, path, "exec"), scope)  # generated here: names are numbered, constants are attributes
-    module = type("Model", (torch.nn.Module,), {"forward": scope["forward"]})()
+    module = type("Model", (torch.nn.Module,), {"forward": scope["forward"], "profiled": scope["profiled"]})()
+    module.steps = writer.steps
     for i, (name, array) in enumerate(writer.constants.items()):
         if name in writer.used:
             module.register_buffer(f"c{i}", torch.from_numpy(numpy.array(array)))
     return module.eval()
 
 
+BACKENDS = {"compile": "inductor", "compile-eager": "eager", "compile-aot-eager": "aot_eager"}
+
 mode = sys.argv[1] if len(sys.argv) > 1 else "eager"
+if mode not in ("eager", "script", *BACKENDS):
+    diptych_arm.refuse(f"torch_arm.py has no mode {mode}: eager, script, {', '.join(BACKENDS)}")
+    sys.exit()
+if mode in BACKENDS and not hasattr(torch, "compile"):
+    diptych_arm.refuse(f"torch.compile needs PyTorch 2, found {torch.__version__}")
+    sys.exit()
 compiling = 0.0
+profiled = profiled_inputs = None
+first_graphs = 0  # captured by the first call
+
+
+def dynamo_utils():
+    """torch._dynamo.utils, which is no promised interface: what isn't there isn't counted."""
+    return getattr(getattr(torch, "_dynamo", None), "utils", None)
+
+
+def counted(group):
+    """One of Dynamo's groups of counters; none if this version has no such group."""
+    found = getattr(dynamo_utils(), "counters", {}).get(group) or {}
+    return {str(name): value for name, value in found.items() if isinstance(value, (int, float))}
+
+
+def seconds_compiling():
+    """By Dynamo's own clock, with all that it calls. None: this version doesn't say."""
+    utils = dynamo_utils()
+    try:
+        spent = utils.calculate_time_spent()
+        for phase in ("total_wall_time", "entire_frame_compile"):
+            if spent.get(phase):
+                return float(spent[phase])
+    except (AttributeError, TypeError, ValueError):
+        pass
+    try:
+        spent = dict(zip(*utils.compile_times(repr="csv", aggregate=True)))
+        return next(float(value) for name, value in spent.items() if name.endswith("compile_inner"))
+    except (AttributeError, TypeError, ValueError, StopIteration):
+        return None
+
+
+def counters():
+    """What torch.compile has counted since this process began. What a version doesn't count is left out."""
+    said = {}
+    if hasattr(dynamo_utils(), "counters"):
+        graphs = counted("stats").get("unique_graphs", 0)
+        said["graphs"] = graphs
+        said["graph_breaks"] = sum(counted("graph_break").values())
+        # All calls have the same inputs: a graph after the first call is one that was captured again. Later versions
+        # count these themselves, by their reasons.
+        said["recompiles"] = max(sum(counted("recompiles").values()), graphs - first_graphs)
+        inductor = counted("inductor")
+        if any(name.startswith("fxgraph_cache_") for name in inductor):
+            said["cache_hits"] = inductor.get("fxgraph_cache_hit", 0)
+            said["cache_misses"] = inductor.get("fxgraph_cache_miss", 0)
+        said["autograd_cache_hits"] = counted("aot_autograd").get("autograd_cache_hit")
+    said["compile_seconds"] = seconds_compiling()
+    return {name: value for name, value in said.items() if value is not None}
 
 
 def load(path, arrays):
-    global compiling
+    global compiling, first_graphs, profiled, profiled_inputs
     torch.set_num_threads(diptych_arm.THREADS)
     torch.set_grad_enabled(False)
     inputs = tuple(torch.from_numpy(array) for array in arrays)
-    model = module_of(path)
+    model = profiled = module_of(path)
+    profiled_inputs = inputs
     start = time.perf_counter()
     if mode == "script":
         model = torch.jit.freeze(torch.jit.trace(model, inputs, check_trace=False))
         for _ in range(3):  # the profiling executor specialises in its first calls
             model(*inputs)
-    elif mode == "compile":
-        if not hasattr(torch, "compile"):
-            raise NotImplementedError(f"PyTorch {torch.__version__} has no torch.compile; it came with 2.0")
-        model = torch.compile(model)
+    elif mode in BACKENDS:
+        model = torch.compile(model, backend=BACKENDS[mode])
         model(*inputs)
+        first_graphs = counted("stats").get("unique_graphs", 0)
     compiling = time.perf_counter() - start if mode != "eager" else 0.0
     return lambda: model(*inputs)
 
 
-diptych_arm.serve(f"PyTorch {torch.__version__} ({mode})", load, compile_seconds=lambda: compiling)
+def profile(count):
+    """What each node takes, op by op: a clock is read before and after each line of forward(). The mean of the half of
+    the calls whose durations lie in the middle: what others take of the machine makes some calls long."""
+    calls = []
+    for _ in range(count + 1):
+        spent = [0] * len(profiled.steps)
+        profiled.profiled(spent, *profiled_inputs)
+        calls.append(spent)
+    calls = sorted(calls[1:], key=sum)[count // 4:count - count // 4]
+    return [{"node": name, "op": called, "seconds": sum(spent[i] for spent in calls) / len(calls) * 1e-9, "runs": 1}
+            for i, (name, called, _) in enumerate(profiled.steps)]
+
+
+diptych_arm.serve(f"PyTorch {torch.__version__} ({mode})", load, compile_seconds=lambda: compiling,
+                  profile=profile if mode == "eager" else None, counters=counters if mode in BACKENDS else None)

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { launch, open, screenshot, settled } from "./browser.mjs";
+import { axeProblems, launch, open, screenshot, settled } from "./browser.mjs";
 import { everyPage } from "./checks.mjs";
 import { explore, largeModel, smallModel } from "./inputs.mjs";
 
@@ -71,8 +71,8 @@ await test("the graph explorer", async (t) => {
     const { page, findings, close } = await visit("mlp");
     const heat = page.getByLabel("heat");
     const heated = right(page).locator("g[class*='heat-'], g[class*='cool-']");
-    assert.equal(await heat.inputValue(), "arm 1");  // it opens with the time in graph
-    for (const [choice, unit] of [["arm 0", /[mµn]s$/], ["arm 1", /[mµn]s$/], ["saved", /[mµn]s$/], ["bytes", /B$/]]) {
+    assert.equal(await heat.inputValue(), "time");  // it opens with what each pane's own arm takes
+    for (const [choice, unit] of [["time", /[mµn]s$/], ["arm 0", /[mµn]s$/], ["arm 1", /[mµn]s$/], ["saved", /[mµn]s$/], ["limit", /% of limit$/], ["bytes", /B$/]]) {
       await heat.selectOption(choice);
       const texts = (await right(page).locator(".cost text").allTextContents()).filter((text) => unit.test(text));
       assert.ok(texts.length > 2, `${choice}: ${texts.join(", ")}`);
@@ -86,19 +86,105 @@ await test("the graph explorer", async (t) => {
     for (const arm of ["eager", "graph"]) {
       const share = Number(whole.match(new RegExp(`${arm}\\s+~?[^,]+, ([0-9.]+) %`))[1]);
       assert.ok(share > 10 && 101 >= share, `${arm}: ${share} %`);
+      const [, ofLimit] = whole.match(new RegExp(`${arm}\\s[^\\n]*, ~?([0-9.]+) % of limit`));
+      assert.ok(ofLimit > 0.01 && 150 > ofLimit, `${arm}: ${ofLimit} % of limit`);
     }
     assert.deepEqual(findings, []);
     await close();
   });
 
+  await t.test("with times it opens with eager beside graph, each with its own", async () => {
+    const { page, end } = await visit("mlp");
+    const stage = (pane) => pane.getByRole("combobox", { name: /stage$/ });
+    assert.match(await stage(left(page)).evaluate((select) => select.selectedOptions[0].text), /^eager/);
+    assert.equal(await stage(left(page)).evaluate((select) => select.selectedIndex), 0, "the first of the list");
+    const call = async (pane) => (await pane.locator(".rest").innerText()).match(/^A call in (\w+) takes ([0-9.]+ [mµn]?s), [0-9.]+ [mµn]s of it in no box$/).slice(1);
+    assert.deepEqual([(await call(left(page)))[0], (await call(right(page)))[0]], ["eager", "graph"]);
+    assert.match(await page.locator("#panel h3:text-is('In no box') + ul").innerText(), /outside ops\): eager .*, graph /);
+    // A pane's boxes show what the panel says of its arm.
+    const cost = await left(page).locator(".cost text").first().textContent();
+    await left(page).locator("g.dg-node[class*='heat-']:not(.heat-0)").first().press(" ");
+    const shownHere = async (choice) => {
+      await page.getByLabel("heat").selectOption(choice);
+      return left(page).locator(".cost text").allTextContents();
+    };
+    assert.deepEqual(await shownHere("time"), await shownHere("arm 0"));
+    assert.ok((await shownHere("time")).includes(cost));
+    assert.notDeepEqual(await shownHere("time"), await shownHere("arm 1"));
+    await page.getByLabel("heat").selectOption("time");
+    // Of eager and the capture the pictures are the same, and nothing differs.
+    await stage(right(page)).selectOption("1");
+    assert.equal((await call(right(page)))[0], "graph");
+    assert.equal(await page.locator("#summary").innerText(), "no difference");
+    await end();
+    const bare = await visit("vit");
+    assert.equal(await stage(left(bare.page)).inputValue(), "1", "as captured");
+    assert.ok(await left(bare.page).locator(".rest").isHidden());
+    assert.ok(await bare.page.getByLabel("heat").locator("option[value=limit]").count() === 0, "nothing was measured");
+    await bare.end();
+  });
+
+  await t.test("parameters and states are drawn when they are asked for", async () => {
+    const { page, end } = await visit("vit");
+    const chips = (pane) => pane.locator("g.dg-chip");
+    assert.equal(await chips(page).count(), 0);
+    await opening(right(page)).filter({ hasText: "blocks" }).focus();
+    await page.keyboard.press("p");
+    assert.ok(await page.getByLabel("parameters", { exact: true }).isChecked());
+    assert.match(await page.evaluate(() => document.activeElement.getAttribute("aria-label")), /^blocks/, "the focus stays");
+    assert.match(await chips(right(page)).filter({ hasText: / parameters, / }).first().textContent(), /^\d+ parameters, [0-9.]+ [KM]iB/, "many are one");
+    await page.keyboard.press("Enter");
+    const weight = chips(right(page)).filter({ hasText: /weight f32/ }).first();
+    await weight.click();
+    assert.equal(await weight.getAttribute("aria-pressed"), "true");
+    const panel = page.locator("#panel");
+    assert.match(await panel.locator("h2").innerText(), /^blocks\.0\..*weight$/);
+    assert.match(await panel.locator("dl").innerText(), /type\s+f32\[.*\]\s+bytes\s+[0-9.]+ [KM]?i?B/);
+    const users = await panel.locator("h3:text-is('Read by') + ul button").count();
+    assert.ok(users > 0);
+    assert.ok(await right(page).locator("g.dg-node.related").count() > 0, "who reads it is marked");
+    // No chip leaves its box or covers another.
+    const problems = await page.evaluate(() => {
+      const rect = (element) => element.getBoundingClientRect();
+      const inside = (a, b) => a.left >= b.left - 1 && b.right + 1 >= a.right && a.top >= b.top - 1 && b.bottom + 1 >= a.bottom;
+      const apart = (a, b) => a.left >= b.right || b.left >= a.right || a.top >= b.bottom || b.top >= a.bottom;
+      return [...document.querySelectorAll(".pane svg")].flatMap((svg) => {
+        const all = [...svg.querySelectorAll(".dg-chip-box")].map(rect);
+        const boxes = [...svg.querySelectorAll(".dg-box")].map(rect);
+        return all.filter((chip, i) => !boxes.some((box) => inside(chip, box)) || all.some((other, k) => k !== i && !apart(chip, other)));
+      });
+    });
+    assert.deepEqual(problems, []);
+    // By keyboard: from a box down to its chips, Enter selects.
+    await right(page).locator("g.dg-node").filter({ hasText: "norm" }).first().focus();
+    await page.keyboard.press("ArrowDown");
+    assert.match(await page.evaluate(() => document.activeElement.getAttribute("aria-label")), /^(state|captured) ".*": .*, read by /);
+    await page.keyboard.press("Enter");
+    assert.equal(await page.evaluate(() => document.activeElement.getAttribute("aria-pressed")), "true");
+    const name = await panel.locator("h2").innerText();
+    // The panel leads from a node to what it reads, too.
+    await panel.locator("h3:text-is('Read by') + ul button").first().click();
+    await panel.getByRole("button", { name }).first().click();
+    assert.equal(await panel.locator("h2").innerText(), name);
+    await screenshot(page, "parameters", { full: false });
+    await page.keyboard.press("p");
+    assert.equal(await chips(page).count(), 0);
+    await end();
+    const show = async (asked) => { await asked.getByLabel("parameters", { exact: true }).check(); };
+    const looks = ["light", "dark"].map((scheme) => ({ name: scheme, scheme, width: 1400 }));
+    assert.deepEqual(await axeProblems(browser, fileOf("vit"), looks, show), []);
+  });
+
   await t.test("what it opens with fits a laptop's screen, and can be read", async () => {
     for (const { name } of pages) {
-      const { page, end } = await visit(name, { width: 1400, height: 900 });
-      for (const { scale, hidden } of await fits(page)) {
-        assert.ok(scale > readable - 0.01, `${name}: scale ${scale}`);
-        assert.ok(Math.max(...hidden) <= 0, `${name}: ${hidden} px can't be seen`);
+      for (const [width, height] of [[1400, 900], [1280, 720]]) {
+        const { page, end } = await visit(name, { width, height });
+        for (const { scale, hidden } of await fits(page)) {
+          assert.ok(scale > readable - 0.01, `${name}: scale ${scale}`);
+          assert.ok(Math.max(...hidden) <= 0, `${name}, ${width} x ${height}: ${hidden} px can't be seen`);
+        }
+        await end();
       }
-      await end();
     }
   });
 
@@ -171,9 +257,12 @@ await test("the graph explorer", async (t) => {
     await page.keyboard.press("0");
     assert.equal(await scale(), fit);
     const stage = () => left(page).getByRole("combobox", { name: "Left stage" }).inputValue();
-    assert.equal(await stage(), "0");
+    assert.equal(await stage(), "1");
     await page.keyboard.press("]");
-    assert.notEqual(await stage(), "0");
+    assert.ok(await stage() > "1");
+    await page.keyboard.press("[");
+    await page.keyboard.press("[");
+    assert.equal(await stage(), "0", "eager");
     await end();
   });
 

@@ -37,6 +37,12 @@ const renamed = (run, first) => {
     for (const metric of cell.metrics ?? []) metric.name = name();
     for (const arm of cell.arms) for (const pass of arm.passes ?? []) pass.name = name();
     for (const row of cell.profile?.rows ?? []) row.name = name();
+    for (const frame of cell.profile?.flames?.frames ?? []) frame.name = name();
+    for (const arm of cell.profile?.memory ?? []) {
+      for (const held of [...arm.holders, ...arm.arena]) for (const key of ["op", "shape", "scope"]) if (key in held) held[key] = name();
+      for (const holder of arm.holders) holder.scopes = holder.scopes.map(name);
+    }
+    if (cell.profile) cell.profile.notes = [name()];
   }
   return changed;
 };

@@ -151,6 +151,30 @@ await test("reports", async (t) => {
     await close();
   });
 
+  await t.test("flame graphs and memory open, say what they show, and scroll by themselves", async () => {
+    const { page, findings, close } = await open(browser, pages.find(({ name }) => name === "why").file);
+    const pictures = page.locator("svg.pf[role=img]");
+    assert.deepEqual(await pictures.evaluateAll((all) => all.map((svg) => svg.getAttribute("aria-label").replace(/:.*/, ""))), [
+      "Flame graph of the difference", "Flame graph of the difference", "Flame graph",
+      "Live bytes of each arm over the time of a call", "The arena of graph, address by time"]);
+    assert.deepEqual(await pictures.evaluateAll((all) => all.map((svg) => svg.checkVisibility())), [true, false, false, true, false]);
+    await page.locator("summary", { hasText: "The arena of graph" }).click();
+    assert.ok(await pictures.last().isVisible());
+    const { boxes, text } = await pictures.first().evaluate((svg) => ({
+      boxes: svg.querySelectorAll("rect.f").length, text: svg.querySelector("title").textContent,
+    }));
+    assert.ok(boxes > 5, `${boxes} frames`);
+    assert.match(text, /^all: eager [\d.]+ [µm]?s, graph [\d.]+ [µm]?s$/);
+    const fill = (scheme) => page.emulateMedia({ colorScheme: scheme }).then(() => pictures.first().evaluate(
+      (svg) => getComputedStyle(svg.querySelector("rect.f")).fill));
+    assert.notEqual(await fill("light"), await fill("dark"));
+    await page.setViewportSize({ width: 400, height: 800 });
+    const box = pictures.first().locator("xpath=..");
+    assert.ok(await box.evaluate((at) => at.scrollWidth > at.clientWidth && at.tabIndex === 0), "it scrolls, and by keyboard");
+    assert.deepEqual(findings, []);
+    await close();
+  });
+
   await t.test("a button copies a command, with and without a clipboard", async () => {
     const why = pages.find(({ name }) => name === "why").file;
     const { page, findings, close } = await open(browser, why, { grant: ["clipboard-read", "clipboard-write"] });

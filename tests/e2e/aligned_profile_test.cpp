@@ -1,6 +1,9 @@
 // `diptych profile --arms`: several arms in one profile.
 
 #include <algorithm>
+#include <iterator>
+#include <map>
+#include <set>
 #include <sstream>
 
 #include <gmock/gmock.h>
@@ -49,7 +52,7 @@ TEST(ProfileOfArms, JoinsEagerAndGraphOpByOp) {
   EXPECT_THAT(written.filename().string(), HasSubstr("profile-mlp-digits-eager-graph"));
   EXPECT_THAT(tree(written), ElementsAre("flame.svg", "memory.json", "memory.svg", "memory.txt", "ops.csv", "ops.json",
                                          "ops.txt", "stacks-eager.txt", "stacks-graph.txt", "stacks.speedscope.json",
-                                         "trace-eager.json", "trace-graph.json"));
+                                         "trace-eager.json", "trace-graph.json", "trace.json"));
   const Json profile = read_json(written / "ops.json");
   EXPECT_EQ(profile["by"], "op");
   EXPECT_EQ(profile["steps"], 4);
@@ -60,6 +63,7 @@ TEST(ProfileOfArms, JoinsEagerAndGraphOpByOp) {
     EXPECT_LT(arm["corrected_seconds"], arm["traced_seconds"]);
     EXPECT_LE(arm["change_low"], arm["change_high"]);
   }
+  EXPECT_THAT(outcome.output, ::testing::AnyOf(HasSubstr("counters of ops: "), HasSubstr("not counted here: ")));
   for (const Json& row : profile["rows"]) {
     if (row["kind"] == "ops") {
       EXPECT_GT(row["ops"], 0) << row["name"] << " is no op of the capture";
@@ -141,6 +145,108 @@ TEST(ProfileOfArms, MemoryOfATrainingStep) {
   expect_apart(graph);
 }
 
+/// The events of a trace by their phase.
+std::map<std::string, std::vector<Json>> by_phase(const fs::path& path) {
+  std::map<std::string, std::vector<Json>> events;
+  const Json trace = read_json(path);
+  for (const Json& event : trace["traceEvents"]) {
+    events[event["ph"]].push_back(event);
+  }
+  return events;
+}
+
+/// The zone that an end of an arrow is bound to: the innermost that is open.
+const Json& zone_at(const std::vector<Json>& zones, const Json& end) {
+  const Json* found = nullptr;
+  for (const Json& zone : zones) {
+    const double begin = zone["ts"];
+    if (zone["tid"] == end["tid"] && begin <= end["ts"] &&
+        end["ts"].get<double>() <= begin + zone["dur"].get<double>() &&
+        (found == nullptr || begin >= found->at("ts").get<double>())) {
+      found = &zone;
+    }
+  }
+  EXPECT_NE(found, nullptr) << end;
+  return *found;
+}
+
+TEST(ProfileOfArms, TracesLinkOpsGradientsAndKernels) {
+  TemporaryFolder folder;
+  const Outcome outcome = diptych({"profile", "mlp/digits", "--arms", "eager,graph", "--steps", "2"}, folder.path());
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
+  auto events = by_phase(run_folder(folder.path()) / "trace.json");
+  std::map<std::string, int> arrows;
+  std::map<std::pair<std::string, int>, const Json*> starts;
+  for (const Json& start : events["s"]) {
+    starts[{start["name"], start["id"]}] = &start;
+  }
+  EXPECT_EQ(starts.size(), events["s"].size()) << "no id twice";
+  ASSERT_EQ(starts.size(), events["f"].size());
+  for (const Json& end : events["f"]) {
+    const Json& start = *starts.at({end["name"], end["id"]});
+    ASSERT_LE(start["ts"], end["ts"]);
+    const Json& from = zone_at(events["X"], start);
+    const Json& to = zone_at(events["X"], end);
+    ++arrows[end["name"]];
+    if (end["name"] == "fwdbwd") {
+      EXPECT_EQ(from["args"]["Sequence number"], to["args"]["Sequence number"]) << from << to;
+      continue;
+    }
+    const auto sources = [](const Json& zone) {
+      return zone["args"].contains("Source ops") ? zone["args"]["Source ops"].get<std::set<int>>()
+                                                 : std::set<int>{zone["args"]["External id"].get<int>()};
+    };
+    std::set<int> common;
+    std::ranges::set_intersection(sources(from), sources(to), std::inserter(common, common.end()));
+    EXPECT_FALSE(common.empty()) << from << to;
+  }
+  EXPECT_GE(arrows["fwdbwd"], 2 * 2 * 4) << "of two calls of two arms, at least the layers and the loss";
+  EXPECT_GE(arrows["same op"], 2 * 30);
+  for (const Json& zone : events["X"]) {
+    if (zone["name"] == "linear" && zone["cat"] == "cpu_op") {
+      EXPECT_EQ(zone["args"]["Input Dims"][0][0], 64) << zone;  // the batch
+      EXPECT_EQ(zone["args"]["Input type"][0], "float");
+    }
+  }
+}
+
+TEST(ProfileOfArms, TakesOnnxRuntimesOwnProfile) {
+  TemporaryFolder folder;
+  const Outcome outcome =
+      diptych({"profile", "vit/reference-b1", "--arms", "eager,graph,ort", "--steps", "4"}, folder.path());
+  if (outcome.exit_code != 0 && outcome.error.find("isn't found") != std::string::npos) {
+    GTEST_SKIP() << "ONNX Runtime isn't installed (docs/arms.md): " << outcome.error;
+  }
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
+  const Json profile = read_json(run_folder(folder.path()) / "ops.json");
+  expect_sums(profile);
+  ASSERT_EQ(profile["arms"].size(), 3U);
+  double matched = 0;
+  for (const Json& row : profile["rows"]) {
+    const Json& ort = row["arms"][2];
+    const bool is_ours = row["kind"] == "ops" && row["ops"] > 0;
+    matched += is_ours && ort["seconds"].is_number() ? ort["seconds"].get<double>() : 0;
+    if (row["name"] == "linear" || row["name"] == "conv2d") {
+      EXPECT_TRUE(ort["seconds"].is_number()) << row;
+      EXPECT_EQ(ort["fates"][0]["fate"], "node");
+    }
+  }
+  EXPECT_GT(matched, 0.8 * profile["arms"][2]["seconds"].get<double>()) << "most of its time is some op's of ours";
+}
+
+TEST(ProfileOfArms, AnotherFrameworkThatCannotTakePartSaysWhy) {
+  TemporaryFolder folder;
+  Command command = diptych_command({"profile", "micro/fusion", "--arms", "eager,ort"}, folder.path());
+  command.environment["DIPTYCH_ONNXRUNTIME"] = "/nowhere/libonnxruntime.so.1";
+  const Outcome outcome = run_command(command);
+  EXPECT_NE(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.error, AllOf(HasSubstr("ort: "), HasSubstr("/nowhere/libonnxruntime.so.1")));
+  EXPECT_FALSE(fs::exists(folder.path() / "diptych-out" / "latest"));
+  const Outcome training = diptych({"profile", "mlp/digits", "--arms", "eager,ort"}, folder.path());
+  EXPECT_NE(training.exit_code, 0);
+  EXPECT_THAT(training.error, HasSubstr("more than a model's forward pass"));
+}
+
 TEST(ProfileOfArms, ThreeArmsByModule) {
   TemporaryFolder folder;
   const Outcome outcome = diptych(
@@ -160,7 +266,8 @@ TEST(ProfileOfArms, WrongUsageSaysWhatToSay) {
   for (const auto& [arguments, said] : std::vector<std::pair<std::vector<std::string>, std::string>>{
            {{"--arms", "eager"}, "--arms eager,graph, or --arm eager"},
            {{"--arms", "eager,eager"}, "stands there twice"},
-           {{"--arms", "eager,torch-eager"}, "no arms of other frameworks"},
+           {{"--arms", "ort,eager"}, "say --arms eager,ort"},
+           {{"--arm", "ort"}, "--arms eager,graph,ort"},
            {{"--arms", "eager,grap"}, "'graph'"},
            {{"--arms", "ladder"}, "the base first"},
            {{"--arms", "eager,graph", "--by", "colour"}, "--by"},

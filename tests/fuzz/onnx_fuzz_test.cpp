@@ -132,7 +132,9 @@ std::vector<std::string> seed_models() {
   Builder volume(24);
   volume.input("x", DType::float32, {1, 2, 3, 4, 5})
       .constant("w", full({2, 1, 2, 2, 2}, 0.5))
-      .constant("grid", full({1, 2, 2, 2, 3}, 0.3))
+      .constant("theta", full({1, 3, 4}, 0.3))
+      .integers("size", {1, 1, 2, 2, 2})
+      .node("AffineGrid", {"theta", "size"}, {"grid"})
       .node("Conv", {"x", "w"}, {"c"}, {{"group", AttributeValue(std::int64_t{2})}, {"pads", list({1, 0, 0, 0, 1, 0})}})
       .node("MaxPool", {"c"}, {"p", "places"}, {{"kernel_shape", list({2, 2, 2})}, {"pads", list({2, 0, 0, 0, 0, 2})}})
       .node("MaxUnpool", {"p", "places"}, {"u"}, {{"kernel_shape", list({2, 2, 2})}})

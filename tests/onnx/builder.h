@@ -1,5 +1,7 @@
 #pragma once
 
+#include <set>
+
 #include "framework/io/onnx/import.h"
 
 namespace diptych::testing {
@@ -34,6 +36,9 @@ class Builder {
                 std::map<std::string, onnx::AttributeValue> attributes = {}, const std::string& domain = "") {
     graph_.nodes.push_back({op + "_" + std::to_string(graph_.nodes.size()), op, domain, std::move(inputs),
                             std::move(outputs), std::move(attributes)});
+    if (!domain.empty()) {
+      other_domains_.insert(domain);
+    }
     return *this;
   }
 
@@ -42,6 +47,9 @@ class Builder {
   std::shared_ptr<const onnx::Model> model() const {
     onnx::Model model;
     model.opsets[""] = opset_;
+    for (const std::string& domain : other_domains_) {
+      model.opsets[domain] = 1;
+    }
     model.graph = body();
     return std::make_shared<onnx::Model>(std::move(model));
   }
@@ -51,6 +59,7 @@ class Builder {
 
  private:
   std::int64_t opset_;
+  std::set<std::string> other_domains_;
   onnx::Graph graph_;
 };
 

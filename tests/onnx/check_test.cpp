@@ -123,6 +123,34 @@ TEST_F(Gradients, FoldersThatMakeNoSenseAreErrors) {
   EXPECT_THAT(check_case(folder(), {}).front().reason, HasSubstr("model.onnx"));
 }
 
+// An integer has no slope: said, and not shown as a gradient of 0.
+TEST_F(Gradients, OperatorsWithoutOneAreRefusedByName) {
+  const Tensor scale = full({}, 0.1, DType::float32);
+  const auto write = [&](bool has_other_way) {
+    Builder builder;
+    builder.input("x", DType::float32, {3})
+        .constant("scale", scale)
+        .constant("zero", Tensor::scalar(std::int8_t{0}))
+        .node("QuantizeLinear", {"x", "scale", "zero"}, {"q"})
+        .node("DequantizeLinear", {"q", "scale", "zero"}, {"d"});
+    builder.node("Add", {"d", has_other_way ? "x" : "d"}, {"y"}).output("y");
+    onnx::write_model(*builder.model(), folder() / "model.onnx");
+  };
+  const Tensor x = Tensor::from({0.31F, -0.52F, 1.0F}, {3});
+  onnx::write_tensor({"x", x}, folder() / "test_data_set_0" / "input_0.pb");
+  onnx::write_tensor({"y", full({3}, 2)}, folder() / "grad" / "cotangent_0.pb");
+  expect("x", full({3}, 0));
+  write(false);
+  for (const CaseResult& result : check()) {
+    EXPECT_EQ(result.outcome, Outcome::unsupported) << result.reason;
+    EXPECT_THAT(result.reason, AllOf(HasSubstr("\"x\" has no gradient"),
+                                     HasSubstr("node \"QuantizeLinear_0\" (QuantizeLinear)"), HasSubstr("\"x.pb\"")));
+  }
+  write(true);
+  expect("x", full({3}, 2));
+  EXPECT_THAT(check(), Each(Field(&CaseResult::outcome, Outcome::pass)));
+}
+
 TEST(Difference, CountsTypesNanAndInfinity) {
   const auto compare = [](const Tensor& a, const Tensor& b) { return difference(a, b, 1e-3, 1e-7); };
   const double inf = std::numeric_limits<double>::infinity();

@@ -7,90 +7,28 @@
 #include <gtest/gtest.h>
 
 #include "framework/diptych.h"
-#include "tests/onnx/imported.h"
+#include "tests/onnx/one_node.h"
 
 namespace diptych::onnx {
 namespace {
 
+using diptych::testing::Attributes;
 using diptych::testing::both;
 using diptych::testing::Builder;
 using diptych::testing::doubles;
+using diptych::testing::expect_gradients;
 using diptych::testing::IsNear;
+using diptych::testing::number;
+using diptych::testing::of_one;
+using diptych::testing::random;
+using diptych::testing::run;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pointwise;
 using List = std::vector<std::int64_t>;
-using Attributes = std::map<std::string, AttributeValue>;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-AttributeValue number(std::int64_t value) { return AttributeValue(value); }
-
-/// A model of one node whose inputs are the tensors; integers are constants.
-Builder of_one(const std::string& op, const std::vector<Tensor>& inputs, const Attributes& attributes = {},
-               int outputs = 1, std::int64_t opset = 25) {
-  Builder builder(opset);
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    names.push_back(inputs[i].defined() ? "x" + std::to_string(i) : "");
-    if (inputs[i].defined() && is_floating(inputs[i].dtype())) {
-      const Shape& shape = inputs[i].shape();
-      builder.input(names.back(), inputs[i].dtype(), {shape.begin(), shape.end()});
-    } else if (inputs[i].defined()) {
-      builder.constant(names.back(), inputs[i]);
-    }
-  }
-  std::vector<std::string> results;
-  for (int i = 0; i < outputs; ++i) {
-    results.push_back("y" + std::to_string(i));
-    builder.output(results.back());
-  }
-  return builder.node(op, names, results, attributes);
-}
-std::vector<Tensor> floating(const std::vector<Tensor>& inputs) {
-  std::vector<Tensor> result;
-  for (const Tensor& input : inputs) {
-    if (input.defined() && is_floating(input.dtype())) {
-      result.push_back(input);
-    }
-  }
-  return result;
-}
-/// Its outputs, with the same bits in eager and in a graph.
-std::vector<Tensor> run(const std::string& op, const std::vector<Tensor>& inputs, const Attributes& attributes = {},
-                        int outputs = 1, std::int64_t opset = 25) {
-  ImportedModel model = of_one(op, inputs, attributes, outputs, opset).imported();
-  return both(model, floating(inputs));
-}
-
-/// The gradients of the weighted sum of the first output by all floating inputs, against central differences in f64.
-void expect_gradients(const std::string& op, const std::vector<Tensor>& inputs, const Attributes& attributes = {}) {
-  SCOPED_TRACE(op);
-  ImportedModel model = of_one(op, inputs, attributes).imported();
-  const std::vector<Tensor> given = floating(inputs);
-  const Tensor weights = Rng(77).normal(model.call(given)[0].shape(), 0, 1, DType::float64);
-  const auto loss = [&](const std::vector<Tensor>& x) { return sum(mul(model.call(x)[0], weights)); };
-  const std::vector<Tensor> gradients = vjp(loss, given).second(full({}, 1, DType::float64));
-  for (std::size_t i = 0; i < given.size(); ++i) {
-    const std::vector<double> values = doubles(given[i]);
-    std::vector<double> wanted;
-    for (std::size_t k = 0; k < values.size(); ++k) {
-      constexpr double kStep = 1e-6;
-      const auto at = [&](double step) {
-        std::vector<double> moved = values;
-        moved[k] += step;
-        std::vector<Tensor> x = given;
-        x[i] = Tensor::from(moved, given[i].shape());
-        return loss(x).item();
-      };
-      wanted.push_back((at(kStep) - at(-kStep)) / (2 * kStep));
-    }
-    EXPECT_THAT(doubles(gradients[i]), Pointwise(IsNear(2e-7 * (1 + std::fabs(wanted[0]))), wanted)) << "input " << i;
-  }
-}
-
-Tensor random(std::uint64_t seed, const Shape& shape) { return Rng(seed).normal(shape, 0, 1, DType::float64); }
 
 /// softmax of rows, where a row of -infinity is 0.
 std::vector<double> softmax_rows(std::vector<double> x, std::size_t columns) {
@@ -401,6 +339,32 @@ TEST(LaterOperators, GridsAreSampledWithGradients) {
   const Tensor volume = random(3, {1, 1, 2, 2, 2});
   EXPECT_NEAR(run("GridSample", {volume, full({1, 1, 1, 1, 3}, 0, DType::float64)})[0].item(), mean(volume).item(),
               1e-12);
+}
+
+// Recorded from PyTorch's affine_grid.
+TEST(LaterOperators, AffineGridsAreSpreadOverAnImage) {
+  const auto grid = [](const Tensor& theta, const List& size, std::int64_t aligned) {
+    const Tensor lengths = Tensor::from(size, {static_cast<std::int64_t>(size.size())});
+    return run("AffineGrid", {theta, lengths}, {{"align_corners", number(aligned)}})[0];
+  };
+  const Tensor plane = Tensor::from({0.8, 0.5, 0.1, -0.5, 0.8, -0.2}, {1, 2, 3});
+  const Tensor borders = grid(plane, {1, 1, 2, 3}, 0);
+  EXPECT_EQ(borders.shape(), (Shape{1, 2, 3, 2}));
+  EXPECT_THAT(doubles(borders),
+              Pointwise(IsNear(1e-14), std::vector<double>{-4.1 / 6, -1.6 / 6, -0.15, -0.6, 2.3 / 6, -5.6 / 6, -1.1 / 6,
+                                                           3.2 / 6, 0.35, 0.2, 5.3 / 6, -0.8 / 6}));
+  EXPECT_THAT(
+      doubles(grid(plane, {1, 1, 2, 3}, 1)),
+      Pointwise(IsNear(1e-14), std::vector<double>{-1.2, -0.5, -0.4, -1, 0.4, -1.5, -0.2, 1.1, 0.6, 0.6, 1.4, 0.1}));
+  const Tensor volume = reshape(arange(0, 3, 0.25, DType::float64), {1, 3, 4});
+  EXPECT_THAT(doubles(grid(volume, {1, 1, 2, 1, 2}, 0)),
+              Pointwise(IsNear(1e-14), std::vector<double>{0.5, 0.5, 0.5, 0.5, 1.5, 2.5, 1, 2, 3, 1, 3, 5}));
+  EXPECT_THAT(doubles(grid(volume, {1, 1, 2, 1, 2}, 1)),  // the only row is in the middle
+              Pointwise(IsNear(1e-14),
+                        std::vector<double>{0.25, -0.75, -1.75, 0.25, 1.25, 2.25, 1.25, 2.25, 3.25, 1.25, 4.25, 7.25}));
+  EXPECT_THROW(grid(plane, {2, 1, 2, 3}, 0), ShapeError);
+  EXPECT_THROW(grid(plane, {1, 1, 0, 3}, 0), ShapeError);
+  EXPECT_THROW(grid(plane, {1, 1, std::int64_t{1} << 30, std::int64_t{1} << 30}, 0), ShapeError);
 }
 
 TEST(LaterOperators, SequencesHoldTensorsInsideAModel) {

@@ -205,7 +205,9 @@ TEST(OnnxNames, StandInTraces) {
   trace.zones = {{0, 0, 0, 10, 1}, {0, 1, 10, 30, 2}, {0, 1, 30, 40, 0}};
   std::ostringstream out;
   profiler::ChromeTraceOptions options;
-  options.reads = reads;
+  for (const auto& [source_op, names] : reads) {
+    options.arguments[source_op].reads = names;
+  }
   profiler::write_chrome_trace(trace, out, options);
   const nlohmann::json file = nlohmann::json::parse(out.str());
   std::vector<nlohmann::json> arguments;

@@ -175,6 +175,68 @@ TEST(NewerOpsets, RmsNormalizationDividesByTheRootOfTheMeanSquare) {
   EXPECT_THAT(doubles(y), Pointwise(IsNear(1e-5), wanted));
 }
 
+/// The model of one operator in an opset, on x.
+std::vector<Tensor> of_opset(std::int64_t opset, const std::string& op, const Tensor& x, std::vector<Tensor> constants,
+                             std::map<std::string, AttributeValue> attributes = {}, int outputs = 1) {
+  Builder builder(opset);
+  builder.input("x", x.dtype(), {x.shape().begin(), x.shape().end()});
+  std::vector<std::string> inputs{"x"};
+  for (const Tensor& constant : constants) {
+    inputs.push_back("c" + std::to_string(inputs.size()));
+    builder.constant(inputs.back(), constant);
+  }
+  std::vector<std::string> results;
+  for (int i = 0; i < outputs; ++i) {
+    results.push_back("y" + std::to_string(i));
+    builder.output(results.back());
+  }
+  return outputs_of(builder.node(op, inputs, results, std::move(attributes)), {x});
+}
+
+// Opsets 24 and 25 give most operators more types and nothing else: what they did in 23, they do.
+TEST(NewerOpsets, OperatorsOfOpsets24And25DoWhatTheyDidBefore) {
+  const Tensor x = Tensor::from({1.5F, -2.5F, 3.0F, 0.5F}, {2, 2});
+  const Tensor one = Tensor::from({std::int64_t{1}}, {1});
+  const Tensor flat = Tensor::from({std::int64_t{4}}, {1});
+  const Tensor widths = Tensor::from({std::int64_t{0}, std::int64_t{1}, std::int64_t{1}, std::int64_t{0}}, {4});
+  const Tensor scale = Tensor::from({0.5F}, {});
+  const Tensor shift = Tensor::from({std::int8_t{1}}, {});
+  struct Case {
+    const char* op;
+    std::vector<Tensor> constants;
+    std::map<std::string, AttributeValue> attributes = {};
+  };
+  const std::vector<Case> cases{{"Cast", {}, {{"to", std::int64_t{7}}}},
+                                {"CastLike", {one}},
+                                {"Flatten", {}},
+                                {"Identity", {}},
+                                {"Pad", {widths}, {{"mode", std::string("reflect")}}},
+                                {"QuantizeLinear", {scale, shift}},
+                                {"Reshape", {flat}},
+                                {"Shape", {}, {{"start", std::int64_t{1}}}},
+                                {"Size", {}},
+                                {"Squeeze", {}},
+                                {"TopK", {one}},
+                                {"Transpose", {}},
+                                {"Unsqueeze", {one}}};
+  for (const Case& each : cases) {
+    const Tensor before = of_opset(23, each.op, x, each.constants, each.attributes)[0];
+    for (const std::int64_t opset : {24, 25}) {
+      EXPECT_TRUE(bitwise_equal(of_opset(opset, each.op, x, each.constants, each.attributes)[0], before))
+          << each.op << " " << opset;
+    }
+  }
+  // What they add to casts is for 8-bit floats, and leaves the others as they are.
+  const std::map<std::string, AttributeValue> rounding{
+      {"to", std::int64_t{6}}, {"saturate", std::int64_t{0}}, {"round_mode", std::string("nearest")}};
+  EXPECT_THAT(doubles(of_opset(25, "Cast", x, {}, rounding)[0]), ElementsAre(1, -2, 3, 0));
+  // bf16 is new for TopK.
+  const std::vector<Tensor> top = of_opset(24, "TopK", cast(x, DType::bfloat16), {one}, {}, 2);
+  EXPECT_EQ(top[0].dtype(), DType::bfloat16);
+  EXPECT_THAT(doubles(top[0]), ElementsAre(1.5, 3));
+  EXPECT_THAT(doubles(top[1]), ElementsAre(0, 0));
+}
+
 /// softmax(q k^T / sqrt(E) + bias) v for heads of [L, E]; `hidden`: what a row doesn't see.
 std::vector<double> attended(const std::vector<double>& q, const std::vector<double>& k, const std::vector<double>& v,
                              std::size_t heads, std::size_t key_heads, std::size_t rows, std::size_t columns,

@@ -212,6 +212,24 @@ TEST(Quantised, ShiftsOfEveryWidth) {
   EXPECT_THAT(shifted("LEFT", bytes, places).to_vector<int>(), ElementsAre(240, 128, 0));
 }
 
+// What opsets 19 to 25 have added to Cast, QuantizeLinear and those that move tensors.
+TEST(StorageTypesInModels, NarrowerOnesAreRefusedByName) {
+  for (const auto& [code, name] : {std::pair<std::int64_t, const char*>{17, "float8e4m3fn"},
+                                   {20, "float8e5m2fnuz"},
+                                   {21, "uint4"},
+                                   {23, "float4e2m1"},
+                                   {24, "float8e8m0"},
+                                   {25, "uint2"},
+                                   {26, "int2"}}) {
+    const std::string wanted = std::string("the engine has no ") + name + " tensors";
+    EXPECT_THAT(diptych::testing::refused_node("Cast", {{"to", AttributeValue(code)}}, 25), HasSubstr(wanted));
+    EXPECT_THAT(diptych::testing::refused_node("QuantizeLinear", {{"output_dtype", AttributeValue(code)}}, 25),
+                HasSubstr(wanted));
+  }
+  EXPECT_THAT(diptych::testing::refused_node("Cast", {{"to", AttributeValue(std::int64_t{99})}}, 25),
+              HasSubstr("no type 99 tensors"));
+}
+
 TEST(StorageTypesInModels, Float16IsRoundedAtEachOperatorsBoundary) {
   ImportedModel model = Builder()
                             .input("x", DType::float16, {50})

@@ -197,6 +197,11 @@ TEST(FuseRefusals, EachHasItsReason) {
                               "%4: f32[4,4] = mul(%0, %3)\n",
                               "%4", "f32[4,4]")),
               ElementsAre("%2 exp -> %4 mul: layout"));
+  EXPECT_THAT(refused(program("%2: f32[64,64] = exp(%0)\n%3: f32[64,64] = permute(%2) {axes=[1,0]}\n"
+                              "%4: f32[64,64] = mul(%0, %3)\n%5: f32[64,64] = softmax(%4)\n",
+                              "%5", "f32[64,64]")),
+              ElementsAre("%2 exp -> %4 mul: layout", "%4 mul -> %5 softmax: layout"))
+      << "a transpose is read in blocks, not in rows";
   const std::string wide = "f32[2,30000]";
   EXPECT_THAT(refused(program("%2: " + wide + " = exp(%0)\n%3: " + wide + " = softmax(%2)\n", "%3", wide)),
               ElementsAre("%2 exp -> %3 softmax: larger than cache"));
@@ -275,6 +280,41 @@ TEST(Fuse, OperandsOfEveryLayoutGiveEagersBits) {
       for (std::size_t b = 0; b < others.size(); ++b) {
         expect_eager_bits(mixed, {x, others[a], others[b]},
                           to_string(x.type()) + " with " + std::to_string(a) + " and " + std::to_string(b));
+      }
+    }
+  }
+}
+
+TEST(Fuse, ATransposeIsReadInBlocksWhereTheResultIsLarge) {
+  const auto lines = [](const std::string& type) {
+    return program(
+        "%2: " + type + " = permute(%0) {axes=[1,0]}\n%3: " + type + " = add(%2, %1)\n%4: " + type + " = tanh(%3)\n",
+        "%4", type);
+  };
+  EXPECT_THAT(names_of(fused(lines("f32[64,64]"))), ElementsAre("permute", "fused"));
+  EXPECT_THAT(names_of(fused(lines("f32[31,31]"))), ElementsAre("permute", "add", "tanh"));
+  EXPECT_THAT(names_of(fused(lines("f32[1024,1024]"), kLeastFusedBytes)), ElementsAre("permute", "fused"));
+  EXPECT_THAT(names_of(fused(lines("f32[512,512]"), kLeastFusedBytes)), ElementsAre("permute", "add", "tanh"));
+}
+
+TEST(Fuse, TransposesGiveEagersBits) {
+  const auto function = [](const std::vector<Tensor>& in) -> std::vector<Tensor> {
+    const Tensor turned = transpose(in[0]);
+    const Tensor sum = turned + in[1];
+    const Tensor wide = cast(sum * transpose(in[0] + 1), DType::float64);
+    return {tanh(sum) * in[2], wide * 2, greater(sum, turned), exp(sum)};
+  };
+  for (const Shape& shape :
+       {Shape{32, 32}, Shape{70, 33}, Shape{129, 257}, Shape{33, 500}, Shape{3, 40, 96}, Shape{2, 3, 65, 32}}) {
+    const std::int64_t columns = shape.back();
+    const std::int64_t rows = shape[shape.rank() - 2];
+    const Tensor x = transpose(copy(transpose(wave(shape, 1))));
+    for (const Tensor& other : {wave({columns}, 2), wave({rows, 1}, 3), wave({}, 4), wave({rows, columns}, 5),
+                                transpose(wave({columns, rows}, 6))}) {
+      for (const int threads : {1, 3}) {
+        const WithThreads with(threads, true);
+        expect_eager_bits(function, {copy(transpose(wave(shape, 1))), other, wave(shape, 7)}, to_string(shape));
+        expect_eager_bits(function, {transpose(x), other, other}, to_string(shape));
       }
     }
   }

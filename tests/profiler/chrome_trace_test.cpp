@@ -72,6 +72,47 @@ TEST(ChromeTrace, UsesTheCategoriesThatTorchTraceReadersKnow) {
   EXPECT_EQ(zones[2].at("cat"), "cpu_op");
 }
 
+TEST(ChromeTrace, SaysWhatIsKnownOfSourceOps) {
+  ChromeTraceOptions options;
+  options.arguments[42] = {
+      .reads = {"weight \"w\""}, .input_dims = {{64, 10}, {}}, .input_types = {"float", "long int"}, .sequence = 7};
+  const json own = events(json::parse(written(example(), options)), "X");
+  EXPECT_FALSE(own[1].contains("args"));
+  EXPECT_EQ(own[2].at("args"), json::parse(R"({"External id": 42, "Reads": ["weight \"w\""],
+      "Input Dims": [[64, 10], []], "Input type": ["float", "long int"], "Sequence number": 7})"));
+  options.source_ops = {{}, {42, 43}, {}};  // in place of the zones' own
+  const json given = events(json::parse(written(example(), options)), "X");
+  EXPECT_FALSE(given[0].contains("args"));
+  EXPECT_EQ(given[2].at("args").at("External id"), 42);
+  EXPECT_EQ(given[2].at("args").at("Source ops"), json({42, 43}));
+  EXPECT_EQ(given[2].at("args").at("Sequence number"), 7);
+}
+
+TEST(ChromeTrace, ArrowsBeginAndEndInTheirZones) {
+  Trace trace = example();
+  trace.zones.push_back({0, 1, 1'600'000, 1'700'000, 43, 0, 1});
+  const json file = json::parse(written(trace, {.flows = {{"fwdbwd", 1, 3}, {"same \"op\"", 2, 1}}}));
+  const json starts = events(file, "s");
+  const json ends = events(file, "f");
+  ASSERT_EQ(starts.size(), 2U);
+  ASSERT_EQ(ends.size(), 2U);
+  EXPECT_EQ(starts[1], json::parse(R"({"ph": "s", "id": 1, "pid": 100, "tid": 101, "ts": 1.005, "cat": "fwdbwd",
+                                       "name": "fwdbwd"})"));
+  EXPECT_EQ(ends[1], json::parse(R"({"ph": "f", "bp": "e", "id": 1, "pid": 100, "tid": 101, "ts": 1600.0,
+                                     "cat": "fwdbwd", "name": "fwdbwd"})"));
+  EXPECT_EQ(starts[0].at("tid"), 102);  // of another thread
+  EXPECT_EQ(starts[0].at("name"), "same \"op\"");
+  EXPECT_EQ(starts[0].at("id"), ends[0].at("id"));
+  // A viewer binds an end to the zone that is open: it must have been seen.
+  std::vector<std::string> order;
+  for (const json& event : file.at("traceEvents")) {
+    if (event.at("tid") == 101 && event.at("ph") != "M" && event.at("ph") != "C") {
+      order.push_back(event.at("ph"));
+    }
+  }
+  EXPECT_EQ(order, (std::vector<std::string>{"X", "X", "s", "f", "X", "f"}));
+}
+
 TEST(ChromeTrace, WritesCountersAndThreadNames) {
   const json file = json::parse(written(example()));
   const json counters = events(file, "C");

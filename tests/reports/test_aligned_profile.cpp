@@ -116,6 +116,54 @@ TEST(AlignedProfile, EachSourceOpHasItsTimeInEveryArm) {
   EXPECT_EQ(times.at(6)[0].seconds, std::nullopt) << "only in graph";
 }
 
+TEST(AlignedProfile, WhatIsBesideTheSourceOpsMakesUpTheRestOfACall) {
+  const ProfileInput input = sample();
+  const std::vector<AlignedRow> rest = seconds_beside_source_ops(input);
+  std::vector<std::string> names;
+  for (const AlignedRow& row : rest) {
+    names.push_back(row.name);
+  }
+  EXPECT_THAT(names, ElementsAre("check", "(tape)", "(outside ops)"));
+  EXPECT_EQ(rest[0].arms[0].seconds, 2e-6);
+  EXPECT_EQ(rest[0].arms[1].seconds, std::nullopt) << "only in eager";
+  EXPECT_EQ(rest[1].arms[0].seconds, 3e-6);
+  for (std::size_t arm = 0; arm < 2; ++arm) {
+    double sum = 0;
+    for (const AlignedRow& row : rest) {
+      sum += row.arms[arm].seconds.value_or(0);
+    }
+    for (const auto& [id, times] : seconds_by_source_op(input)) {
+      sum += times[arm].seconds.value_or(0);
+    }
+    EXPECT_NEAR(sum, input.arms[arm].total_seconds, 1e-15);
+  }
+}
+
+/// 100 GFLOP/s; a cache of 1000 bytes at 200 GB/s, memory at 10 GB/s.
+MachineRoofs roofs() { return {100e9, {{"L1", 1000, 200e9}, {"memory", std::nullopt, 10e9}}}; }
+
+// By hand: 1e6 operations take 10 us; 2e5 bytes from memory 20 us, 400 from the cache 2 ns.
+TEST(AlignedProfile, EachSourceOpHasTheMachinesLimitInEveryArm) {
+  ProfileInput input = sample();
+  input.arms[0].kernels[0].work = {{1e6, 800}};
+  input.arms[0].kernels[1].work = {{0, 400}};
+  input.arms[0].kernels[4].work = {{0, 0}};  // full
+  input.arms[1].kernels[0].work = {{1e6, 800}, {0, 2e5}};
+  input.arms[1].kernels[0].runs = 6;
+  input.arms[1].kernels[1].work = {{10, 2e5}};
+  const MachineRoofs machine = roofs();
+  const auto times = seconds_by_source_op(input, &machine);
+  EXPECT_NEAR(times.at(1)[0].limit_seconds.value(), 10e-6, 1e-15);
+  EXPECT_NEAR(times.at(2)[0].limit_seconds.value(), 2e-9, 1e-18);
+  EXPECT_EQ(times.at(3)[0].limit_seconds, std::nullopt) << "its work isn't known";
+  EXPECT_EQ(times.at(5)[0].limit_seconds, std::nullopt) << "nothing to do, as in a view";
+  EXPECT_NEAR(times.at(1)[1].limit_seconds.value(), 3 * 10e-6 + 3 * 20e-6, 1e-15) << "two kernels, three runs of each";
+  // 20 us for the kernel's 12: more than all of it, and the same of each of its ops.
+  EXPECT_NEAR(times.at(4)[1].limit_seconds.value(), 10e-6, 1e-15);
+  EXPECT_NEAR(times.at(2)[1].limit_seconds.value() / times.at(2)[1].seconds.value(), 20.0 / 12, 1e-9);
+  EXPECT_EQ(seconds_by_source_op(input).at(1)[0].limit_seconds, std::nullopt) << "no machine";
+}
+
 TEST(AlignedProfile, OpsWithoutACostOfTheirOwnCountAsTheMeanOfTheOthers) {
   ProfileInput input = sample();
   input.arms[0].kernels.erase(input.arms[0].kernels.begin() + 1);  // exp
@@ -292,6 +340,7 @@ Observed observe(Function function, const Arguments&... arguments) {
     stages.push_back({pass, &graph});
   }
   result.compiled = compiled_ops(stages);
+  note_placed_concats(result.stages.back().second, compiled.compiled()->executable()->values(), result.compiled);
   result.ops = source_ops_of(result.stages.front().second);
   return result;
 }
@@ -319,8 +368,42 @@ TEST(CompiledOps, SayWhatThePassesMadeOfEachOp) {
   const std::vector<std::uint64_t> of_kernel = seen.compiled.source_ops_of(seen.op("exp").id, graph::fused_op().name);
   EXPECT_THAT(of_kernel, ElementsAre(seen.op("exp").id, seen.op("mul").id, seen.op("add", 1).id, seen.op("tanh").id));
   EXPECT_THAT(seen.compiled.source_ops_of(999, "exp"), IsEmpty());
+  // Alone, exp reads a matrix of 1 MiB and writes one; so does the whole kernel, besides the scalar that it adds.
+  constexpr double kMatrix = 512 * 512 * 4;
+  EXPECT_EQ(seen.op("exp").work.value().bytes, 2 * kMatrix);
+  EXPECT_EQ(seen.op("mul").work.value().bytes, 3 * kMatrix);
+  EXPECT_EQ(seen.op("mul").work.value().flops, 512 * 512);
+  EXPECT_EQ(seen.op("reshape").work.value().bytes, 0);
+  const std::vector<OpWork> work = seen.compiled.work_of(seen.op("exp").id, graph::fused_op().name);
+  ASSERT_THAT(work, SizeIs(1));
+  EXPECT_NEAR(work[0].bytes, 2 * kMatrix, 8);
+  double flops = 0;
+  for (const SourceOp& op : {seen.op("exp"), seen.op("mul"), seen.op("add", 1), seen.op("tanh")}) {
+    flops += op.work.value().flops;
+  }
+  EXPECT_EQ(work[0].flops, flops);
   EXPECT_EQ(seen.op("exp").shape, "f32[512,512]");
   EXPECT_THAT(seen.op("exp").line, ::testing::StartsWith("test_aligned_profile.cpp:"));
+}
+
+TEST(CompiledOps, AConcatWithoutAnInstructionHasItsPartsInPlace) {
+  const Observed seen = observe(
+      [](const Tensor& a) {
+        return std::vector{concat({exp(a), tanh(a)}, 0), concat({log(a), a}, 0)};
+      },
+      full({4, 4}, 0.5F));
+  EXPECT_EQ(seen.fate("concat").fate, Fate::placed);
+  EXPECT_EQ(seen.fate("concat", 1).fate, Fate::kernel) << "it copies the argument";
+  EXPECT_EQ(seen.fate("exp").fate, Fate::kernel);
+}
+
+TEST(AlignedProfile, SaysWhichPartsAreInPlace) {
+  ProfileInput input = sample();
+  input.arms[1].fates[1] = {Fate::placed};
+  input.arms[1].kernels.erase(input.arms[1].kernels.begin());
+  const AlignedProfile profile = align(input, ProfileBy::op);
+  EXPECT_EQ(fates_text(profile, row_of(profile, "matmul"), 1), "parts written in place, no kernel");
+  EXPECT_EQ(name_of(Fate::placed), "placed");
 }
 
 TEST(CompiledOps, AttentionIsWhatItsOpsAreJoinedInto) {

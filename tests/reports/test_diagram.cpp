@@ -1,5 +1,6 @@
 #include <chrono>
 #include <cmath>
+#include <cstdio>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -154,6 +155,7 @@ TEST(Diagram, HostileTextStaysText) {
   d.title = hostile[1];
   for (const std::string& text : hostile) {
     d.nodes.push_back({text, {text, text}, NodeClass::other, {text, "inner"}, text});
+    d.nodes.back().chips = {text, text};
     d.edges.push_back({hostile[0], text, text});
   }
   for (const int seconds : {5, 0}) {
@@ -165,6 +167,48 @@ TEST(Diagram, HostileTextStaysText) {
   const std::string dot = to_dot(d);
   EXPECT_EQ(testing::text_problem(dot), "");
   EXPECT_LT(dot.size(), 20'000u);
+}
+
+/// The rectangles of a class.
+std::vector<Box> rects_of(const std::string& svg, const std::string& css) {
+  std::vector<Box> rects;
+  for (std::size_t at = svg.find("<rect "); at != std::string::npos; at = svg.find("<rect ", at + 1)) {
+    const std::string tag = svg.substr(at, svg.find('>', at) - at);
+    Box box;
+    if (tag.find("class=\"" + css + "\"") != std::string::npos &&
+        std::sscanf(tag.c_str(), R"(<rect x="%lf" y="%lf" width="%lf" height="%lf")", &box.x, &box.y, &box.width,
+                    &box.height) == 4) {
+      rects.push_back(box);
+    }
+  }
+  return rects;
+}
+
+TEST(Diagram, ChipsStandInTheirBoxBelowTheLabel) {
+  Diagram d = sample();
+  d.nodes[1].chips = {"weight f32[3,4]", "a long name that makes the box wider"};
+  const Prepared with = prepare(d);
+  const Prepared without = prepare(sample());
+  const Box& taller = with.layout.nodes[1];
+  EXPECT_GE(taller.height, without.layout.nodes[1].height + 2 * chip_height);
+  EXPECT_GT(taller.width, without.layout.nodes[1].width);
+  EXPECT_EQ(with.layout.nodes[2].height, without.layout.nodes[2].height);
+  const std::string svg = render_svg(d, {.bare = true});
+  EXPECT_EQ(markup_problem(svg), "");
+  const std::vector<Box> boxes = rects_of(svg, "dg-box");
+  const std::vector<Box> chips = rects_of(svg, "dg-chip-box");
+  ASSERT_EQ(boxes.size(), 4U);
+  ASSERT_EQ(chips.size(), 2U);
+  const Box& box = boxes[1];
+  for (const Box& chip : chips) {
+    EXPECT_GT(chip.x, box.x);
+    EXPECT_LT(chip.x + chip.width, box.x + box.width);
+    EXPECT_GE(chip.y, box.y + 7 + line_height);
+    EXPECT_LE(chip.y + chip.height, box.y + box.height);
+  }
+  EXPECT_FALSE(overlap(chips[0], chips[1]));
+  EXPECT_LT(svg.find("matmul"), svg.find("</g>", svg.find("matmul")));
+  EXPECT_LT(svg.find("</g>", svg.find("matmul")), svg.find("dg-chip")) << "beside the box's group";
 }
 
 TEST(Diagram, HeatThatIsNoNumberIsDrawnAsZero) {

@@ -1,4 +1,5 @@
 #include <functional>
+#include <map>
 #include <set>
 
 #include <fmt/format.h>
@@ -142,6 +143,40 @@ TEST(Places, TrainingStepsHaveLanesAndGradientsTheScopeOfTheirOp) {
                                  "optimizer net"));
 }
 
+/// How many values each box that comes in or goes out stands for.
+std::vector<std::size_t> ends_of(const json& level, const char* direction) {
+  std::vector<std::size_t> counts;
+  for (const json& box : level["boxes"]) {
+    if (box.contains(direction)) {
+      counts.push_back(box[direction].size());
+    }
+  }
+  return counts;
+}
+
+TEST(Explorer, WhatComesIntoALaneIsOneBox) {
+  const char* forward = R"(graph "g"(%0: f32[4] argument "x", %1: f32[4] argument "y", %2: f32[4] state "net.weight") {
+  %3: f32[4] = mul(%0, %2) @ [0] "net" "model.cpp" 1
+  %4: f32[4] = sub(%3, %1) @ [1] "loss" "model.cpp" 2
+)";
+  const Graph inference = graph::parse(std::string(forward) + "  return %4\n}");
+  const Graph training =
+      graph::parse(std::string(forward) + R"(  %5: f32[4] = mul(%4, %2) @ [2] "" "framework/ops/binary.cpp" 7
+  %6: f32[4] = neg(%5) @ [3] "" "framework/optim/sgd.cpp" 7
+  %7: f32[4] = add(%2, %6) @ [4] "" "framework/optim/sgd.cpp" 8
+  update %2 <- %7
+  return %4
+})");
+  const auto top = [](const ExplorerData& data) {
+    return data.json["levels"][data.json["stages"][0]["level"].get<std::size_t>()];
+  };
+  const ExplorerData apart = explorer_data(input_of({&inference}));
+  EXPECT_THAT(ends_of(top(apart), "in"), ElementsAre(1, 1));
+  const ExplorerData lanes = explorer_data(input_of({&training}));
+  EXPECT_THAT(ends_of(top(lanes), "in"), ElementsAre(2)) << "columns stay as narrow as their boxes";
+  EXPECT_THAT(lanes.pictures[top(lanes)["picture"].get<std::size_t>()], HasSubstr(">in: 2 values<"));
+}
+
 /// The source ops of each node of a level and of what opens from it.
 void gather_sources(const json& data, int level, std::multiset<int>& sources) {
   for (const json& box : data["levels"][static_cast<std::size_t>(level)]["boxes"]) {
@@ -192,13 +227,15 @@ TEST(Explorer, StagesJoinBySourceOpAndShareWhatIsEqual) {
   after.nodes[1].provenance.source_ops = {1, 4};  // one node stands for two
   const ExplorerData data = explorer_data(input_of({&captured, &after, &after}));
   const json& stages = data.json["stages"];
-  ASSERT_EQ(stages.size(), 3U);
-  EXPECT_EQ(stages[1]["level"], stages[2]["level"]);
+  ASSERT_EQ(stages.size(), 4U);
+  EXPECT_EQ(data.json["strings"][stages[0]["name"].get<std::size_t>()], "eager");
+  EXPECT_EQ(stages[0]["level"], stages[1]["level"]) << "eager runs what is captured, and shares its pictures";
+  EXPECT_EQ(stages[2]["level"], stages[3]["level"]);
   EXPECT_EQ(data.json["nodes"].size(), 12U + 1U) << "only the changed node is there twice";
   std::multiset<int> first;
   std::multiset<int> second;
-  gather_sources(data.json, stages[0]["level"], first);
-  gather_sources(data.json, stages[1]["level"], second);
+  gather_sources(data.json, stages[1]["level"], first);
+  gather_sources(data.json, stages[2]["level"], second);
   EXPECT_EQ(first.size(), 12U);
   EXPECT_EQ(first.count(4), 1U);
   EXPECT_EQ(second.count(4), 2U);
@@ -212,13 +249,95 @@ TEST(Explorer, HasTimesBySourceOpAndBytesByNode) {
   return %2
 })");
   ExplorerInput input = input_of({&graph});
-  input.times = {{"eager", "<b>"}, {1e-3, 5e-4}, {{2, {{.seconds = 8e-4}, {.seconds = 3e-4, .is_estimate = true}}}}};
+  input.times = {{"eager", "<b>"},
+                 {1e-3, 5e-4},
+                 {{2, {{.seconds = 8e-4, .limit_seconds = 2e-4}, {.seconds = 3e-4, .is_estimate = true}}}}};
   const json data = explorer_data(input).json;
   EXPECT_EQ(data["times"]["arms"][1], (json{{"name", "<b>"}, {"seconds", 5e-4}}));
-  EXPECT_EQ(data["times"]["ops"], (json{{"1", {{8e-4, 0}, {3e-4, 1}}}})) << "exp, as its node numbers it";
+  EXPECT_EQ(data["times"]["ops"], (json{{"1", {{8e-4, 0, 2e-4}, {3e-4, 1}}}})) << "exp, as its node numbers it";
   EXPECT_EQ(data["nodes"][0][9], 0) << "strides";
   EXPECT_EQ(data["nodes"][1][9], 48) << "six elements of four bytes, in and out";
   EXPECT_TRUE(explorer_data(input_of({&graph})).json["times"]["arms"].empty());
+}
+
+TEST(Explorer, SaysWhatACallTakesThatHasNoBox) {
+  const Graph graph = graph::parse(R"(graph "g"(%0: f32[6] argument "x") {
+  %1: f32[] = full() {shape=[], dtype=f32, value=0.5}  @ [0] "" "m.cpp" 1
+  %2: f32[6] = mul(%0, %1)  @ [1] "" "m.cpp" 2
+  return %2
+})");
+  ExplorerInput input = input_of({&graph});
+  input.times = {{"eager", "graph"},
+                 {1e-3, 5e-4},
+                 {{1, {{.seconds = 3e-6}, {}}}, {2, {{.seconds = 8e-4}, {.seconds = 3e-4}}}},
+                 {{"(tape)", AlignedRow::Kind::tape, 0, {{.seconds = 1e-5}, {}}},
+                  {"<i>", AlignedRow::Kind::ops, 0, {{}, {.seconds = 2e-6}}}}};
+  const json rest = explorer_data(input).json["times"]["rest"];
+  EXPECT_EQ(rest,
+            (json::array({{"(tape)", {1e-5, nullptr}}, {"<i>", {nullptr, 2e-6}}, {"constants", {3e-6, nullptr}}})))
+      << "what constants take, too: they are written into mul";
+}
+
+/// Of a level: {box: [text of each chip]}.
+std::map<int, std::vector<std::string>> chips_of(const ExplorerData& data, const json& level) {
+  std::map<int, std::vector<std::string>> texts;
+  if (!level.contains("parameters")) {
+    return texts;
+  }
+  const std::string& svg = data.pictures[level["parameters"]["picture"].get<std::size_t>()];
+  std::size_t at = 0;
+  for (const json& chip : level["parameters"]["chips"]) {
+    at = svg.find(R"(class="dg-chip")", at + 1);
+    const std::size_t text = svg.find('>', svg.find("<text", at)) + 1;
+    texts[chip[0]].push_back(svg.substr(text, svg.find('<', text) - text));
+  }
+  EXPECT_EQ(svg.find(R"(class="dg-chip")", at + 1), std::string::npos) << "a chip without values";
+  return texts;
+}
+
+TEST(Explorer, ParametersAreChipsOfTheBoxesThatReadThem) {
+  const Graph graph = tower(12, [](int i) { return fmt::format("blocks.{}", i); });
+  const ExplorerData data = explorer_data(input_of({&graph}));
+  const json& levels = data.json["levels"];
+  const json& top = levels[data.json["stages"][0]["level"].get<std::size_t>()];
+  const std::map<int, std::vector<std::string>> whole = chips_of(data, top);
+  ASSERT_EQ(whole.size(), 1U);
+  EXPECT_THAT(whole.begin()->second, ElementsAre("12 parameters, 192 B"));
+  EXPECT_EQ(top["parameters"]["chips"][0][1].size(), 12U);
+  std::set<int> pictures;
+  std::set<json> values;
+  for (const json& inner : top["boxes"][static_cast<std::size_t>(whole.begin()->first)]["levels"]) {
+    const json& block = levels[inner.get<std::size_t>()];
+    const std::map<int, std::vector<std::string>> chips = chips_of(data, block);
+    ASSERT_EQ(chips.size(), 1U);
+    EXPECT_THAT(chips.begin()->second, ElementsAre("weight f32[4]")) << "without the block's name";
+    pictures.insert(block["parameters"]["picture"].get<int>());
+    values.insert(block["parameters"]["chips"][0][1]);
+  }
+  EXPECT_EQ(pictures.size(), 1U) << "equal blocks share the picture with parameters";
+  EXPECT_EQ(values.size(), 12U) << "and have their own";
+  const json& weight = data.json["values"][0][std::to_string((*values.begin())[0].get<int>())];
+  EXPECT_EQ(weight[0], 1) << "a state";
+  EXPECT_EQ(data.json["strings"][weight[1].get<std::size_t>()], "blocks.0.weight");
+  EXPECT_EQ(data.json["strings"][weight[2].get<std::size_t>()], "f32[4]");
+  EXPECT_EQ(weight[3], 16);
+}
+
+TEST(Explorer, ConstantsThatNoTitleHasAreChipsToo) {
+  const Graph graph = graph::parse(R"(graph "g"(%0: f32[3] argument "x") {
+  const %1: f32[3] = {1, 2, 3}
+  const %2: f32[] = {0.5}
+  %3: f32[3] = mul(%0, %1)  @ [0] "" "m.cpp" 1
+  %4: f32[3] = add(%3, %2)  @ [1] "" "m.cpp" 2
+  return %4
+})");
+  const ExplorerData data = explorer_data(input_of({&graph}));
+  const json& top = data.json["levels"][data.json["stages"][0]["level"].get<std::size_t>()];
+  EXPECT_THAT(chips_of(data, top), ElementsAre(::testing::Pair(1, ElementsAre("const f32[3]"))));
+  EXPECT_EQ(data.json["nodes"][0][7], json::array({0, 1})) << "its users are found by its number";
+  EXPECT_EQ(data.json["nodes"][1][7], json::array({3, "0.5"}));
+  EXPECT_EQ(data.json["values"][0]["1"][0], 3);
+  EXPECT_FALSE(data.json["values"][0].contains("2"));
 }
 
 TEST(Explorer, FusedKernelsOpenAndNumberTheirInnerValuesApart) {

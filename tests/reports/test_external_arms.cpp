@@ -111,6 +111,35 @@ TEST(ExternalArmViews, TheTerminalHasTheirSpeedUpsAndVerdicts) {
   EXPECT_THAT(render_table(sample_run()), Not(HasSubstr(" against eager:")));
 }
 
+// Counters of each process; the views have their medians, in every place where a workload's own metrics stand.
+TEST(ExternalArmViews, WhatTheyCountStandsAmongTheMetrics) {
+  Json run = with_external_arm();
+  int next = 0;
+  for (Json& process : run["cells"][0]["processes"]) {
+    for (Json& measured : process["arms"]) {
+      if (measured["name"] == "ort") {
+        measured["framework_counters"] = {{"graph_breaks", 3}, {"compile_seconds", 0.5}, {"cache_hits", next++}};
+      }
+    }
+  }
+  ASSERT_EQ(next, 4);
+  analyse(run);
+  EXPECT_THAT(validate(run), IsEmpty());
+  const Json once = run["cells"][0]["metrics"];
+  analyse(run);  // again: replaced, not added
+  EXPECT_EQ(run["cells"][0]["metrics"], once);
+  const auto median = std::find_if(once.begin(), once.end(), [](const Json& m) { return m["name"] == "cache hits"; });
+  ASSERT_NE(median, once.end());
+  EXPECT_EQ((*median)["value"], 1.5);
+  EXPECT_THAT(render_table(run, {false, 200}),
+              AllOf(HasSubstr("graph breaks 3 (ort)"), HasSubstr("compile time 500 ms (ort)")));
+  EXPECT_THAT(render_markdown(run), HasSubstr("graph breaks 3 (ort)"));
+  EXPECT_THAT(render_html(run), HasSubstr("graph breaks"));
+  EXPECT_THAT(render_peers(run), AllOf(HasSubstr("have counted"), HasSubstr("| ort | 1.5 | 500 ms | 3 |")));
+  EXPECT_THAT(render_peers_table(run, {false, 120}), HasSubstr("counted by compilers"));
+  EXPECT_THAT(render_peers_table(with_external_arm(), {false, 120}), Not(HasSubstr("counted by compilers")));
+}
+
 TEST(ExternalArmViews, TheyHaveNoBreakEven) {
   const Json run = with_external_arm();
   for (const Json& comparison : run["cells"][0]["comparisons"]) {

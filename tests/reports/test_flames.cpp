@@ -16,6 +16,8 @@ namespace diptych::reports {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::DoubleNear;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -44,7 +46,7 @@ std::vector<Drawn> frames_of(const std::string& svg, const std::string& path) {
 }
 
 TEST(Flames, WidthsAreTimesAndColoursAreChanges) {
-  const std::string svg = flame_svg(align(sample(), ProfileBy::stack));
+  const std::string svg = flame_svg(flame_frames(align(sample(), ProfileBy::stack)));
   EXPECT_TRUE(is_plain_svg(svg));
   EXPECT_EQ(testing::markup_problem(svg), "");
   const std::vector<Drawn> all = frames_of(svg, "all");
@@ -69,6 +71,55 @@ TEST(Flames, WidthsAreTimesAndColoursAreChanges) {
   EXPECT_EQ(add[0].css, "l3");
   EXPECT_THAT(svg, AllOf(HasSubstr("eager, 100 us a call"), HasSubstr("graph, 75.0 us a call"),
                          HasSubstr("net / 1 / exp: eager 30.0 us, graph 10.0 us"), HasSubstr("less than 1.00 us")));
+}
+
+std::vector<std::string> names_of(const FlameFrames& frames) {
+  std::vector<std::string> names;
+  for (const FlameFrame& frame : frames.frames) {
+    names.push_back(fmt::format("{}{}", std::string(frame.depth, ' '), frame.name));
+  }
+  return names;
+}
+
+TEST(Flames, TheSmallestFramesAreLeftOutFirst) {
+  const FlameFrames all = flame_frames(align(sample(), ProfileBy::stack));
+  EXPECT_THAT(names_of(all), ElementsAre("all", " net", "  0", "   matmul", "  1", "   exp", " add", " (outside ops)"));
+  EXPECT_THAT(frame_paths(all.frames), ElementsAre("all", "net", "net / 0", "net / 0 / matmul", "net / 1",
+                                                   "net / 1 / exp", "add", "(outside ops)"));
+  EXPECT_EQ(all.frames[0].kind, FlameFrame::Kind::call);
+  EXPECT_EQ(all.frames[2].kind, FlameFrame::Kind::module);
+  EXPECT_EQ(all.frames[3].kind, FlameFrame::Kind::op);
+  EXPECT_EQ(all.frames[7].kind, FlameFrame::Kind::outside);
+  // Outside of ops eager takes 10 us; add takes 4, in the graph.
+  const FlameFrames most = largest_frames(all, 7);
+  EXPECT_THAT(names_of(most), ElementsAre("all", " net", "  0", "   matmul", "  1", "   exp", " (outside ops)"));
+  EXPECT_EQ(most.left_out, 1U);
+  const FlameFrames few = largest_frames(most, 4);
+  EXPECT_THAT(names_of(few), ElementsAre("all", " net", "  0", "   matmul"));
+  EXPECT_EQ(few.left_out, 4U);
+  EXPECT_THAT(few.frames[1].seconds, ElementsAre(DoubleNear(90e-6, 1e-12), DoubleNear(70e-6, 1e-12)))
+      << "with what is left out inside";
+}
+
+TEST(Flames, InAPageOpsHaveColoursAndEachArmItsPanel) {
+  const FlameFrames frames = flame_frames(align(sample(), ProfileBy::stack));
+  const std::vector<std::size_t> both = {0, 1};
+  const std::string ops = flame_picture(frames, both, FlameColours::op, PictureIn::page);
+  EXPECT_TRUE(is_plain_svg(ops));
+  EXPECT_THAT(ops, AllOf(HasSubstr("role=\"img\" aria-label=\"Flame graph: eager, graph\""), HasSubstr("30.0 µs"),
+                         Not(HasSubstr("<style"))));
+  const std::vector<Drawn> matmul = frames_of(ops, "net / 0 / matmul");
+  ASSERT_EQ(matmul.size(), 2U);
+  EXPECT_EQ(matmul[0].css, matmul[1].css);
+  EXPECT_THAT(matmul[0].css, ::testing::StartsWith("k"));
+  EXPECT_EQ(frames_of(ops, "net")[0].css, "same") << "a module";
+  const std::vector<std::size_t> second = {1};
+  const std::string difference = flame_picture(frames, second, FlameColours::change, PictureIn::page);
+  const std::vector<Drawn> all = frames_of(difference, "all");
+  ASSERT_EQ(all.size(), 1U);
+  EXPECT_NEAR(all[0].width, 940, 0.1) << "by itself it takes all of the width";
+  EXPECT_EQ(frames_of(difference, "net / 1 / exp")[0].css, "s3");
+  EXPECT_EQ(frames_of(difference, "add")[0].css, "l3");
 }
 
 TEST(Flames, StacksAreCollapsed) {
@@ -114,7 +165,7 @@ TEST(Flames, HostileNamesAndOddTimes) {
   input.arms[1].kernels.push_back({hostile, {}, 1e-6});
   input.arms[1].total_seconds = 1e-6;  // less than its kernels: they ran at the same time
   const AlignedProfile stacks = align(input, ProfileBy::stack);
-  const std::string svg = flame_svg(stacks);
+  const std::string svg = flame_svg(flame_frames(stacks));
   EXPECT_TRUE(is_plain_svg(svg));
   EXPECT_EQ(testing::markup_problem(svg), "");
   EXPECT_THAT(svg, Not(HasSubstr("<script")));
@@ -127,7 +178,7 @@ TEST(Flames, HostileNamesAndOddTimes) {
     EXPECT_EQ(testing::text_problem(frame["name"].get<std::string>() + "\n"), "");
   }
   for (const AlignedProfile& empty : {AlignedProfile{}, align({}, ProfileBy::stack)}) {
-    EXPECT_TRUE(is_plain_svg(flame_svg(empty)));
+    EXPECT_TRUE(is_plain_svg(flame_svg(flame_frames(empty))));
   }
 }
 

@@ -94,6 +94,29 @@ class Names {
   int counter_ = 0;
 };
 
+/// Of a profile of three arms.
+Json hostile_pictures(Names& name) {
+  Json frames = Json::array();
+  for (const auto& [depth, kind] : {std::pair(0, "call"), {1, "module"}, {2, "op"}, {1, "outside"}}) {
+    frames.push_back({{"name", name()}, {"kind", kind}, {"depth", depth}, {"seconds", {1e-6, 2e-6, 1e-6}}});
+  }
+  const Json holder = {{"op", name()}, {"shape", name()}, {"scopes", Json::array({name(), name()})},
+                       {"modules", 3}, {"blocks", 4},     {"bytes", 100}};
+  const Json block = {{"op", name()}, {"scope", name()},      {"shape", name()},   {"bytes", 100},
+                      {"offset", 64}, {"from_seconds", 1e-7}, {"to_seconds", 1e-6}};
+  const Json memory = {
+      {"name", name()},        {"seconds", 2e-6},
+      {"peak_bytes", 100},     {"peak_seconds", 1e-6},
+      {"arena_bytes", 164},    {"lower_bound_bytes", 100},
+      {"packed_bytes", 0},     {"timeline", Json::array({Json::array({0, 0}), Json::array({1e-6, 100})})},
+      {"points_left_out", 1},  {"holders", Json::array({holder})},
+      {"holders_left_out", 1}, {"arena", Json::array({block})},
+      {"blocks_left_out", 1}};
+  return {{"notes", Json::array({name()})},
+          {"flames", {{"left_out", 1}, {"frames", frames}}},
+          {"memory", Json::array({memory, memory})}};
+}
+
 Json hostile_run(std::uint64_t seed) {
   Names name(seed);
   testing::SampleCell cell;
@@ -129,6 +152,7 @@ Json hostile_run(std::uint64_t seed) {
   for (const Json& arm : first["arms"]) {
     first["profile"]["arms"].push_back({{"name", arm["name"]}, {"seconds", 2e-6}});
   }
+  first["profile"].update(hostile_pictures(name));
   if (seed % 3 == 0) {
     first["validity"]["agree"] = false;
     first["validity"]["reason"] = name();

@@ -276,16 +276,22 @@ double contrast(const std::string& a, const std::string& b) {
   return (std::max(la, lb) + 0.05) / (std::min(la, lb) + 0.05);
 }
 
+/// The colours of a part of a style sheet, by what follows "--" and the prefix in their names.
+std::map<std::string, std::string> colours_of(const std::string& theme, const std::string& prefix) {
+  std::map<std::string, std::string> colours;
+  for (const std::string& rest : after_each(theme, "--" + prefix)) {
+    if (const std::size_t hash = rest.find(": #"); hash < rest.find(';')) {
+      colours[rest.substr(0, hash)] = rest.substr(hash + 2, 7);
+    }
+  }
+  return colours;
+}
+
 void expect_contrast(std::string css, const std::string& prefix, const std::vector<std::string>& words,
                      const std::vector<std::string>& backgrounds) {
   const std::size_t dark = css.find("prefers-color-scheme: dark");
   for (const std::string& theme : {css.substr(0, dark), css.substr(dark)}) {
-    std::map<std::string, std::string> colours;
-    for (const std::string& rest : after_each(theme, "--" + prefix)) {
-      if (const std::size_t hash = rest.find(": #"); hash < rest.find(';')) {
-        colours[rest.substr(0, hash)] = rest.substr(hash + 2, 7);
-      }
-    }
+    const std::map<std::string, std::string> colours = colours_of(theme, prefix);
     ASSERT_GT(colours.size(), 8u);
     for (const std::string& background : backgrounds) {
       for (const std::string& word : words) {
@@ -303,6 +309,21 @@ void expect_contrast(std::string css, const std::string& prefix, const std::vect
 TEST(Colours, MeetWcagContrastInLightAndDark) {
   expect_contrast(std::string(assets::report_css()), "", {"ink", "muted", "accent"}, {"paper", "panel"});
   expect_contrast(std::string(assets::diagram_css()), "dg-", {"ink", "muted"}, {"paper", "scope"});
+}
+
+TEST(Colours, OfAProfilesPicturesHoldTextInLightAndDark) {
+  const std::string css(assets::profile_css());
+  const std::size_t dark = css.find("prefers-color-scheme: dark");
+  for (const std::string& theme : {css.substr(0, dark), css.substr(dark)}) {
+    const std::map<std::string, std::string> colours = colours_of(theme, "pf-");
+    for (const char* fill : {"paper", "same", "s1", "s2", "s3", "l1", "l2", "l3", "k0", "k1", "k2", "k3", "k4"}) {
+      EXPECT_GE(contrast(colours.at("ink"), colours.at(fill)), 4.5) << fill;
+    }
+    EXPECT_GE(contrast(colours.at("muted"), colours.at("paper")), 4.5);
+    for (const char* line : {"a0", "a1", "a2", "a3"}) {
+      EXPECT_GE(contrast(colours.at(line), colours.at("paper")), 3) << line;
+    }
+  }
 }
 
 TEST(Evidence, StandsInThePage) {

@@ -133,6 +133,19 @@ std::string text_problem(std::string_view text) {
   return "";
 }
 
+std::vector<std::string> hostile_names() {
+  return {"</script><script>alert(1)</script>",
+          "\" onload=\"x",
+          "javascript:x",
+          "\xE2\x80\xAE"
+          "abc",
+          "\x1b[2J\r\n",
+          std::string("a\0b", 3),
+          std::string(100'000, 'A'),
+          "'; rm -rf ~; '",
+          "\xFF\xC0\xBC"};
+}
+
 std::string markup_problem(std::string_view markup) {
   if (std::string problem = text_problem(markup); !problem.empty()) {
     return problem;

@@ -1,26 +1,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/graph/variants.h"
+#include "tests/runtime/as_eager.h"
 
 namespace diptych::runtime {
 namespace {
 
+using diptych::testing::expect_as_eager;
 using diptych::testing::expect_same_bits;
 using diptych::testing::f32;
+using diptych::testing::Function;
 using diptych::testing::ramp;
 using diptych::testing::wave;
 using ::testing::ElementsAre;
-using Function = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
-
-void expect_as_eager(const Function& fn, const std::vector<Tensor>& arguments) {
-  const std::vector<Tensor> expected = fn(arguments);
-  for (const auto& variant : diptych::testing::pipeline_variants()) {
-    auto function = jit(fn, {.pipeline = variant.pipeline});
-    expect_same_bits(function(arguments), expected, variant.name + ", first call");
-    expect_same_bits(function(arguments), expected, variant.name + ", second call");
-  }
-}
 
 const graph::JitOptions kOnlyInPlace{.pipeline = [] {
   passes::PipelineOptions options;

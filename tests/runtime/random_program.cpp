@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "framework/dispatch/apply.h"
+#include "framework/ops/shape_ops.h"
 
 namespace diptych::testing {
 namespace {
@@ -183,6 +184,56 @@ Tensor compute(const Step& step, const std::vector<Tensor>& values) {
   return apply(*step.op, inputs, step.attributes.get(), Location::current());
 }
 
+Step random_op(Random& random, const std::vector<TensorType>& types) {
+  Step step;
+  const auto ops = registry();
+  step.op = ops[random.below(ops.size())];
+  for (int i = 0; i < step.op->inputs; ++i) {
+    // Recent values more often: deep graphs instead of wide ones.
+    const std::size_t back = std::min(random.below(types.size()), random.below(types.size()));
+    step.inputs.push_back(random.one_in(5) && i > 0 ? step.inputs[0] : types.size() - 1 - back);
+  }
+  step.attributes = AttributeValue(step.op->attributes, nullptr);
+  if (step.op->attributes != nullptr) {
+    randomise_attributes(random, step.attributes,
+                         step.inputs.empty() ? random_shape(random) : types[step.inputs[0]].shape);
+  }
+  return step;
+}
+
+/// Up to four values that fit each other along an axis, one of them perhaps twice; nothing to join gives no inputs.
+Step random_concat(Random& random, const std::vector<TensorType>& types) {
+  Step step;
+  step.op = &op::concat;
+  step.attributes = AttributeValue(step.op->attributes, nullptr);
+  const std::size_t first = types.size() - 1 - std::min(random.below(types.size()), random.below(types.size()));
+  const int rank = types[first].shape.rank();
+  if (rank == 0) {
+    return step;
+  }
+  // Along the outermost axis parts are dense.
+  const int axis = random.one_in(2) ? 0 : static_cast<int>(random.below(static_cast<std::size_t>(rank)));
+  step.attributes.type()->parse_field(step.attributes.get(), "axis", std::to_string(axis));
+  std::vector<std::size_t> fitting;
+  for (std::size_t value = 0; value < types.size(); ++value) {
+    TensorType type = types[value];
+    if (type.shape.rank() == rank) {
+      type.shape[axis] = types[first].shape[axis];
+      if (type == types[first]) {
+        fitting.push_back(value);
+      }
+    }
+  }
+  step.inputs = {first};
+  for (std::size_t more = 1 + random.below(3); more > 0; --more) {
+    step.inputs.push_back(random.pick(fitting));
+  }
+  if (random.one_in(2)) {
+    std::swap(step.inputs.front(), step.inputs.back());
+  }
+  return step;
+}
+
 constexpr std::size_t kNotOurs = SIZE_MAX;  // storage of an argument or a state, which isn't updated in place
 
 }  // namespace
@@ -204,7 +255,6 @@ Program random_program(Random& random) {
         random.one_in(2) ? types[random.below(types.size())] : TensorType{DType::float32, random_shape(random)};
     program.states.push_back(random_tensor(random, type.dtype, type.shape));
   }
-  const auto ops = registry();
   const std::size_t wanted = 2 + random.below(14);
   for (int tries = 0; tries < 300 && program.steps.size() < wanted; ++tries) {
     Step step;
@@ -245,17 +295,13 @@ Program random_program(Random& random) {
       program.steps.push_back(step);
       continue;
     }
-    step.op = ops[random.below(ops.size())];
+    step = random.one_in(8) ? random_concat(random, types) : random_op(random, types);
     std::vector<const TensorType*> inputs;
-    for (int i = 0; i < step.op->inputs; ++i) {
-      // Recent values more often: deep graphs instead of wide ones.
-      const std::size_t back = std::min(random.below(types.size()), random.below(types.size()));
-      step.inputs.push_back(random.one_in(5) && i > 0 ? step.inputs[0] : types.size() - 1 - back);
-      inputs.push_back(&types[step.inputs.back()]);
+    for (const std::size_t input : step.inputs) {
+      inputs.push_back(&types[input]);
     }
-    step.attributes = AttributeValue(step.op->attributes, nullptr);
-    if (step.op->attributes != nullptr) {
-      randomise_attributes(random, step.attributes, inputs.empty() ? random_shape(random) : inputs[0]->shape);
+    if (!step.op->takes(inputs.size())) {
+      continue;
     }
     TensorType type;
     try {

@@ -2,6 +2,7 @@
 
 #include "tests/runtime/random_program.h"
 
+#include <algorithm>
 #include <optional>
 
 #include <fmt/format.h>
@@ -10,6 +11,7 @@
 #include "framework/core/allocator.h"
 #include "framework/core/isa.h"
 #include "framework/graph/fused_op.h"
+#include "framework/ops/shape_ops.h"
 #include "tests/graph/variants.h"
 #include "tests/support/with_threads.h"
 
@@ -71,9 +73,25 @@ Trace trace_eager(const Program& program) {
                [&](const std::vector<Tensor>& with) { return program.run(with, variables); });
 }
 
+/// What graphs were made of.
+struct Compiled {
+  std::size_t kernels_of_rows = 0;
+  std::size_t placed_concats = 0;  ///< whose parts were all written where they lie
+
+  void add(const graph::Graph& graph, std::span<const graph::ValueId> instructions) {
+    for (const graph::Node& node : graph.nodes) {
+      kernels_of_rows += node.op == &graph::fused_op() && graph::rows_of(*node.regions[0]) > 0 ? 1 : 0;
+      placed_concats += node.op == &op::concat &&
+                                std::find(instructions.begin(), instructions.end(), node.output()) == instructions.end()
+                            ? 1
+                            : 0;
+    }
+  }
+};
+
 /// What is wrong with it as a graph, if anything, with the text of the graph.
 std::optional<std::string> fault_of(const Program& program, const Variant& variant, const Trace& eager,
-                                    std::size_t* kernels_of_rows = nullptr) {
+                                    Compiled* compiled = nullptr) {
   Variables mine;
   auto function =
       jit([&](const std::vector<Tensor>& with) { return program.run(with, mine); }, {.pipeline = variant.pipeline});
@@ -94,10 +112,8 @@ std::optional<std::string> fault_of(const Program& program, const Variant& varia
     return fmt::format("{}, {}\n{}\n{}", variant.name, fault, program.describe(),
                        graph.failed ? "" : graph::print(*function.compiled()->graph()));
   }
-  for (const graph::Node& node : function.compiled()->graph()->nodes) {
-    if (kernels_of_rows != nullptr && node.op == &graph::fused_op() && graph::rows_of(*node.regions[0]) > 0) {
-      ++*kernels_of_rows;
-    }
+  if (compiled != nullptr) {
+    compiled->add(*function.compiled()->graph(), function.compiled()->executable()->values());
   }
   return std::nullopt;
 }
@@ -134,7 +150,7 @@ class WithIsa {
 
 /// How often each kind of step was in a program that ran.
 struct Seen {
-  std::size_t programs = 0, steps = 0, updates = 0, branches = 0, loops = 0, gradients = 0;
+  std::size_t programs = 0, steps = 0, updates = 0, branches = 0, loops = 0, concats = 0, gradients = 0;
 
   void add(const Program& program) {
     ++programs;
@@ -144,6 +160,7 @@ struct Seen {
       updates += step.kind == Step::Kind::update ? 1 : 0;
       branches += step.kind == Step::Kind::branch ? 1 : 0;
       loops += step.kind == Step::Kind::loop ? 1 : 0;
+      concats += step.op == &op::concat ? 1 : 0;
     }
   }
 };
@@ -156,7 +173,7 @@ TEST(RandomPrograms, GiveEagersBitsAsEveryKindOfGraph) {
 #endif
   const auto variants = diptych::testing::pipeline_variants();
   std::size_t compared = 0;
-  std::size_t kernels_of_rows = 0;
+  Compiled compiled;
   Seen seen;
   const std::int64_t in_use = allocator::stats().bytes_in_use;
   std::string before;  // the program
@@ -195,7 +212,7 @@ TEST(RandomPrograms, GiveEagersBitsAsEveryKindOfGraph) {
       }
       // On several threads whatever can be divided, and instructions side by side.
       const WithThreads threads(seed % 5 == 0 ? 3 : 1, true);
-      if (const auto fault = fault_of(program, variant, eager, &kernels_of_rows)) {
+      if (const auto fault = fault_of(program, variant, eager, &compiled)) {
         FAIL() << "seed " << seed << ", " << *fault << "\nsmaller: " << shrunk_fault(program, variant);
       }
       ++compared;
@@ -213,7 +230,9 @@ TEST(RandomPrograms, GiveEagersBitsAsEveryKindOfGraph) {
   }
   EXPECT_GT(compared, 2 * kPrograms);
   EXPECT_GT(seen.steps, 5 * kPrograms) << "programs of some size";
-  EXPECT_GT(kernels_of_rows, kPrograms / 50) << "fused reductions and normalisations";
+  EXPECT_GT(compiled.kernels_of_rows, kPrograms / 50) << "fused reductions and normalisations";
+  EXPECT_GT(compiled.placed_concats, kPrograms / 50);
+  EXPECT_GT(seen.concats, kPrograms / 10);
   EXPECT_GT(seen.updates, kPrograms / 50);
   EXPECT_GT(seen.branches, kPrograms / 50);
   EXPECT_GT(seen.loops, kPrograms / 50);

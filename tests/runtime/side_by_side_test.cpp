@@ -46,6 +46,38 @@ TEST(SideBySide, ChainsThatShareNothingAreStrandsOfOneWindow) {
   EXPECT_THAT(windows[0].strands, UnorderedElementsAre(ElementsAre(0, 2), ElementsAre(1, 3)));
 }
 
+TEST(SideBySide, PartsOfOneBufferAreWrittenByStrandsAndReadBehindThem) {
+  const WithThreads with(2, true);
+  const std::vector<Window> windows =
+      windows_of(R"(graph "g"(%0: f32[64,64] argument "x", %1: f32[64,64] argument "y") {
+  %2: f32[64,64] = tanh(%0)  @ [] "" "" 0
+  %3: f32[64,64] = tanh(%1)  @ [] "" "" 0
+  %4: f32[128,64] = concat(%2, %3) {axis=0}  @ [] "" "" 0
+  %5: f32[128,64] = neg(%4)  @ [] "" "" 0
+  return %5
+}
+)");
+  ASSERT_EQ(windows.size(), 1U);
+  EXPECT_EQ(windows[0].end, 2U);  // the reader is the third instruction
+  EXPECT_THAT(windows[0].strands, UnorderedElementsAre(ElementsAre(0), ElementsAre(1)));
+}
+
+TEST(SideBySide, AReaderOfOnePartWaitsForThatPartAlone) {
+  const WithThreads with(2, true);
+  const std::vector<Window> windows =
+      windows_of(R"(graph "g"(%0: f32[64,64] argument "x", %1: f32[64,64] argument "y") {
+  %2: f32[64,64] = tanh(%0)  @ [] "" "" 0
+  %3: f32[64,64] = tanh(%1)  @ [] "" "" 0
+  %4: f32[64,64] = neg(%2)  @ [] "" "" 0
+  %5: f32[64,64] = neg(%3)  @ [] "" "" 0
+  %6: f32[128,64] = concat(%2, %3) {axis=0}  @ [] "" "" 0
+  return %4, %5, %6
+}
+)");
+  ASSERT_EQ(windows.size(), 1U);
+  EXPECT_THAT(windows[0].strands, UnorderedElementsAre(ElementsAre(0, 2), ElementsAre(1, 3)));
+}
+
 TEST(SideBySide, NothingIsOnOneThreadOrForLessWorkThanHandingItOver) {
   {
     const WithThreads with(2);
@@ -128,6 +160,33 @@ TEST(SideBySide, StrandsDoNotShareMemory) {
     EXPECT_GT(graph.compiled()->executable()->stats().windows, 0U);
     const UseThreads one(1);  // a graph that was compiled for several
     expect_same_bits(graph(x), expected, "one thread");
+  }
+}
+
+/// Parts of large values, computed on several threads, and readers of the parts and of the whole.
+std::vector<Tensor> joined_chains(const std::vector<Tensor>& x) {
+  std::vector<Tensor> parts;
+  std::vector<Tensor> results;
+  for (int i = 0; i < 6; ++i) {
+    parts.push_back(tanh(x[0] + i) * 0.5);
+    results.push_back(exp(parts.back()));
+  }
+  const Tensor all = concat(parts, 0);
+  results.push_back(sum(all, {1}));
+  results.push_back(neg(all));
+  return results;
+}
+
+TEST(SideBySide, PartsOfConcatsHaveEagersBits) {
+  const std::vector<Tensor> x{wave({40, 40}, 3)};
+  const std::vector<Tensor> expected = joined_chains(x);
+  for (const int threads : {2, 4}) {
+    const WithThreads with(threads, true);
+    auto graph = jit(joined_chains);
+    for (int call = 0; call < 20; ++call) {
+      expect_same_bits(graph(x), expected, std::to_string(threads) + " threads");
+    }
+    EXPECT_GT(graph.compiled()->executable()->stats().windows, 0U);
   }
 }
 

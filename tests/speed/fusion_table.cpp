@@ -2,6 +2,7 @@
 
 #include <array>
 #include <functional>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -36,6 +37,15 @@ const Case kElements[] = {
     {"a row added, then `relu`",
      [](const Tensor& x, const Tensor& y, const Tensor&) { return relu(x + first_row(y)); }},
     {"`x + y + z`", [](const Tensor& x, const Tensor& y, const Tensor& z) { return x + y + z; }},
+};
+
+const Case kTransposes[] = {
+    {"`relu(x + y^T)`", [](const Tensor& x, const Tensor& y, const Tensor&) { return relu(x + transpose(y)); }},
+    {"`tanh(y^T * x) + z`",
+     [](const Tensor& x, const Tensor& y, const Tensor& z) { return tanh(transpose(y) * x) + z; }},
+    {"`x / 2 + x^T / 2`", [](const Tensor& x, const Tensor&, const Tensor&) { return x * 0.5 + transpose(x) * 0.5; }},
+    {"`relu(x + y) * z^T + x`",
+     [](const Tensor& x, const Tensor& y, const Tensor& z) { return relu(x + y) * transpose(z) + x; }},
 };
 
 const Case kRows[] = {
@@ -91,18 +101,19 @@ std::string ratio(const Case& of, const Shape& shape, int sets) {
   return ratio_of(take_rounds(round, 15), 0, 1).text;
 }
 
-void print_elements() {
+void print_elements(std::span<const Case> cases, std::span<const Shape> shapes) {
   fmt::print("| elements (f32) |");
-  for (const Case& of : kElements) {
+  for (const Case& of : cases) {
     fmt::print(" {} |", of.name);
   }
   fmt::print("\n|--:|--:|--:|--:|--:|\n");
-  for (const std::int64_t rows : {1, 4, 16, 64, 256, 4096}) {
-    fmt::print("| {} |", rows * 256);
-    for (const Case& of : kElements) {
-      fmt::print(" {} |", ratio(of, {rows, 256}, 1));
+  for (const Shape& shape : shapes) {
+    fmt::print("| {} |", shape.product());
+    for (const Case& of : cases) {
+      fmt::print(" {} |", ratio(of, shape, 1));
     }
     fmt::print("\n");
+    std::fflush(stdout);
   }
 }
 
@@ -126,7 +137,12 @@ void print_rows() {
 }  // namespace diptych::testing
 
 int main() {
-  diptych::testing::print_elements();
+  using diptych::Shape;
+  const Shape rows[] = {{1, 256}, {4, 256}, {16, 256}, {64, 256}, {256, 256}, {4096, 256}};
+  diptych::testing::print_elements(diptych::testing::kElements, rows);
+  fmt::print("\n");
+  const Shape squares[] = {{64, 64}, {128, 128}, {256, 256}, {500, 500}, {1024, 1024}, {2048, 2048}};
+  diptych::testing::print_elements(diptych::testing::kTransposes, squares);
   diptych::testing::print_rows();
   return 0;
 }

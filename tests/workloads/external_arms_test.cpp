@@ -14,6 +14,7 @@
 #include "framework/ops/elementwise.h"
 #include "reports/analysis/analyse.h"
 #include "reports/run/schema.h"
+#include "reports/views/peers.h"
 #include "workloads/arms/external_process.h"
 #include "workloads/harness/cell/cell.h"
 
@@ -163,6 +164,30 @@ TEST(ExternalProcess, OutputsThatAreNotThereAreAFailure) {
   EXPECT_THAT(check(R"([{"dtype":"f32","shape":[2],"file":"/etc/passwd"}])"), HasSubstr("as it is described"));
 }
 
+TEST(ExternalProcess, CountersAreNumbersWithPlainNames) {
+  const auto answer = [](const std::string& said) { return arm("*counters*) echo '" + said + "';;"); };
+  const auto refused = [&](const std::string& said) {
+    return failure([&] {
+      ExternalProcess process(answer(said));
+      process.counters();
+    });
+  };
+  ExternalProcess process(answer(R"({"counters":{"graph_breaks":2,"compile_seconds":0.5}})"));
+  EXPECT_EQ(process.counters(), (json{{"graph_breaks", 2}, {"compile_seconds", 0.5}}));
+  EXPECT_THAT(refused("{}"), HasSubstr("no object of up to 32 counters"));
+  EXPECT_THAT(refused(R"({"counters":[1]})"), HasSubstr("no object of up to 32 counters"));
+  EXPECT_THAT(refused(R"({"counters":{"a <b>":1}})"), HasSubstr(R"("a <b>" is 1)"));
+  EXPECT_THAT(refused(R"({"counters":{"":1}})"), HasSubstr(R"("" is 1)"));
+  EXPECT_THAT(refused(R"({"counters":{"n":-1}})"), HasSubstr(R"("n" is -1)"));
+  EXPECT_THAT(refused(R"({"counters":{"n":"many"}})"), HasSubstr("a number from 0 on"));
+  EXPECT_THAT(refused(R"({"counters":{"n":1e999}})"), HasSubstr("no answer"));
+  std::string many;
+  for (int i = 0; i < 33; ++i) {
+    many += fmt::format("{}\"n{}\":0", i == 0 ? "" : ",", i);
+  }
+  EXPECT_THAT(refused("{\"counters\":{" + many + "}}"), HasSubstr("no object of up to 32 counters"));
+}
+
 /// x + 1 on two elements: {1, 2} from {0, 1}, as the script gives; a millisecond if `slow`, as a script's answer takes.
 class PlusOne final : public Program {
  public:
@@ -212,6 +237,31 @@ const json& named(const json& list, const std::string& name) {
   return none;
 }
 
+/// A run of that cell alone.
+json analysed_run(const json& cell) {
+  json run = {{"schema", reports::schema_id},
+              {"name", "test"},
+              {"created", "2026-01-01T00:00:00Z"},
+              {"status", "complete"},
+              {"command", {"diptych", "run"}},
+              {"size", {{"name", "quick"}, {"processes", 1}, {"rounds", 3}}},
+              {"seed", 1},
+              {"threads", 1},
+              {"numerics", "exact"},
+              {"environment", json::object()},
+              {"cells", {cell}}};
+  run["cells"][0].update({{"workload", "test/plus-one"},
+                          {"suite", "test"},
+                          {"title", "adds"},
+                          {"unit", "call"},
+                          {"reproduce", "diptych run test/plus-one"},
+                          {"comparisons", json::array()},
+                          {"rungs", json::array()}});
+  reports::analyse(run);
+  EXPECT_THAT(reports::validate(run), IsEmpty());
+  return run;
+}
+
 TEST(ExternalArms, StandBesideTheEnginesInTheSameRounds) {
   const json cell = measured({{"test-good", ""}});
   EXPECT_EQ(cell["validity"]["agree"], true) << cell["validity"];
@@ -246,26 +296,7 @@ TEST(ExternalArms, OneThatFailsIsInvalidAlone) {
     EXPECT_THAT(round["seconds"], SizeIs(2)) << round;  // eager, test-fine
     EXPECT_THAT(round["order"], SizeIs(2)) << round;
   }
-  json run = {{"schema", reports::schema_id},
-              {"name", "test"},
-              {"created", "2026-01-01T00:00:00Z"},
-              {"status", "complete"},
-              {"command", {"diptych", "run"}},
-              {"size", {{"name", "quick"}, {"processes", 1}, {"rounds", 3}}},
-              {"seed", 1},
-              {"threads", 1},
-              {"numerics", "exact"},
-              {"environment", json::object()},
-              {"cells", {cell}}};
-  run["cells"][0].update({{"workload", "test/plus-one"},
-                          {"suite", "test"},
-                          {"title", "adds"},
-                          {"unit", "call"},
-                          {"reproduce", "diptych run test/plus-one"},
-                          {"comparisons", json::array()},
-                          {"rungs", json::array()}});
-  reports::analyse(run);
-  EXPECT_THAT(reports::validate(run), IsEmpty());
+  const json run = analysed_run(cell);
   for (const json& comparison : run["cells"][0]["comparisons"]) {
     const bool fails = comparison["arm"] == "test-wrong" || comparison["arm"] == "test-dies-late";
     EXPECT_EQ(comparison["verdict"]["verdict"] == "INVALID", fails) << comparison;
@@ -314,6 +345,50 @@ TEST(ExternalArms, AloneTheyHaveNothingToBeCheckedAgainst) {
                       .settings = {.process_seed = 5, .layout_seed = 9, .rounds = 3, .block_seconds = 0.0005},
                       .full_check = true};
   EXPECT_THROW(measure_cell(plan, [](const std::string&) {}), Error);
+}
+
+/// The answers of a recorded conversation ("> request", "< answer"), for arm(): all but its times, which are played.
+std::map<std::string, std::string> recorded(const std::string& file) {
+  std::map<std::string, std::string> answers;
+  std::ifstream stream(std::filesystem::path(DIPTYCH_TRANSCRIPTS) / file);
+  for (std::string request, answer; std::getline(stream, request) && std::getline(stream, answer);) {
+    answers[json::parse(request.substr(2))["do"]] = answer.substr(2);
+  }
+  return answers;
+}
+
+// A conversation with scripts/arms/torch_arm.py, recorded by torch_compile_arm.py: what torch.compile has counted.
+TEST(ExternalArms, WhatACompilerCountsBecomesMetricsOfTheRun) {
+  const std::map<std::string, std::string> answers = recorded("torch_compile.transcript");
+  ASSERT_TRUE(answers.contains("counters"));
+  std::string script;
+  for (const char* request : {"describe", "memory", "counters"}) {
+    script += fmt::format("*'\"{}\"'*) echo '{}';;\n", request, answers.at(request));
+  }
+  script +=
+      "*'\"load\"'*) start=${EPOCHREALTIME/[.,]/}; until ((${EPOCHREALTIME/[.,]/} - start >= 500000)); do :; done\n";
+  script += fmt::format("echo '{}';;\n", answers.at("load"));
+  script += "*'\"check\"'*) printf '\\0\\0\\200\\077\\0\\0\\0\\100' > \"$folder/output_0.bin\"\n";
+  script += fmt::format("echo '{}';;\n", answers.at("check"));
+  const json run = analysed_run(measured({{"test-recorded", script}, {"test-silent", ""}}));
+  const json& cell = run["cells"][0];
+  const json& process = cell["processes"][0];
+  ASSERT_FALSE(named(cell["arms"], "test-recorded").contains("failed")) << cell["arms"];
+  EXPECT_EQ(named(process["arms"], "test-recorded")["framework_counters"],
+            json::parse(answers.at("counters"))["counters"]);
+  EXPECT_EQ(named(process["arms"], "test-recorded")["compile_seconds"],
+            json::parse(answers.at("load"))["compile_seconds"]);
+  EXPECT_FALSE(named(process["arms"], "test-silent").contains("framework_counters"));
+  const auto metric = [](const char* name, double value, const char* unit) {
+    return json{{"name", name}, {"arm", "test-recorded"}, {"value", value}, {"unit", unit}};
+  };
+  EXPECT_THAT(cell["metrics"],
+              ElementsAre(metric("autograd cache hits", 2, ""), metric("cache hits", 2, ""),
+                          metric("cache misses", 0, ""), metric("compile time", 0.25, "seconds"),
+                          metric("graph breaks", 2, ""), metric("graphs", 2, ""), metric("recompiles", 1, "")));
+  const std::string page = reports::render_peers(run);
+  EXPECT_THAT(page, HasSubstr("| autograd cache hits | cache hits | cache misses | compile time | graph breaks |"));
+  EXPECT_THAT(page, HasSubstr("| test/plus-one | test-recorded | 2 | 2 | 0 | 250 ms | 2 | 2 | 1 |"));
 }
 
 TEST(ExternalArms, NamesAreOwnAndPlain) {

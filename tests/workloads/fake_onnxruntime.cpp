@@ -1,6 +1,7 @@
 // A library with the entrance of ONNX Runtime, to play what a real one doesn't do on demand. Its sessions have one
 // input, and give it back. $FAKE_ORT_VERSION is its version, $FAKE_ORT_LACKS a function that its table lacks,
-// $FAKE_ORT_FAILS one that fails, $FAKE_ORT_LOG the file that gets what it was told, and how much was never released.
+// $FAKE_ORT_FAILS one that fails, $FAKE_ORT_PROFILE what its profiles are instead, $FAKE_ORT_LOG the file that gets
+// what it was told, and how much was never released.
 
 #include <algorithm>
 #include <cstdio>
@@ -22,8 +23,12 @@ struct Environment {};
 struct SessionOptions {
   int level = -1;
   int threads = -1;
+  std::string profile;
 };
-struct Session {};
+struct Session {
+  std::string profile;
+  int runs = 0;
+};
 struct Value {
   int element = 0;
   std::vector<std::int64_t> shape;
@@ -81,6 +86,30 @@ Status* name_of(const char* name, char** out) {
   return nullptr;
 }
 
+/// As the library writes them: a first call that takes a second, then such of 5 us, in which two nodes take 1 and 3 us,
+/// one of them twice.
+std::string profile_of(int runs) {
+  std::string events = R"([{"cat":"Session","pid":1,"tid":1,"dur":7,"ts":1,"ph":"X","name":"model_loading","args":{}})";
+  int time = 10;
+  for (int run = 0; run < runs; ++run) {
+    const int unit = run == 0 ? 200'000 : 1;
+    const auto zone = [&](const std::string& category, const std::string& name, int begin, int units,
+                          const std::string& op) {
+      events += ",\n{\"cat\":\"" + category + "\",\"pid\":1,\"tid\":1,\"dur\":" + std::to_string(units * unit) +
+                ",\"ts\":" + std::to_string(time + begin * unit) + ",\"ph\":\"X\",\"name\":\"" + name +
+                "\",\"args\":{\"op_name\":\"" + op + "\"}}";
+    };
+    zone("Node", "MatMul_0/MatMulAddFusion_fence_before", 0, 0, "FusedMatMul");
+    zone("Node", "MatMul_0/MatMulAddFusion_kernel_time", 0, 1, "FusedMatMul");
+    zone("Node", "LayerNormalization_kernel_time", 1, 1, "LayerNormalization");
+    zone("Node", "LayerNormalization_kernel_time", 2, 2, "LayerNormalization");
+    zone("Session", "SequentialExecutor::Execute", 0, 5, "");
+    zone("Session", "model_run", 0, 5, "");
+    time += 5 * unit;
+  }
+  return events + "\n]\n";
+}
+
 AnyFunction table[150];
 
 template <class Signature>
@@ -119,12 +148,25 @@ void fill() {
     return nullptr;
   });
   set(kSetInterOpNumThreads, [](SessionOptions*, int) -> Status* { return nullptr; });
+  set(kEnableProfiling, [](SessionOptions* options, const char* prefix) -> Status* {
+    options->profile = prefix;
+    return nullptr;
+  });
+  set(kSessionEndProfiling, [](Session* session, Allocator*, char** out) -> Status* {
+    const std::string path = session->profile + "_2026.json";
+    if (std::FILE* const file = std::fopen(path.c_str(), "w")) {
+      const std::string instead = told("FAKE_ORT_PROFILE");
+      std::fputs((instead.empty() ? profile_of(session->runs) : instead).c_str(), file);
+      std::fclose(file);
+    }
+    return name_of(path.c_str(), out);
+  });
   set(kReleaseSessionOptions, release<SessionOptions>);
   set(kCreateSession,
       [](const Environment*, const char* path, const SessionOptions* options, Session** out) -> Status* {
         log(std::string(path) + " level " + std::to_string(options->level) + " threads " +
             std::to_string(options->threads));
-        *out = made(Session{});
+        *out = made(Session{options->profile, 0});
         return nullptr;
       });
   set(kReleaseSession, release<Session>);
@@ -178,8 +220,9 @@ void fill() {
     return nullptr;
   });
   set(kRun,
-      [](Session*, const RunOptions*, const char* const*, const Value* const* inputs, std::size_t, const char* const*,
-         std::size_t, Value** outputs) -> Status* {
+      [](Session* session, const RunOptions*, const char* const*, const Value* const* inputs, std::size_t,
+         const char* const*, std::size_t, Value** outputs) -> Status* {
+        ++session->runs;
         outputs[0] = made(Value{*inputs[0]});
         return nullptr;
       });
@@ -196,12 +239,14 @@ void fill() {
     binding->output = std::string(name) == "out" ? const_cast<Value*>(value) : nullptr;
     return nullptr;
   });
-  set(kRunWithBinding, [](Session*, const RunOptions*, const Binding* binding) -> Status* {
+  set(kRunWithBinding, [](Session* session, const RunOptions*, const Binding* binding) -> Status* {
+    ++session->runs;
     binding->output->data = binding->input->data;
     return nullptr;
   });
   set_failing(kCreateEnv);
   set_failing(kCreateSession);
+  set_failing(kEnableProfiling);
   set_failing(kRun);
   set_failing(kRunWithBinding);
 }

@@ -183,6 +183,57 @@ TEST_F(OrtArm, ValuesOfEveryTypeComeBack) {
   EXPECT_EQ(run(full({0, 4}, 7)), "");
 }
 
+TEST_F(OrtArm, ItsProfileCountsEachNodeWithoutTheFirstCall) {
+  set("DIPTYCH_ONNXRUNTIME", DIPTYCH_FAKE_ONNXRUNTIME);
+  const std::string log = (folder_.path() / "log").string();
+  set("FAKE_ORT_LOG", log);
+  {
+    ExternalProcess process({DIPTYCH_ORT_ARM, "basic"});
+    process.load("model.onnx", {full({3}, 2)}, folder_.path().string());
+    const auto nodes = process.profile(4, folder_.path().string());
+    ASSERT_EQ(nodes.size(), 2U);
+    EXPECT_EQ(nodes[0].node, "MatMul_0/MatMulAddFusion");
+    EXPECT_EQ(nodes[0].op, "FusedMatMul");
+    EXPECT_DOUBLE_EQ(nodes[0].seconds, 1e-6);
+    EXPECT_DOUBLE_EQ(nodes[0].runs, 1);
+    EXPECT_EQ(nodes[1].node, "LayerNormalization");
+    EXPECT_DOUBLE_EQ(nodes[1].seconds, 3e-6);
+    EXPECT_DOUBLE_EQ(nodes[1].runs, 2);
+    process.run(1);  // the model is as it was
+  }
+  std::ifstream file(log);
+  std::stringstream text;
+  text << file.rdbuf();
+  EXPECT_EQ(text.str(), "model.onnx level 1 threads 1\nmodel.onnx level 1 threads 1\nleft 0\n");
+}
+
+TEST_F(OrtArm, AProfileThatCannotBeReadIsRefused) {
+  set("DIPTYCH_ONNXRUNTIME", DIPTYCH_FAKE_ONNXRUNTIME);
+  const auto said = [&] {
+    try {
+      ExternalProcess process({DIPTYCH_ORT_ARM, "all"});
+      process.load("model.onnx", {full({3}, 2)}, folder_.path().string());
+      process.profile(4, folder_.path().string());
+      return std::string();
+    } catch (const ArmFailure& error) {
+      return std::string(error.what());
+    }
+  };
+  for (const auto& [profile, why] :
+       std::map<std::string, std::string>{{"[{", "can't be read"},
+                                          {"{}", "can't be read"},
+                                          {R"([7, {"ph":"X","name":"model_run"}])", "has 0 calls, not 4"},
+                                          {R"([{"ph":"X","name":3}])", "type must be string"}}) {
+    set("FAKE_ORT_PROFILE", profile);
+    EXPECT_THAT(said(), HasSubstr(why)) << profile;
+  }
+  set("FAKE_ORT_LACKS", "SessionEndProfiling");
+  EXPECT_THAT(said(), HasSubstr("lacks SessionEndProfiling"));
+  set("FAKE_ORT_LACKS", "");
+  set("FAKE_ORT_FAILS", "EnableProfiling");
+  EXPECT_THAT(said(), HasSubstr("EnableProfiling: "));
+}
+
 TEST_F(OrtArm, OptionsArriveAndEverythingIsReleased) {
   set("DIPTYCH_ONNXRUNTIME", DIPTYCH_FAKE_ONNXRUNTIME);
   set("FAKE_ORT_LOG", (folder_.path() / "log").string());

@@ -26,6 +26,8 @@ constexpr double kFirstCallSeconds = 600;
 constexpr double kRunSeconds = 60;  ///< in addition to `kRunFactor` times the expected time
 constexpr double kRunFactor = 50;
 constexpr std::size_t kMostLine = 1 << 20;  ///< bytes of an answer
+constexpr std::size_t kMostCounters = 32;
+constexpr std::size_t kMostName = 40;  ///< of a counter
 
 std::string write_raw(const Tensor& tensor, const fs::path& path) {
   const Tensor dense = contiguous(tensor);
@@ -55,6 +57,11 @@ std::vector<std::string> arm_environment() {
     environment.push_back(prefix + std::to_string(thread_count()));
   }
   return environment;
+}
+
+bool is_plain(const std::string& name) {
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
+  return !name.empty() && name.size() <= kMostName && std::all_of(name.begin(), name.end(), is_letter);
 }
 
 /// Null if the line is not JSON. Values nested too deeply are dropped: nothing here reads them.
@@ -222,6 +229,38 @@ ExternalProcess::Block ExternalProcess::timed(const char* request, std::int64_t 
   return {said, passed};
 }
 
+std::vector<ExternalProcess::NodeTime> ExternalProcess::profile(std::int64_t count, const std::string& folder) {
+  const double start = clock_();
+  // Preparing it may mean to load the model again.
+  const json answer = ask({{"do", "profile"}, {"count", count}, {"folder", folder}},
+                          kLoadSeconds + kRunFactor * longest_call_ * static_cast<double>(count));
+  const double passed = elapsed_since(clock_, start);
+  const auto nodes = answer.find("nodes");
+  if (nodes == answer.end() || !nodes->is_array() || nodes->empty()) {
+    fail("its answer has no list of nodes");
+  }
+  std::vector<NodeTime> times;
+  double sum = 0;
+  for (const json& node : *nodes) {
+    const auto text = [&](const char* name) {
+      return node.is_object() && node.contains(name) && node[name].is_string() ? node[name].get<std::string>() : "";
+    };
+    const auto number = [&](const char* name, double otherwise) {
+      return node.is_object() && node.contains(name) && node[name].is_number() ? node[name].get<double>() : otherwise;
+    };
+    NodeTime& time = times.emplace_back(NodeTime{text("node"), text("op"), number("seconds", -1), number("runs", 1)});
+    sum += time.seconds * static_cast<double>(count);
+    if (time.op.empty() || !(time.seconds >= 0) || !(time.runs > 0)) {
+      fail(fmt::format("its node {} isn't described by op, seconds and runs", times.size() - 1));
+    }
+  }
+  if (sum > passed) {
+    fail(fmt::format("it says that the nodes of {} calls took {:.6g} s, while {:.6g} s passed here", count, sum,
+                     passed));
+  }
+  return times;
+}
+
 double ExternalProcess::cpu_seconds() {
   if (child_ != nullptr) {
     cpu_seconds_ = child_->cpu_seconds();
@@ -239,6 +278,21 @@ json ExternalProcess::peak_bytes() {
   const json answer = ask({{"do", "memory"}}, kRunSeconds);
   const auto bytes = answer.find("peak_bytes");
   return bytes != answer.end() && bytes->is_number() ? *bytes : json();
+}
+
+json ExternalProcess::counters() {
+  const json answer = ask({{"do", "counters"}}, kRunSeconds);
+  const auto counters = answer.find("counters");
+  if (counters == answer.end() || !counters->is_object() || counters->size() > kMostCounters) {
+    fail(fmt::format("its answer has no object of up to {} counters", kMostCounters));
+  }
+  for (const auto& [name, value] : counters->items()) {
+    if (!is_plain(name) || !value.is_number() || !(value.get<double>() >= 0)) {
+      fail(fmt::format("its counter {} is {}; a name has up to {} of a-z, 0-9 and _, a counter is a number from 0 on",
+                       quote(name.substr(0, kMostName)), value.dump().substr(0, 40), kMostName));
+    }
+  }
+  return *counters;
 }
 
 double seconds_in(const json& answer, const char* name, double most) {

@@ -47,6 +47,20 @@ class ExternalProcess {
   };
   Block warm_up(std::int64_t count) { return timed("warm_up", count); }
   Block run(std::int64_t count) { return timed("run", count); }
+
+  /// A node of the model as the framework runs it, which may be of its own making.
+  struct NodeTime {
+    std::string node;    ///< untrusted, as all that it says
+    std::string op;      ///< "FusedMatMul"
+    double seconds = 0;  ///< of a call
+    double runs = 1;     ///< in a call
+  };
+  /// By its own profiler, over `count` calls more, in the order in which they ran. Throws ArmFailure if it has none.
+  std::vector<NodeTime> profile(std::int64_t count, const std::string& folder);
+
+  /// What its framework has counted since it began, by name: {"graph_breaks":0}. Only for one that describes itself
+  /// with "counters".
+  nlohmann::json counters();
   /// Its peak memory; null if it doesn't report any.
   nlohmann::json peak_bytes();
   /// Ends the process: it must not continue in the background.

@@ -39,13 +39,18 @@ void add_shipped_arms(const std::string& program) {
   const std::string folder = folder_of_scripts();
   const char* const python = std::getenv("DIPTYCH_PYTHON");
   const std::string interpreter = python != nullptr ? python : "/usr/bin/python3";  // where Debian's PyTorch is
-  const auto torch = [&](const char* name, const char* mode, const char* description) {
-    add_external_arm(name, {interpreter, folder + "/torch_arm.py", mode}, description,
-                     "apt-get install python3-torch python3-onnx python3-numpy, or another Python in DIPTYCH_PYTHON");
+  const auto torch = [&](const char* name, const char* mode, const char* description, const char* needs) {
+    add_external_arm(name, {interpreter, folder + "/torch_arm.py", mode}, description, needs);
   };
-  torch("torch-eager", "eager", "PyTorch, op by op");
-  torch("torch-script", "script", "PyTorch, traced to TorchScript and frozen");
-  torch("torch-compile", "compile", "PyTorch's compiler, from 2.0 on");
+  constexpr const char* kAny =
+      "apt-get install python3-torch python3-onnx python3-numpy, or another Python in DIPTYCH_PYTHON";
+  torch("torch-eager", "eager", "PyTorch, op by op", kAny);
+  torch("torch-script", "script", "PyTorch, traced to TorchScript and frozen", kAny);
+  constexpr const char* kNew = "a Python with PyTorch 2, onnx and numpy: name it in DIPTYCH_PYTHON";
+  torch("torch-compile", "compile", "PyTorch's compiler with its own backend, inductor", kNew);
+  torch("torch-compile-eager", "compile-eager", "PyTorch's compiler: graphs, run op by op", kNew);
+  torch("torch-compile-aot-eager", "compile-aot-eager", "PyTorch's compiler: graphs through AOTAutograd, run op by op",
+        kNew);
   const auto ort = [&](const char* name, const char* level, const char* description) {
     add_external_arm(name, {arm_program("diptych_ort_arm", program, folder), level}, description,
                      "apt-get install npm, then npm install --ignore-scripts onnxruntime-node, or its library in "

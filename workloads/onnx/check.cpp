@@ -12,6 +12,7 @@
 #include "framework/ops/elementwise.h"
 #include "framework/ops/reduction.h"
 #include "framework/transforms/jit.h"
+#include "workloads/onnx/gradient_path.h"
 #include "workloads/onnx/workload.h"
 
 namespace diptych::workloads {
@@ -296,6 +297,11 @@ std::vector<Recorded> backward(const fs::path& folder) {
   set.inputs = std::move(data.front().inputs);
   onnx::ImportOptions options = bind_shape_inputs(*file, set.inputs);
   for (const onnx::NamedTensor& gradient : expected.gradients) {
+    if (const std::string end = end_of_gradient(*file->graph, gradient.name); !end.empty()) {
+      throw onnx::Unsupported(fmt::format(
+          "grad: {} has no gradient: on its way to the outputs stands {}, whose result has none; leave {} out",
+          quote(gradient.name), end, quote(gradient.name + ".pb")));
+    }
     if (file->graph->initializers.contains(gradient.name)) {
       options.arguments.push_back(gradient.name);
     }

@@ -4,6 +4,7 @@
 
 #include "framework/capture/capture.h"
 #include "framework/core/context.h"
+#include "framework/dispatch/op.h"
 
 namespace diptych::workloads {
 
@@ -26,7 +27,11 @@ ExportedWorkload export_workload(const Workload& workload, std::uint64_t seed, s
     const graph::CaptureScope scope(capture);
     outputs = program->forward(arguments);
   }
-  result.model = onnx::export_graph(capture.finish(outputs, Location::current()));
+  const graph::Graph graph = capture.finish(outputs, Location::current());
+  result.model = onnx::export_graph(graph, result.op_of_node);
+  for (const graph::Node& node : graph.nodes) {
+    result.ops.push_back(node.op->name);
+  }
   return result;
 }
 

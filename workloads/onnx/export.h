@@ -1,5 +1,9 @@
 #pragma once
 
+#include <map>
+#include <string>
+#include <vector>
+
 #include "framework/io/onnx/export.h"
 #include "workloads/workload.h"
 
@@ -9,7 +13,9 @@ namespace diptych::workloads {
 struct ExportedWorkload {
   onnx::Model model;
   std::vector<Tensor> inputs;
-  std::vector<Tensor> outputs;  ///< of eager execution on these inputs
+  std::vector<Tensor> outputs;                    ///< of eager execution on these inputs
+  std::vector<std::string> ops;                   ///< the program's, in its order
+  std::map<std::string, std::size_t> op_of_node;  ///< by the name of one of the model's nodes: which of `ops` it is of
 };
 /// Throws Unsupported for a program without an ONNX form.
 ExportedWorkload export_workload(const Workload& workload, std::uint64_t seed, std::int64_t steps);

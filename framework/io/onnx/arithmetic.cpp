@@ -10,7 +10,6 @@
 #include "framework/ops/activation.h"
 #include "framework/ops/creation.h"
 #include "framework/ops/elementwise.h"
-#include "framework/ops/indexing.h"
 #include "framework/ops/reduction.h"
 #include "framework/ops/shape.h"
 #include "framework/ops/view.h"

@@ -61,9 +61,11 @@ Model Exporter::run() {
   for (const auto& [value, tensor] : graph_.constants) {
     names_[value] = constant(tensor);
   }
-  for (const graph::Node& node : graph_.nodes) {
-    emit_node(node);
+  for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+    source_ = i;
+    emit_node(graph_.nodes[i]);
   }
+  source_.reset();
   for (std::size_t i = 0; i < graph_.outputs.size(); ++i) {
     // An output may be an input, or stand twice: ONNX wants a name of its own for each.
     const std::string name = fresh(fmt::format("output_{}", i));
@@ -104,6 +106,9 @@ void Exporter::emit(const std::string& op, std::vector<std::string> inputs, cons
   node.inputs = std::move(inputs);
   node.outputs = {output};
   node.attributes = std::move(attributes);
+  if (source_) {
+    sources_[node.name] = *source_;
+  }
   result_.nodes.push_back(std::move(node));
 }
 std::string Exporter::emit(const std::string& op, std::vector<std::string> inputs,
@@ -137,5 +142,12 @@ void Exporter::emit_node(const graph::Node& node) {
 }
 
 Model export_graph(const graph::Graph& graph) { return Exporter(graph).run(); }
+
+Model export_graph(const graph::Graph& graph, std::map<std::string, std::size_t>& sources) {
+  Exporter exporter(graph);
+  Model model = exporter.run();
+  sources = exporter.sources();
+  return model;
+}
 
 }  // namespace diptych::onnx

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
+#include <map>
+#include <string>
 
 #include "framework/graph/ir.h"
 #include "framework/io/onnx/model.h"
@@ -16,6 +19,8 @@ inline constexpr std::int64_t kExportedOpsetWithGelu = 20;
 /// Exports a captured graph without updates of state. Variables and captured tensors become initializers, and nodes
 /// without inputs are computed. Throws Unsupported for an op that has no ONNX form, with its name and origin.
 Model export_graph(const graph::Graph& graph);
+/// The same, with the index of the graph's node that each of the model's comes from, by its name.
+Model export_graph(const graph::Graph& graph, std::map<std::string, std::size_t>& sources);
 
 /// Throws FileError; an error leaves no file behind.
 void write_model(const Model& model, const std::filesystem::path& path);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -48,6 +49,8 @@ class Exporter {
   std::int64_t opset() const { return opset_; }
 
   Model run();
+  /// By the name of a node that was emitted, the index of the graph's node that it is part of.
+  const std::map<std::string, std::size_t>& sources() const { return sources_; }
 
   /// A name that nothing has yet: the stem, or one that starts with it.
   std::string fresh(const std::string& stem);
@@ -73,6 +76,8 @@ class Exporter {
   Graph result_;
   std::map<graph::ValueId, std::string> names_;
   std::set<std::string> taken_;
+  std::map<std::string, std::size_t> sources_;
+  std::optional<std::size_t> source_;  ///< whose form is being emitted
 };
 
 // What the families share.

@@ -210,12 +210,11 @@ Translation tensor_scatter(NodeView& node) {
     const Tensor& update = in[1].tensor;
     const int place = axis_of(axis, cache.rank());
     Shape wanted = update.shape();
-    if (place == 0 || update.rank() != cache.rank() || update.shape()[place] > cache.shape()[place]) {
-      throw ShapeError(
-          fmt::format("{} into {} along axis {}", to_string(update.type()), to_string(cache.type()), axis));
+    const bool has_room = place > 0 && update.rank() == cache.rank() && update.shape()[place] <= cache.shape()[place];
+    if (has_room) {
+      wanted[place] = cache.shape()[place];
     }
-    wanted[place] = cache.shape()[place];
-    if (wanted != cache.shape()) {
+    if (!has_room || wanted != cache.shape()) {
       throw ShapeError(
           fmt::format("{} into {} along axis {}", to_string(update.type()), to_string(cache.type()), axis));
     }

@@ -30,7 +30,43 @@ Tensor product_plus(const Tensor& a, const Tensor& b, const Tensor& c, Location 
   return is_linear ? linear(a, b, c, where) : add(matmul(a, b, where), c, where);
 }
 
-/// By elimination with the largest element of each column as its pivot, one column after the other.
+/// The place of the largest element of left[..., n, n]: its row and its column, each [..., 1, 1].
+struct Place {
+  Tensor row;
+  Tensor column;
+};
+
+Place largest_in(const Tensor& left, const Shape& lead, Location where) {
+  const std::int64_t n = left.shape().back();
+  Shape flat = lead;
+  flat.push_back(n * n);
+  Shape one = lead;
+  one.push_back(1);
+  one.push_back(1);
+  const Tensor place = argmax(reshape(abs(left, where), flat, where), lead.rank(), true, where);
+  const Tensor length = scalar_like(place, static_cast<double>(n), where);
+  return {reshape(quotient(place, length, where), one, where), reshape(remainder(place, length, where), one, where)};
+}
+
+/// The slice of x at a place along one axis.
+Tensor taken(const Tensor& x, int axis, const Tensor& place, Location where) {
+  Shape shape = x.shape();
+  shape[axis] = 1;
+  return gather(x, axis, contiguous(expand(place, shape, where), where), where);
+}
+
+/// x without its slice at that place along one axis: the first slice is there instead.
+Tensor without(const Tensor& x, int axis, const Tensor& place, Location location) {
+  const std::int64_t n = x.shape()[axis];
+  Shape along = Shape::filled(x.rank(), 1);
+  along[axis] = n;
+  const Tensor numbers = reshape(arange(static_cast<double>(n), DType::int64, location), along, location);
+  const Tensor swapped = where(equal(numbers, place, location), slice(x, axis, 0, 1, 1, location), x, location);
+  return slice(swapped, axis, 1, n, 1, location);
+}
+
+/// By elimination, with the largest of all elements that are left as the pivot. A column's largest would do for the
+/// result, but not for the gradients of singular matrices: a pivot of 0 must mean that nothing is left.
 Translation determinant(NodeView& node) {
   static constexpr std::int64_t kMostRows = 256;
   return unary(node, [](const Tensor& x, Location location) {
@@ -50,30 +86,23 @@ Translation determinant(NodeView& node) {
     const Tensor one = scalar_like(x, 1, location);
     const Tensor zero = scalar_like(x, 0, location);
     Tensor left = x;
-    for (std::int64_t n = rows; n > 0; --n) {
-      const Tensor column = slice(left, -1, 0, 1, 1, location);
-      const Tensor place = argmax(abs(column, location), batch, true, location);  // [..., 1, 1]
-      Shape row_shape = left.shape();
-      row_shape[batch] = 1;
-      const Tensor row = gather(left, batch, contiguous(expand(place, row_shape, location), location), location);
-      const Tensor pivot = slice(row, -1, 0, 1, 1, location);
-      const Tensor is_first = equal(place, scalar_like(place, 0, location), location);
-      const Tensor signed_pivot = where(is_first, pivot, neg(pivot, location), location);
+    for (std::int64_t n = rows; n > 1; --n) {
+      const Place place = largest_in(left, lead, location);
+      const Tensor row = taken(left, batch, place.row, location);
+      const Tensor column = taken(left, batch + 1, place.column, location);
+      const Tensor pivot = taken(row, batch + 1, place.column, location);
+      // Each of the two exchanges changes the sign.
+      const Tensor first = scalar_like(place.row, 0, location);
+      const Tensor is_turned =
+          logical_xor(equal(place.row, first, location), equal(place.column, first, location), location);
+      const Tensor signed_pivot = where(is_turned, neg(pivot, location), pivot, location);
       result = mul(result, reshape(signed_pivot, lead, location), location);
-      if (n == 1) {
-        break;
-      }
-      // The first row takes the place of the pivot's.
-      const Tensor numbers = reshape(arange(static_cast<double>(n), DType::int64, location), {n, 1}, location);
-      const Tensor swapped =
-          where(equal(numbers, place, location), slice(left, batch, 0, 1, 1, location), left, location);
-      const Tensor rest = slice(swapped, batch, 1, n, 1, location);
       const Tensor divisor = where(equal(pivot, zero, location), one, pivot, location);
-      const Tensor factor = div(slice(rest, -1, 0, 1, 1, location), divisor, location);
-      left =
-          sub(slice(rest, -1, 1, n, 1, location), mul(factor, slice(row, -1, 1, n, 1, location), location), location);
+      const Tensor factor = div(without(column, batch, place.row, location), divisor, location);
+      const Tensor rest = without(without(left, batch, place.row, location), batch + 1, place.column, location);
+      left = sub(rest, mul(factor, without(row, batch + 1, place.column, location), location), location);
     }
-    return result;
+    return rows == 0 ? result : mul(result, reshape(left, lead, location), location);
   });
 }
 

@@ -192,8 +192,10 @@ Translation lp_normalisation(NodeView& node) {
   const std::int64_t p = node.integer("p", 2);
   return unary(node, [=](const Tensor& x, Location location) {
     const Tensor length = norm(x, static_cast<double>(p), {axis_of(axis, x.rank())}, true, location);
-    const Tensor is_zero = equal(length, scalar_like(length, 0, location), location);  // then so are all elements
-    return div(x, where(is_zero, scalar_like(length, 1, location), length, location), location);
+    const Tensor zero = scalar_like(length, 0, location);
+    const Tensor is_zero = equal(length, zero, location);  // then so are all elements, and their gradients
+    const Tensor divisor = where(is_zero, scalar_like(length, 1, location), length, location);
+    return where(is_zero, zero, div(x, divisor, location), location);
   });
 }
 }  // namespace

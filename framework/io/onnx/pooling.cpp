@@ -246,8 +246,16 @@ Translation average_pooling(NodeView& node) {
   });
 }
 
-/// |x|^p, and its inverse.
-Tensor to_power(const Tensor& x, double p, Location where) { return p == 1 ? x : pow(x, Term(p, where)); }
+/// The p-th root of a sum of powers; where that is 0, so is the gradient.
+Tensor root(const Tensor& total, double p, Location location) {
+  if (p == 1) {
+    return total;
+  }
+  const Tensor zero = scalar_like(total, 0, location);
+  const Tensor is_zero = equal(total, zero, location);
+  const Tensor filled = where(is_zero, scalar_like(total, 1, location), total, location);
+  return where(is_zero, zero, pow(filled, Term(1 / p, location)), location);
+}
 
 Translation norm_pooling(NodeView& node) {
   const Windows windows(node);
@@ -260,8 +268,9 @@ Translation norm_pooling(NodeView& node) {
     const auto pool = [&](const Layers& layers, const Extent& rows, const Extent& columns) {
       return Layers{sums(layers[0], rows, columns, ceil_mode, where)};
     };
-    const Tensor powers = to_power(abs(x, where), p, where);
-    return to_power(by_planes({powers}, extents_of(windows, x), pool, where)[0], 1 / p, where);
+    const Tensor magnitude = abs(x, where);
+    const Tensor powers = p == 1 ? magnitude : pow(magnitude, Term(p, where));
+    return root(by_planes({powers}, extents_of(windows, x), pool, where)[0], p, where);
   });
 }
 

@@ -395,10 +395,21 @@ std::string name_of_type(std::int64_t data_type) {
   if (const auto dtype = dtype_of_code(data_type)) {
     return std::string(name_of(*dtype));
   }
-  constexpr std::array<std::pair<std::int32_t, const char*>, 3> kNames{
+  // By number: a protobuf definition that is older than a type has no name for it.
+  constexpr std::array<std::pair<std::int32_t, const char*>, 13> kNames{
       {{pb::TensorProto_DataType_STRING, "string"},
        {pb::TensorProto_DataType_COMPLEX64, "complex64"},
-       {pb::TensorProto_DataType_COMPLEX128, "complex128"}}};
+       {pb::TensorProto_DataType_COMPLEX128, "complex128"},
+       {17, "float8e4m3fn"},
+       {18, "float8e4m3fnuz"},
+       {19, "float8e5m2"},
+       {20, "float8e5m2fnuz"},
+       {21, "uint4"},
+       {22, "int4"},
+       {23, "float4e2m1"},
+       {24, "float8e8m0"},
+       {25, "uint2"},
+       {26, "int2"}}};
   const auto found =
       std::find_if(kNames.begin(), kNames.end(), [&](const auto& each) { return each.first == data_type; });
   return found != kNames.end() ? found->second : fmt::format("type {}", data_type);

@@ -1,5 +1,7 @@
 // Reading between the elements of an image: GridSample and RoiAlign, as gathers of neighbours and sums of their shares.
+// AffineGrid says where.
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -8,6 +10,7 @@
 #include "framework/ops/creation.h"
 #include "framework/ops/elementwise.h"
 #include "framework/ops/indexing.h"
+#include "framework/ops/matmul.h"
 #include "framework/ops/reduction.h"
 #include "framework/ops/shape.h"
 #include "framework/ops/view.h"
@@ -195,6 +198,59 @@ Translation grid_sample(NodeView& node) {
   }};
 }
 
+/// The places of the elements of one axis in [-1, 1], which are the centres of the outer elements, or their borders.
+std::vector<double> spread(std::int64_t length, bool aligned) {
+  std::vector<double> places;
+  const auto n = static_cast<double>(length);
+  for (std::int64_t i = 0; i < length; ++i) {
+    const double middle = 2 * static_cast<double>(i) - (n - 1);
+    places.push_back(middle / (aligned ? std::max(n - 1, 1.0) : n));
+  }
+  return places;
+}
+
+/// x, y, [z,] 1 of each place of an image of that size: the last axis comes first.
+std::vector<double> homogeneous_points(const std::vector<std::int64_t>& size, std::int64_t places, bool aligned) {
+  std::vector<std::vector<double>> along;
+  for (std::size_t axis = 0; axis < size.size(); ++axis) {  // batch and channels have no places
+    along.push_back(axis < 2 ? std::vector<double>() : spread(size[axis], aligned));
+  }
+  std::vector<double> points;
+  for (std::int64_t place = 0; place < places; ++place) {
+    std::int64_t rest = place;
+    for (std::size_t axis = size.size(); axis-- > 2;) {
+      points.push_back(along[axis][static_cast<std::size_t>(rest % size[axis])]);
+      rest /= size[axis];
+    }
+    points.push_back(1);
+  }
+  return points;
+}
+
+/// theta[N, axes, axes + 1], size [N, C, spatial...] -> where a GridSample of that size reads: [N, spatial..., axes]
+Translation affine_grid(NodeView& node) {
+  const bool aligned = node.integer("align_corners", 0) != 0;
+  node.check_inputs(2, 2);
+  return {[=](Inputs in, Outputs out, Location where) {
+            const Tensor& theta = in[0].tensor;
+            const std::vector<std::int64_t> size = host_integers(in[1].tensor);
+            const auto axes = static_cast<std::int64_t>(size.size()) - 2;
+            if (axes < 2 || axes > 3 || *std::min_element(size.begin(), size.end()) < 1 ||
+                theta.shape() != Shape{size[0], axes, axes + 1}) {
+              throw ShapeError(fmt::format("{} for {} lengths from 1 on", to_string(theta.type()), size.size()));
+            }
+            std::vector<std::int64_t> shape(size.begin() + 2, size.end());
+            shape.push_back(axes + 1);
+            const std::int64_t places = checked_shape(shape, DType::float64).product() / (axes + 1);
+            const Tensor points = Tensor::from(homogeneous_points(size, places, aligned), {places, axes + 1});
+            const Tensor y = matmul(cast(points, theta.dtype(), where), transpose(theta, 1, 2, where), where);
+            shape.back() = axes;
+            shape.insert(shape.begin(), size[0]);
+            out[0].tensor = reshape(y, checked_shape(shape, theta.dtype()), where);
+          },
+          {1}};
+}
+
 /// Where the bins of each region take their samples along one axis: [R, bins * ratio].
 Tensor sample_points(const Tensor& start, const Tensor& length, std::int64_t bins, std::int64_t ratio, Location where) {
   const std::int64_t count = bins * ratio;
@@ -282,6 +338,7 @@ Translation region_align(NodeView& node) {
 }  // namespace
 
 void add_sampling(std::vector<Operator>& all) {
+  all.push_back({"AffineGrid", 20, kNewestOpset, affine_grid, "of a known size"});
   all.push_back({"GridSample", 16, kNewestOpset, grid_sample, "1 to 3 spatial axes"});
   all.push_back({"RoiAlign", 10, kNewestOpset, region_align, "the mean, with a sampling_ratio"});
 }

@@ -25,7 +25,6 @@ struct Rule {
   bool moves = false;  ///< takes every type as it is
   Unsigned as_unsigned = Unsigned::refused;
   std::uint32_t other_outputs = 0;  ///< bit i: output i has a type of its own (indices, statistics in f32)
-  bool in_floats = false;           ///< the engine computes it on floats alone, which have all values of u8 and i8
 };
 
 constexpr Rule moves(std::string_view op) { return {op, true}; }
@@ -64,14 +63,14 @@ constexpr std::array kRules{
     by(Unsigned::own, "GreaterOrEqual"),
     moves("Identity"),
     moves("If"),
-    Rule{"LayerNormalization", false, Unsigned::refused, 6},
+    by(Unsigned::refused, "LayerNormalization", 6),
     by(Unsigned::own, "Less"),
     by(Unsigned::own, "LessOrEqual"),
     moves("Loop"),
     by(Unsigned::bits, "MatMul"),
     moves("MatMulInteger"),
     by(Unsigned::own, "Max"),
-    Rule{"MaxPool", false, Unsigned::refused, 2, true},
+    by(Unsigned::refused, "MaxPool", 2),
     by(Unsigned::own, "Min"),
     by(Unsigned::own, "Mod"),
     by(Unsigned::own, "Mul"),
@@ -119,8 +118,6 @@ Rule rule_of(std::string_view op) {
   return found != kRules.end() && found->op == op ? *found : Rule{op};
 }
 
-bool is_byte(DType dtype) { return dtype == DType::uint8 || dtype == DType::int8; }
-
 /// One call of an operator that computes.
 class Conversion {
  public:
@@ -142,9 +139,6 @@ class Conversion {
     if (!tensor.defined() || ((rule_.other_outputs >> output) & 1U) != 0) {
       return tensor;
     }
-    if (in_floats()) {
-      return cast(tensor, type_, where_);
-    }
     if (!is_storage(type_) || is_own(type_) || tensor.dtype() != compute_type(type_)) {
       return tensor;
     }
@@ -153,14 +147,10 @@ class Conversion {
   }
 
  private:
-  bool in_floats() const { return rule_.in_floats && is_byte(type_); }
   bool is_own(DType dtype) const { return dtype == DType::uint64 && rule_.as_unsigned == Unsigned::own; }
 
   Tensor computed(const Tensor& tensor) const {
     const DType dtype = tensor.dtype();
-    if (in_floats() && is_byte(dtype)) {
-      return cast(tensor, DType::float32, where_);
-    }
     if (is_own(dtype)) {
       return tensor;
     }
@@ -183,10 +173,7 @@ Translation for_storage_types(std::string_view op, Translation translation) {
   if (translation.by_type || rule.moves) {
     return translation;
   }
-  const auto concerns = [rule](const Value& value) {
-    return value.tensor.defined() &&
-           (is_storage(value.tensor.dtype()) || (rule.in_floats && is_byte(value.tensor.dtype())));
-  };
+  const auto concerns = [](const Value& value) { return value.tensor.defined() && is_storage(value.tensor.dtype()); };
   translation.run = [rule, concerns, run = std::move(translation.run)](Inputs in, Outputs out, Location where) {
     if (std::none_of(in.begin(), in.end(), concerns)) {
       return run(in, out, where);

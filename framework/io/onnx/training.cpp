@@ -99,12 +99,12 @@ Translation adam(NodeView& node) {
     const Tensor gradient = regularised(before, norm, location);
     const Tensor mean = mixed(before.first, alpha, gradient, 1 - alpha, location);
     const Tensor squares = mixed(before.second, beta, mul(gradient, gradient, location), 1 - beta, location);
-    const auto left = [&](double decay) {  // 1 - decay^T
+    const auto left = [&](double decay) {  // 1 - decay^T, or 1: a 0 would make the rate's gradient NaN
       const Tensor power = pow(scalar_like(clock.updates, decay, location), Term(clock.updates, location));
-      return sub(scalar_like(power, 1, location), power, location);
+      const Tensor one = scalar_like(power, 1, location);
+      return where(clock.has_updates, sub(one, power, location), one, location);
     };
-    const Tensor corrected = div(mul(clock.rate, sqrt(left(beta), location), location), left(alpha), location);
-    const Tensor rate = where(clock.has_updates, corrected, clock.rate, location);
+    const Tensor rate = div(mul(clock.rate, sqrt(left(beta), location), location), left(alpha), location);
     const Tensor step = div(mean, plus(sqrt(squares, location), epsilon, location), location);
     const Tensor x = moved(before.x, rate, step, location);
     return Slot{norm_after == 0 ? x : times(x, 1 - norm_after, location), {}, mean, squares};

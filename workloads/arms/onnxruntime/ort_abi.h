@@ -53,6 +53,8 @@ inline constexpr Entry<Status*(Session*, const RunOptions*, const char* const* i
                                Value** outputs)>
     kRun{9, "Run"};
 inline constexpr Entry<Status*(SessionOptions**)> kCreateSessionOptions{10, "CreateSessionOptions"};
+/// The file's name is the prefix, the time, and ".json".
+inline constexpr Entry<Status*(SessionOptions*, const char* prefix)> kEnableProfiling{14, "EnableProfiling"};
 inline constexpr Entry<Status*(SessionOptions*, int level)> kSetSessionGraphOptimizationLevel{
     23, "SetSessionGraphOptimizationLevel"};
 inline constexpr Entry<Status*(SessionOptions*, int)> kSetIntraOpNumThreads{24, "SetIntraOpNumThreads"};
@@ -79,6 +81,8 @@ inline constexpr Entry<void(Session*)> kReleaseSession{95, "ReleaseSession"};
 inline constexpr Entry<void(Value*)> kReleaseValue{96, "ReleaseValue"};
 inline constexpr Entry<void(TypeAndShape*)> kReleaseTensorTypeAndShapeInfo{99, "ReleaseTensorTypeAndShapeInfo"};
 inline constexpr Entry<void(SessionOptions*)> kReleaseSessionOptions{100, "ReleaseSessionOptions"};
+/// Gives the name of the file that was written.
+inline constexpr Entry<Status*(Session*, Allocator*, char**)> kSessionEndProfiling{110, "SessionEndProfiling"};
 inline constexpr Entry<Status*(Session*, const RunOptions*, const Binding*)> kRunWithBinding{133, "RunWithBinding"};
 inline constexpr Entry<Status*(Session*, Binding**)> kCreateIoBinding{134, "CreateIoBinding"};
 inline constexpr Entry<void(Binding*)> kReleaseIoBinding{135, "ReleaseIoBinding"};

@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include "workloads/arms/onnxruntime/node_times.h"
+
 namespace diptych::ort {
 namespace {
 
@@ -38,8 +40,14 @@ std::size_t bytes_of(const Element& element, const std::vector<std::int64_t>& sh
 
 class SessionModel final : public arms::Model {
  public:
-  SessionModel(const Library& library, Environment& environment, const Level& level, const arms::Load& wanted)
-      : library_(library), run_(library.function(kRunWithBinding)) {
+  /// `profile`: the first part of the name of a file for what nodes take; empty: none.
+  SessionModel(const Library& library, Environment& environment, const Level& level, const arms::Load& wanted,
+               const std::string& profile = {})
+      : library_(library),
+        environment_(environment),
+        level_(level),
+        wanted_(wanted),
+        run_(library.function(kRunWithBinding)) {
     library_.call(kGetAllocatorWithDefaultOptions, &allocator_);
     for (const arms::Input& input : wanted.inputs) {
       inputs_.push_back(tensor_of(input));
@@ -49,6 +57,9 @@ class SessionModel final : public arms::Model {
     library_.call(kSetSessionGraphOptimizationLevel, options.get(), level.value);
     library_.call(kSetIntraOpNumThreads, options.get(), wanted.threads);
     library_.call(kSetInterOpNumThreads, options.get(), 1);
+    if (!profile.empty()) {
+      library_.call(kEnableProfiling, options.get(), profile.c_str());
+    }
     session_ = library_.create(kCreateSession, kReleaseSession, &environment, wanted.model.c_str(), options.get());
     seconds_ = arms::seconds_since(start);
     input_names_ = names(kSessionGetInputCount, kSessionGetInputName);
@@ -68,6 +79,15 @@ class SessionModel final : public arms::Model {
     } else {
       library_.check(run_(session_.get(), nullptr, binding_.get()), kRunWithBinding.name);
     }
+  }
+
+  /// By a session of its own, because a session that has a profile is slower.
+  std::vector<arms::NodeTime> profile(std::int64_t count, const std::string& folder) override {
+    SessionModel profiled(library_, environment_, level_, wanted_, folder + "/profile");
+    for (std::int64_t i = 0; i <= count; ++i) {
+      profiled.run();
+    }
+    return node_times(profiled.end_profile(), count);
   }
 
   std::vector<arms::Output> results() override {
@@ -134,6 +154,15 @@ class SessionModel final : public arms::Model {
     binding_ = std::move(binding);
   }
 
+  /// The file.
+  std::string end_profile() {
+    char* text = nullptr;
+    library_.call(kSessionEndProfiling, session_.get(), allocator_, &text);
+    const std::string path = text != nullptr ? text : "";
+    library_.call(kAllocatorFree, allocator_, text);
+    return path;
+  }
+
   void require_tensor(const Value* value, const char* name) const {
     int is_tensor = 0;
     if (value != nullptr) {
@@ -161,6 +190,9 @@ class SessionModel final : public arms::Model {
   }
 
   const Library& library_;
+  Environment& environment_;
+  const Level& level_;
+  arms::Load wanted_;
   Status* (*run_)(Session*, const RunOptions*, const Binding*);
   Allocator* allocator_ = nullptr;  ///< the library's own
   std::vector<std::string> input_names_;

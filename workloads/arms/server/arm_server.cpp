@@ -79,6 +79,13 @@ class Server {
     if (what == "warm_up" || what == "run") {
       return {{"nanoseconds", std::max(timed(request.at("count"), [this] { model_->run(); }), std::int64_t{1})}};
     }
+    if (what == "profile") {
+      json nodes = json::array();
+      for (const NodeTime& node : model_->profile(request.at("count"), request.at("folder"))) {
+        nodes.push_back({{"node", node.node}, {"op", node.op}, {"seconds", node.seconds}, {"runs", node.runs}});
+      }
+      return {{"nodes", nodes}};
+    }
     throw std::runtime_error("unknown request " + what);
   }
 
@@ -134,6 +141,10 @@ void Input::read_into(void* data, std::size_t bytes) const {
       !stream.read(static_cast<char*>(data), static_cast<std::streamsize>(bytes))) {
     throw std::runtime_error("an input's file hasn't the " + std::to_string(bytes) + " bytes of its shape");
   }
+}
+
+std::vector<NodeTime> Model::profile(std::int64_t /*count*/, const std::string& /*folder*/) {
+  throw std::runtime_error("this arm has no profile of its nodes");
 }
 
 double seconds_since(std::chrono::steady_clock::time_point start) {

@@ -22,6 +22,14 @@ struct Input {
   void read_into(void* data, std::size_t bytes) const;
 };
 
+/// What a node takes in a call, by the framework's own profiler.
+struct NodeTime {
+  std::string node;  ///< its name in the model, or one of the framework's making
+  std::string op;
+  double seconds = 0;  ///< of a call
+  double runs = 1;     ///< in a call
+};
+
 struct Output {
   std::string dtype;
   std::vector<std::int64_t> shape;
@@ -42,6 +50,8 @@ class Model {
   virtual void run() = 0;
   /// A call, and its results; they may lie where the next call writes.
   virtual std::vector<Output> results() = 0;
+  /// Over so many calls, in the order in which nodes run. May write to `folder`. By default throws: there is none.
+  virtual std::vector<NodeTime> profile(std::int64_t count, const std::string& folder);
 };
 
 struct Load {

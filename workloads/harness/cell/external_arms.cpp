@@ -31,21 +31,6 @@ constexpr std::int64_t kMostWarmUp = 1 << 20;
 constexpr double kMostCpus = 1.5;
 constexpr double kLeastForCpus = 0.5;
 
-/// The model's file and its inputs, as other frameworks receive them.
-ExternalArm::Model prepare(const CellPlan& plan, const fs::path& folder) {
-  if (is_onnx_name(plan.workload->name)) {
-    const OnnxSpec spec = parse_onnx_name(plan.workload->name);
-    return {fs::absolute(spec.path).string(), onnx_inputs(onnx::read_model(spec.path), spec, plan.settings.seed)};
-  }
-  if (!plan.workload->make(plan.settings.seed)->is_forward()) {
-    throw onnx::Unsupported("a step does more than a model's forward pass, which is what other frameworks get");
-  }
-  const ExportedWorkload exported = export_workload(*plan.workload, plan.settings.seed, 0);
-  const fs::path path = folder / "model.onnx";
-  onnx::write_model(exported.model, path);
-  return {path.string(), exported.inputs};
-}
-
 std::vector<TensorType> types_of(const std::vector<Tensor>& tensors) {
   std::vector<TensorType> types;
   for (const Tensor& tensor : tensors) {
@@ -81,6 +66,20 @@ json number_or_null(const json& object, const char* name) {
 }
 
 }  // namespace
+
+ExternalArm::Model external_model(const Workload& workload, std::uint64_t seed, const fs::path& folder) {
+  if (is_onnx_name(workload.name)) {
+    const OnnxSpec spec = parse_onnx_name(workload.name);
+    return {fs::absolute(spec.path).string(), onnx_inputs(onnx::read_model(spec.path), spec, seed)};
+  }
+  if (!workload.make(seed)->is_forward()) {
+    throw onnx::Unsupported("a step does more than a model's forward pass, which is what other frameworks get");
+  }
+  ExportedWorkload exported = export_workload(workload, seed, 0);
+  const fs::path path = folder / "model.onnx";
+  onnx::write_model(exported.model, path);
+  return {path.string(), std::move(exported.inputs), std::move(exported.ops), std::move(exported.op_of_node)};
+}
 
 template <class Action>
 void ExternalArm::attempt(const Action& action) {
@@ -169,6 +168,12 @@ double ExternalArm::time_block(std::int64_t count) {
   return runs() ? block.said : 0;
 }
 
+std::vector<ExternalProcess::NodeTime> ExternalArm::profile(std::int64_t count) {
+  std::vector<ExternalProcess::NodeTime> nodes;
+  attempt([&] { nodes = process_->profile(count, folder_); });
+  return nodes;
+}
+
 void ExternalArm::finish(const std::vector<Tensor>& reference) {
   attempt([&] {
     if (passed_.empty()) {
@@ -225,6 +230,10 @@ json ExternalArm::measurements() {
     result["memory"] = {{"peak_rss_bytes", process_->peak_bytes()},
                         {"page_faults", nullptr},
                         {"reason", "page faults: not counted in another framework's process"}};
+    if (const auto has_counters = description_.find("counters");
+        has_counters != description_.end() && *has_counters == true) {
+      result["framework_counters"] = process_->counters();
+    }
   });
   return result;
 }
@@ -246,7 +255,7 @@ void ExternalArms::start(const std::vector<Tensor>& reference, const Progress& p
   std::string why_not;
   try {
     folder_.emplace("diptych-arms");
-    model = prepare(plan_, folder_->path());
+    model = external_model(*plan_.workload, plan_.settings.seed, folder_->path());
   } catch (const std::exception& error) {
     why_not = fmt::format("it can't get the model as ONNX: {}", error.what());
   }

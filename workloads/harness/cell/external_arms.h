@@ -1,5 +1,7 @@
 #pragma once
 
+#include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -30,6 +32,8 @@ class ExternalArm {
   struct Model {
     std::string file;
     std::vector<Tensor> inputs;
+    std::vector<std::string> ops = {};                   ///< of an exported program: ExportedWorkload's
+    std::map<std::string, std::size_t> op_of_node = {};  ///< the same
   };
   /// Starts the process on the model and compares its results with `reference`. Its files are in `folder`.
   void start(const Model& model, const std::vector<Tensor>& reference, const std::string& folder);
@@ -38,6 +42,8 @@ class ExternalArm {
   double warm_up(double seconds, double block_seconds, std::size_t most);
   /// Seconds of a timed block, by the arm's own clock; 0 if it failed.
   double time_block(std::int64_t count);
+  /// What each of its nodes takes, by its own profile of so many calls; nothing if it failed, or has no profile.
+  std::vector<ExternalProcess::NodeTime> profile(std::int64_t count);
   /// Checks after the rounds whether its figures agree with ours, whether it kept to its threads, and whether it still
   /// gives the same results.
   void finish(const std::vector<Tensor>& reference);
@@ -50,7 +56,7 @@ class ExternalArm {
 
   /// Its entry in the cell's `arms`.
   nlohmann::json describe() const;
-  /// Its entry in a process's `arms`; queries its memory.
+  /// Its entry in a process's `arms`; queries its memory and counters.
   nlohmann::json measurements();
 
  private:
@@ -76,6 +82,10 @@ class ExternalArm {
   double waited_before_ = 0;         ///< the wait of its processes, before the first of them
   double cpu_before_ = -1;           ///< used before the first block
 };
+
+/// The workload's model as other frameworks receive it: a model's file as it is, a program exported to `folder`. Throws
+/// onnx::Unsupported for programs that have no such form, or that train.
+ExternalArm::Model external_model(const Workload& workload, std::uint64_t seed, const std::filesystem::path& folder);
 
 /// The external arms of a cell, with the folder of their files.
 class ExternalArms {

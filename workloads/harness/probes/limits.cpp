@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 
 #include "framework/core/parallel.h"
-#include "framework/dispatch/op.h"
+#include "framework/graph/work.h"
 #include "workloads/processes/timing.h"
 
 namespace diptych::workloads {
@@ -141,10 +141,6 @@ void on_each_of(int threads, const Run& run) {
   });
 }
 
-std::int64_t type_bytes(const TensorType& type) {
-  return type.shape.product() * static_cast<std::int64_t>(size_of(type.dtype));
-}
-
 }  // namespace
 
 std::vector<MemoryLevel> memory_levels(const profiler::SystemFiles& files) {
@@ -232,25 +228,14 @@ nlohmann::json analytic_work(const graph::Graph& graph) {
   Cost total;
   double compulsory = 0;
   for (const graph::Node& node : graph.nodes) {
-    if (node.is_control()) {
+    const std::optional<Cost> work = graph::work_of(graph, node);
+    if (!work) {
       return {{"reason", fmt::format("{} is control flow: how often it runs isn't known ahead", node.op->name)}};
     }
-    if (!node.regions.empty()) {  // its own results stay in the cache
-      for (const auto& region : node.regions) {
-        total.flops += analytic_work(*region)["flops"].get<double>();
-      }
-      for (const auto* values : {&node.inputs, &node.outputs}) {
-        for (const graph::ValueId value : *values) {
-          total.bytes += static_cast<double>(type_bytes(graph.types[value]));
-        }
-      }
-      continue;
-    }
-    const Cost cost = cost_of(*node.op, graph.input_types(node), node.attributes.get(), graph.types[node.output()]);
-    total.flops += cost.flops;
-    total.bytes += cost.bytes;
+    total.flops += work->flops;
+    total.bytes += work->bytes;
   }
-  const auto add = [&](graph::ValueId value) { compulsory += static_cast<double>(type_bytes(graph.types[value])); };
+  const auto add = [&](graph::ValueId value) { compulsory += static_cast<double>(bytes_of(graph.types[value])); };
   for (const graph::Input& input : graph.inputs) {
     add(input.value);
   }
