@@ -98,6 +98,7 @@ export const axeProblems = async (browser, file, looks = [{ name: "light", schem
   for (const { name, scheme, width, rules } of looks) {
     await page.emulateMedia({ colorScheme: scheme });
     await page.setViewportSize({ width, height: 900 });
+    await settled(page);  // what the page does about its new size it does with the next frame
     const violations = await page.evaluate(async (only) => {
       const run = only ? { runOnly: { type: "rule", values: only } } : {};
       const found = await window.axe.run(document, { resultTypes: ["violations"], ...run });
