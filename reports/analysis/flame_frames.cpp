@@ -109,17 +109,36 @@ FlameFrames flame_frames(const AlignedProfile& stacks) {
   return {stacks.arms, stacks.total_seconds, Tree(stacks).frames(), 0};
 }
 
-std::vector<std::string> frame_paths(const std::vector<FlameFrame>& frames) {
-  std::vector<std::string> paths;
+namespace {
+
+/// Of each frame what `name` makes of what it made of the frame around it (none: an empty text) and of the frame.
+template <typename Name>
+std::vector<std::string> names_from_outside(const std::vector<FlameFrame>& frames, const Name& name) {
+  std::vector<std::string> names;
   std::vector<std::string> around;  // by depth, without the call
   for (const FlameFrame& frame : frames) {
     around.resize(std::min(around.size(), std::max<std::size_t>(frame.depth, 1) - 1));
-    paths.push_back(around.empty() ? frame.name : around.back() + " / " + frame.name);
+    names.push_back(name(around.empty() ? "" : around.back(), frame));
     if (frame.depth > 0) {
-      around.push_back(paths.back());
+      around.push_back(names.back());
     }
   }
-  return paths;
+  return names;
+}
+
+}  // namespace
+
+std::vector<std::string> frame_paths(const std::vector<FlameFrame>& frames) {
+  return names_from_outside(frames, [](const std::string& around, const FlameFrame& frame) {
+    return around.empty() ? frame.name : around + " / " + frame.name;
+  });
+}
+
+std::vector<std::string> frame_scopes(const std::vector<FlameFrame>& frames) {
+  return names_from_outside(frames, [](const std::string& around, const FlameFrame& frame) {
+    const bool is_module = frame.kind == FlameFrame::Kind::module;
+    return !is_module ? around : around.empty() ? frame.name : around + "." + frame.name;
+  });
 }
 
 FlameFrames largest_frames(FlameFrames frames, std::size_t most) {

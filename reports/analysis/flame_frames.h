@@ -37,6 +37,8 @@ FlameFrames flame_frames(const AlignedProfile& stacks);
 
 /// "net / 0 / matmul", of each frame; the call's is its name.
 std::vector<std::string> frame_paths(const std::vector<FlameFrame>& frames);
+/// "net.0", of each frame: of a module its own, of all else that of the modules around it; empty outside modules.
+std::vector<std::string> frame_scopes(const std::vector<FlameFrame>& frames);
 
 /// So many frames at most: those that take longest in the arm where they take most. No frame is kept without those
 /// around it.

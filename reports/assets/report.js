@@ -94,6 +94,101 @@ for (const table of document.querySelectorAll("table[data-filter]")) {
   });
 }
 
+// A reader chooses an op or a module, in a table or a picture; all its places in the page are marked, and counted where
+// they are folded away. Rows have a button for it, so whatever is in a picture alone is in a table for the keyboard.
+const opPlaces = [...document.querySelectorAll("[data-op], [data-scope]")];
+const nameOfPlace = ({ op, scope }) => (op === undefined ? scope : scope ? `${op} in ${scope}` : op);
+const isWithin = (scope, outer) => scope === outer || (outer !== "" && scope.startsWith(`${outer}.`));
+const isPlaceOf = (chosen, { dataset: { op, scope } }) => {
+  if (chosen.op === undefined) return scope !== undefined && isWithin(scope, chosen.scope);
+  return op === chosen.op && (chosen.scope === undefined || scope === undefined || isWithin(scope, chosen.scope));
+};
+const chooseOps = () => {
+  const bar = document.createElement("div");
+  const name = document.createElement("b");
+  const count = document.createElement("span");
+  const figures = document.createElement("small");
+  let chosen = null;
+  let marked = [];
+  let shown = -1;
+
+  const show = (step) => {
+    shown = (shown + step + marked.length) % marked.length;
+    const place = marked[shown];
+    for (let fold = place.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
+    for (const each of marked) each.classList.toggle("at", each === place);
+    place.scrollIntoView({ block: "center", inline: "center" });
+    tell(place);
+  };
+  const tell = (place) => {
+    count.textContent = `${shown + 1} of ${marked.length} places in this page`;
+    figures.textContent = place.querySelector("title")?.textContent ?? "";
+  };
+  const choose = (place) => {
+    const { op, scope } = place?.dataset ?? {};
+    const again = place !== null && place === marked[shown];
+    chosen = place === null || again ? null : { op, scope };
+    marked = chosen === null ? [] : opPlaces.filter((each) => !each.hidden && isPlaceOf(chosen, each));
+    shown = marked.indexOf(place);
+    for (const each of opPlaces) {
+      each.classList.toggle("chosen", marked.includes(each));
+      each.classList.toggle("at", chosen !== null && each === place);
+      each.querySelector("button.op")?.setAttribute("aria-pressed", String(chosen !== null && each.dataset.op === chosen.op && each.dataset.scope === chosen.scope));
+    }
+    for (const picture of document.querySelectorAll(".pf, .dg")) picture.classList.toggle("choosing", picture.querySelector(".chosen") !== null);
+    for (const fold of document.querySelectorAll("details")) {
+      const inside = marked.filter((each) => fold.contains(each)).length;
+      if (inside > 0) fold.firstElementChild.dataset.chosen = inside;
+      else delete fold.firstElementChild.dataset.chosen;
+    }
+    bar.hidden = chosen === null;
+    if (chosen === null) return;
+    name.textContent = nameOfPlace(chosen);
+    tell(place);
+  };
+
+  for (const [label, act] of [["previous", () => show(-1)], ["next", () => show(1)], ["clear", () => choose(null)]]) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = label;
+    button.addEventListener("click", act);
+    bar.append(button);
+  }
+  bar.prepend(name, count, figures);
+  bar.className = "choice";
+  bar.hidden = true;
+  bar.setAttribute("role", "region");
+  bar.setAttribute("aria-label", "Chosen op");
+  count.setAttribute("role", "status");
+  document.querySelector("main").append(bar);
+  const hint = document.createElement("p");
+  hint.className = "sub";
+  hint.textContent = "Choose an op in a table or a picture: all its places in this page are marked.";
+  opPlaces[0].closest(".scroll, .diagram").before(hint);
+
+  for (const place of opPlaces) {
+    const cell = place.cells?.[0];
+    if (!cell) continue;
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "op";
+    button.title = "mark it everywhere";
+    button.setAttribute("aria-pressed", "false");
+    button.append(...cell.childNodes);
+    cell.append(button);
+  }
+  document.addEventListener("click", (event) => {
+    const place = event.target.closest("[data-op], [data-scope]");
+    const selected = getSelection();
+    const isSelecting = place && !selected.isCollapsed && place.contains(selected.anchorNode);
+    if (place && !isSelecting && !event.target.closest("a")) choose(place);
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && chosen) choose(null);
+  });
+};
+if (opPlaces.length > 0) chooseOps();
+
 // A link to something folded opens it.
 const openTarget = () => {
   const target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "reports/text/op_place.h"
+
 namespace diptych::reports {
 
 /// How a node changed with respect to the previous graph.
@@ -42,6 +44,7 @@ struct DiagramNode {
   std::optional<double> heat;  ///< share of the time, 0..1: shown as a bar with its number
   /// Below the label, each in a frame of its own, for pages that make them buttons.
   std::vector<std::string> chips = {};
+  OpPlace place = {};  ///< what it stands for elsewhere in a page
 };
 
 struct DiagramEdge {

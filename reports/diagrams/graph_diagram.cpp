@@ -153,6 +153,7 @@ class Builder {
     }
     box.node_class = node_class_from(std::string(node.op->family_name()));
     box.scope = scope_;
+    box.place = {node.op->name, node.provenance.scope};
     std::string_view scope = node.provenance.scope;
     while (!scope.empty()) {
       const std::size_t dot = scope.find('.');

@@ -15,7 +15,7 @@ std::string html_part(const AnswerPart& point) {
     out += fmt::format(R"(<p class="why">{}</p>)", escape_xml(sentence));
   }
   if (!point.rows.empty()) {
-    out += html_rows(point.rows, {4});
+    out += html_rows(point.rows, {4}, point.row_places);
   }
   return out + html_commands(point.suggestions);
 }

@@ -52,7 +52,7 @@ std::string legend_entry(const std::string& css, const std::string& meaning) {
       css, escape_xml(meaning));
 }
 
-std::string html_rows(const TextRows& rows, std::vector<std::size_t> left) {
+std::string html_rows(const TextRows& rows, std::vector<std::size_t> left, const std::vector<OpPlace>& places) {
   if (rows.empty()) {
     return "";
   }
@@ -62,7 +62,7 @@ std::string html_rows(const TextRows& rows, std::vector<std::size_t> left) {
     for (const std::string& field : rows[i]) {
       fields.push_back({field});
     }
-    table.row(std::move(fields));
+    table.row(std::move(fields), i <= places.size() ? places[i - 1] : OpPlace());
   }
   return table.finish();
 }

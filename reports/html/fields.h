@@ -26,8 +26,9 @@ std::string figure(const char* title, const char* note, const std::string& pictu
 std::string html_commands(const std::vector<Suggestion>& suggestions);
 /// An entry of a legend: a square in the colour of a class of the style sheet, and what it stands for.
 std::string legend_entry(const std::string& css, const std::string& meaning);
-/// Rows of text as a table; the first is the header. `left`: columns of words.
-std::string html_rows(const TextRows& rows, std::vector<std::size_t> left);
+/// Rows of text as a table; the first is the header. `left`: columns of words. `places`: what the first rows after the
+/// header stand for.
+std::string html_rows(const TextRows& rows, std::vector<std::size_t> left, const std::vector<OpPlace>& places = {});
 /// A collapsible section; `body` is HTML, the rest is escaped here.
 std::string folded(const std::string& title, const std::string& note, const std::string& body, bool open = false);
 

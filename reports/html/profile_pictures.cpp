@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "reports/html/fields.h"
+#include "reports/html/op_table.h"
 #include "reports/html/table.h"
 #include "reports/run/profile_pictures.h"
 #include "reports/text/format.h"
@@ -16,6 +17,7 @@
 #include "reports/views/memory_picture.h"
 #include "reports/views/memory_views.h"
 #include "reports/views/profile_record.h"
+#include "reports/views/profile_views.h"
 
 namespace diptych::reports {
 namespace {
@@ -100,6 +102,7 @@ class FlameSection {
     constexpr std::size_t kMostRows = 40;
     const FlameFrames shown = largest_frames(frames_, kMostRows);
     const std::vector<std::string> paths = frame_paths(shown.frames);
+    const std::vector<OpPlace> places = frame_places(shown);
     std::vector<std::string> header = {"module / op"};
     for (std::size_t i = 0; i < shown.arms.size(); ++i) {
       header.push_back(arm(i));
@@ -114,7 +117,7 @@ class FlameSection {
         fields.push_back(plain_time_field(each));
       }
       fields.push_back(plain_time_field(seconds.front() - seconds.back()));
-      table.row(std::move(fields));
+      table.row(std::move(fields), places[i]);
     }
     return folded("The largest frames as a table",
                   fmt::format("{} of {}", shown.frames.size(),
@@ -141,7 +144,7 @@ std::string live_bytes(const std::vector<MemoryRecord>& arms) {
   }
   for (const MemoryRecord& arm : arms) {
     constexpr std::size_t kMostHolders = 8;
-    body += html_rows(holder_rows(arm, kMostHolders), {4});
+    body += html_rows(holder_rows(arm, kMostHolders), {4}, holder_places(arm, kMostHolders));
   }
   return folded("Live bytes over a call", "the dots are the peaks; under the lines, who holds the bytes there", body,
                 true);
@@ -164,7 +167,8 @@ std::string arena_table(const MemoryRecord& arm) {
                {bytes_text(block.offset.value_or(0))},
                {page_seconds(block.from)},
                {page_seconds(block.to)},
-               {shorten_middle(printable(block.scope), kNameColumns)}});
+               {shorten_middle(printable(block.scope), kNameColumns)}},
+              place_of(block));
   }
   return table.empty() ? "" : table.finish();
 }
@@ -199,6 +203,9 @@ std::string memory_section(const std::vector<MemoryRecord>& arms) {
 std::string html_profile(const Cell& cell) {
   const ProfileEntry profile = cell.profile();
   std::string out;
+  if (const auto aligned = read_profile(profile)) {
+    out += "<h3>Ops</h3>\n" + html_op_table(*aligned);
+  }
   if (const auto frames = read_flames(profile)) {
     out += FlameSection(*frames, profile.steps()).finish();
   }

@@ -33,7 +33,9 @@ HtmlTable& HtmlTable::filterable(std::string what) {
   return *this;
 }
 
-void HtmlTable::row(std::vector<HtmlField> fields) { rows_.push_back(std::move(fields)); }
+void HtmlTable::row(std::vector<HtmlField> fields, const OpPlace& place) {
+  rows_.push_back({std::move(fields), op_attributes(place)});
+}
 
 std::string HtmlTable::finish() const {
   std::string out =
@@ -44,10 +46,10 @@ std::string HtmlTable::finish() const {
                        escape_xml(header_[i]));
   }
   out += "</tr></thead><tbody>";
-  for (const auto& row : rows_) {
-    out += "<tr>";
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      const HtmlField& field = row[i];
+  for (const Row& row : rows_) {
+    out += fmt::format("<tr{}>", row.attributes);
+    for (std::size_t i = 0; i < row.fields.size(); ++i) {
+      const HtmlField& field = row.fields[i];
       out += "<td";
       if (const std::string css = join_classes(alignment(i), field.css); !css.empty()) {
         out += fmt::format(R"( class="{}")", css);

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "reports/text/op_place.h"
+
 namespace diptych::reports {
 
 /// A table cell. The text is escaped on output; `sort_value`, if given, replaces it when the column is sorted.
@@ -28,7 +30,8 @@ class HtmlTable {
   HtmlTable& sortable();
   /// With a field, made by the page's script, that leaves the rows which have all of its words. `what`: "cells".
   HtmlTable& filterable(std::string what);
-  void row(std::vector<HtmlField> fields);
+  /// `place`: what the row stands for, if it is an op or a module.
+  void row(std::vector<HtmlField> fields, const OpPlace& place = {});
   bool empty() const { return rows_.empty(); }
   std::string finish() const;
 
@@ -37,7 +40,11 @@ class HtmlTable {
 
   std::vector<std::string> header_;
   std::vector<std::size_t> left_;
-  std::vector<std::vector<HtmlField>> rows_;
+  struct Row {
+    std::vector<HtmlField> fields;
+    std::string attributes;
+  };
+  std::vector<Row> rows_;
   bool sortable_ = false;
   std::string filtered_;  ///< what its rows are; empty: no filter
 };

@@ -140,6 +140,7 @@ class Explainer {
       point.rows.push_back({row.ops > 1 ? fmt::format("{} ({})", name, row.ops) : name, time(row.arms.front()),
                             time(row.arms[arm]), format_seconds(profile->saved(row, arm), glyphs_),
                             shorten(fates_text(*profile, row, arm), kFateColumns)});
+      point.row_places.push_back(place_of(*profile, row));
     }
     return point;
   }

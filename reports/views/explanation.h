@@ -6,6 +6,7 @@
 #include "framework/core/text.h"
 #include "reports/run/run.h"
 #include "reports/text/format.h"
+#include "reports/text/op_place.h"
 
 /// Why graph mode is faster or slower, of one cell, as `diptych why` says it (docs/why.md). Pure functions of run.json:
 /// every sentence has the figure that it rests on, and what an interval doesn't show is said to be undecided.
@@ -21,6 +22,7 @@ struct AnswerPart {
   std::string label;  ///< "Causes"
   std::vector<std::string> sentences = {};
   TextRows rows = {};  ///< of the ops: name, base, arm, saving, what became of it; the first row is the header
+  std::vector<OpPlace> row_places = {};  ///< what the rows stand for, without the header
   std::vector<Suggestion> suggestions = {};
 };
 

@@ -38,6 +38,7 @@ class Flames {
   Flames(const FlameFrames& frames, std::span<const std::size_t> arms, FlameColours colours, PictureIn place)
       : frames_(frames),
         paths_(frame_paths(frames.frames)),
+        places_(frame_places(frames)),
         arms_(arms),
         colours_(colours),
         place_(place),
@@ -98,7 +99,7 @@ class Flames {
       const double width = std::min(width_of(frame, arm), around.right - around.next);
       const double x = around.next;
       around.next += width;
-      draw(frame, arm, x, width, paths_[i]);
+      draw(i, arm, x, width);
       open.push_back({x, x + width});
     }
     y_ += static_cast<double>(deepest_ + 1) * kRow;
@@ -108,7 +109,8 @@ class Flames {
     return longest_ > 0 ? frame.seconds[arm] / longest_ * (picture_.width() - 2 * kMargin) : 0;
   }
 
-  void draw(const FlameFrame& frame, std::size_t arm, double x, double width, const std::string& path) {
+  void draw(std::size_t index, std::size_t arm, double x, double width) {
+    const FlameFrame& frame = frames_.frames[index];
     if (!(width >= kNarrowest)) {
       return;
     }
@@ -117,8 +119,9 @@ class Flames {
                   .width = width,
                   .height = kRow - 1,
                   .css = fmt::format("f {}", colour(frame, arm)),
-                  .figures = figures(frame, path),
-                  .name = frame.name});
+                  .figures = figures(frame, paths_[index]),
+                  .name = frame.name,
+                  .place = places_[index]});
   }
 
   /// "net / 0 / matmul: eager 30.2 us, graph 24.1 us"
@@ -140,6 +143,7 @@ class Flames {
 
   const FlameFrames& frames_;
   std::vector<std::string> paths_;
+  std::vector<OpPlace> places_;
   std::span<const std::size_t> arms_;
   FlameColours colours_;
   PictureIn place_;
@@ -160,6 +164,20 @@ std::string flame_svg(const FlameFrames& frames) {
   std::vector<std::size_t> arms(frames.arms.size());
   std::iota(arms.begin(), arms.end(), std::size_t{0});
   return flame_picture(frames, arms, FlameColours::change, PictureIn::file);
+}
+
+std::vector<OpPlace> frame_places(const FlameFrames& frames) {
+  const std::vector<std::string> scopes = frame_scopes(frames.frames);
+  std::vector<OpPlace> places(frames.frames.size());
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const FlameFrame& frame = frames.frames[i];
+    if (frame.kind == FlameFrame::Kind::module) {
+      places[i].scope = scopes[i];
+    } else if (frame.kind != FlameFrame::Kind::call) {
+      places[i] = {frame.name, scopes[i]};
+    }
+  }
+  return places;
 }
 
 double least_coloured_change(const FlameFrames& frames) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -25,6 +26,9 @@ std::string flame_picture(const FlameFrames& frames, std::span<const std::size_t
 
 /// The file: all arms, coloured by change.
 std::string flame_svg(const FlameFrames& frames);
+
+/// What each frame stands for; the call for nothing.
+std::vector<OpPlace> frame_places(const FlameFrames& frames);
 
 /// From here on, a frame's change has a colour: 1 % of the base's call.
 double least_coloured_change(const FlameFrames& frames);

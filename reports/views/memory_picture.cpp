@@ -154,7 +154,8 @@ class MemoryPicture {
                   .css = "b " + colour_of_op(block.op),
                   .figures = fmt::format("{} at {}, from {} to {}", block_text(block), bytes_text(*block.offset),
                                          picture_.seconds(block.from), picture_.seconds(block.to)),
-                  .name = name_of_op(block.op)});
+                  .name = name_of_op(block.op),
+                  .place = place_of(block)});
   }
 
   /// "exp f32[256], net.1: 1.00 KiB"

@@ -90,6 +90,23 @@ TextRows holder_rows(const MemoryRecord& arm, std::size_t most) {
   return rows;
 }
 
+std::vector<OpPlace> holder_places(const MemoryRecord& arm, std::size_t most) {
+  std::vector<OpPlace> places;
+  for (const MemoryHolder& holder : arm.holders) {
+    if (most != 0 && places.size() == most) {
+      break;
+    }
+    OpPlace& place = places.emplace_back();
+    place.op = name_of_op(holder.op);
+    if (holder.modules <= 1) {
+      place.scope = holder.scopes.empty() ? "" : holder.scopes.front();
+    }
+  }
+  return places;
+}
+
+OpPlace place_of(const MemoryBlock& block) { return {name_of_op(block.op), block.scope}; }
+
 std::string memory_text(std::span<const MemoryRecord> arms, const TableOptions& options) {
   std::string text = memory_summary(arms);
   for (const MemoryRecord& arm : arms) {

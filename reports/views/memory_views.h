@@ -4,12 +4,14 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
 #include "framework/core/text.h"
 #include "reports/analysis/memory_profile.h"
 #include "reports/text/format.h"
+#include "reports/text/op_place.h"
 #include "reports/text/table_options.h"
 
 /// The memory of several arms, as text and JSON (docs/profile.md#memory). All text is printable.
@@ -23,6 +25,10 @@ std::string memory_summary(std::span<const MemoryRecord> arms);
 /// Who holds the bytes at the arm's peak: op and shape, blocks, bytes, share, module; the first row is the header, and
 /// the last may say how many are left out. `most`: so many holders; 0: all. Empty: nobody.
 TextRows holder_rows(const MemoryRecord& arm, std::size_t most = 0);
+/// What the rows of holders stand for, without the header.
+std::vector<OpPlace> holder_places(const MemoryRecord& arm, std::size_t most = 0);
+/// What a block stands for.
+OpPlace place_of(const MemoryBlock& block);
 
 /// The summary, and the holders of each arm.
 std::string memory_text(std::span<const MemoryRecord> arms, const TableOptions& options = {});

@@ -34,9 +34,9 @@ void ProfilePicture::line(double x1, double y1, double x2, double y2, std::strin
 void ProfilePicture::box(const Box& box) {
   constexpr double kLetters = 13;  // what a line of text is high
   constexpr int kFewest = 6;       // columns, or nothing would be left of a longer name
-  out_ += fmt::format("<g><title>{}</title><rect class=\"{}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>",
-                      escape_xml(box.figures), box.css, coordinate(box.x), coordinate(box.y), coordinate(box.width),
-                      coordinate(box.height));
+  out_ += fmt::format("<g{}><title>{}</title><rect class=\"{}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>",
+                      place_ == PictureIn::page ? op_attributes(box.place) : "", escape_xml(box.figures), box.css,
+                      coordinate(box.x), coordinate(box.y), coordinate(box.width), coordinate(box.height));
   const int columns = static_cast<int>((box.width - 6) / kPictureAdvance);
   const std::string name = printable(box.name);
   if (box.height >= kLetters && columns >= std::min(kFewest, display_width(name))) {

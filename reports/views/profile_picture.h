@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "reports/text/op_place.h"
+
 /// What the pictures of a profile have in common, whether they are files or stand in a page.
 namespace diptych::reports {
 
@@ -29,6 +31,7 @@ class ProfilePicture {
   struct Box {
     double x = 0, y = 0, width = 0, height = 0;
     std::string css, figures, name;
+    OpPlace place = {};  ///< in a page
   };
   void box(const Box& box);
 

@@ -238,6 +238,13 @@ std::string fates_text(const AlignedProfile& profile, const AlignedRow& row, std
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 
+OpPlace place_of(const AlignedProfile& profile, const AlignedRow& row) {
+  if (profile.by == ProfileBy::op || row.kind != AlignedRow::Kind::ops) {
+    return {.op = row.name};
+  }
+  return profile.by == ProfileBy::scope ? OpPlace{.scope = row.name} : OpPlace();
+}
+
 std::optional<double> share_of_gap(const AlignedProfile& profile, const AlignedRow& row, std::size_t arm) {
   constexpr double kLeast = 0.01;
   const double gap = profile.gap(arm);

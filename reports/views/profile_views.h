@@ -5,6 +5,7 @@
 
 #include "reports/analysis/aligned_profile.h"
 #include "reports/run/profile.h"
+#include "reports/text/op_place.h"
 #include "reports/text/table_options.h"
 
 /// The profile of several arms in one, as text, CSV and JSON (docs/profile.md).
@@ -23,6 +24,9 @@ std::optional<AlignedProfile> read_profile(const ProfileEntry& entry);
 
 /// What became of a row's ops in the arm: "2 fused with mul, add; 1 view, no kernel". Printable.
 std::string fates_text(const AlignedProfile& profile, const AlignedRow& row, std::size_t arm);
+
+/// What a row stands for in a page; nothing if it is grouped by what pages don't mark.
+OpPlace place_of(const AlignedProfile& profile, const AlignedRow& row);
 
 /// The row's share of the gap; nothing if the gap is below 1 % of the base, where shares say nothing.
 std::optional<double> share_of_gap(const AlignedProfile& profile, const AlignedRow& row, std::size_t arm);

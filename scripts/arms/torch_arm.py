@@ -277,6 +277,18 @@ class Writer:
         return (f"F.conv{axes}d({data}, {x[1]}, {bias}, {list(a.get('strides', [1] * axes))}, {before}, "
                 f"{list(a.get('dilations', [1] * axes))}, {a.get('group', 1)})")
 
+    def write_ConvTranspose(self, node, x, a):
+        axes = len(self.constants[node.input[1]].shape) - 2
+        pads = self.pads(node, a, axes)
+        if pads[:axes] != pads[axes:] or "output_shape" in a:
+            raise NotImplementedError("ConvTranspose with uneven pads or output_shape")
+        bias = x[2] if len(x) > 2 else "None"
+        return (f"F.conv_transpose{axes}d({x[0]}, {x[1]}, {bias}, {list(a.get('strides', [1] * axes))}, {pads[:axes]}, "
+                f"{list(a.get('output_padding', [0] * axes))}, {a.get('group', 1)}, {list(a.get('dilations', [1] * axes))})")
+
+    def write_InstanceNormalization(self, node, x, a):
+        return f"F.instance_norm({x[0]}, None, None, {x[1]}, {x[2]}, True, 0.0, {a.get('epsilon', 1e-5)!r})"
+
     def pool(self, node, x, a, name):
         axes = len(a["kernel_shape"])
         pads = self.pads(node, a, axes)

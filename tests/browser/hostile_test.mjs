@@ -52,10 +52,11 @@ const escaped = (page) => page.evaluate(() => {
   const found = [];
   const owned = document.querySelectorAll("script:not(:empty)").length;
   if (owned > 2) found.push(`${owned} scripts`);
-  for (const element of document.querySelectorAll("img, iframe, object, embed, b:not(.mark b, .notice b), [autofocus], link")) found.push(element.outerHTML.slice(0, 100));
+  for (const element of document.querySelectorAll("img, iframe, object, embed, b:not(.mark b, .notice b, .choice b), [autofocus], link")) found.push(element.outerHTML.slice(0, 100));
   for (const element of document.querySelectorAll("*")) {
     for (const { name, value } of element.attributes) {
-      if (name.startsWith("on") || /^\s*javascript:/i.test(value)) found.push(`${name}=${value.slice(0, 60)}`);
+      // No browser follows what a data attribute holds.
+      if (name.startsWith("on") || (!name.startsWith("data-") && /^\s*javascript:/i.test(value))) found.push(`${name}=${value.slice(0, 60)}`);
     }
   }
   for (const link of document.querySelectorAll("a")) if (!/^(file|https):$/.test(link.protocol)) found.push(`a link to ${link.href.slice(0, 60)}`);
@@ -78,6 +79,10 @@ const sound = async (page, findings, where) => {
 const useReport = async (page) => {
   for (const button of await page.locator("th button").all()) await button.click({ timeout: 5000 });
   for (const button of (await page.locator("button.copy").all()).slice(0, 3)) await button.click();
+  for (const button of (await page.locator("button.op:visible").all()).slice(0, 8)) {
+    await button.click();
+    await page.locator(".choice button", { hasText: "next" }).click();
+  }
   await page.mouse.move(300, 300);
   for (let i = 0; 20 > i; ++i) await page.keyboard.press("Tab");
 };

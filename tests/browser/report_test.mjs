@@ -175,16 +175,71 @@ await test("reports", async (t) => {
     await close();
   });
 
+  await t.test("an op that is chosen is marked wherever the page shows it", async () => {
+    const { page, findings, close } = await open(browser, pages.find(({ name }) => name === "why").file);
+    const bar = page.getByRole("region", { name: "Chosen op" });
+    const marked = () => page.locator(".chosen").evaluateAll((all) => all.map((each) => ({
+      op: each.dataset.op, scope: each.dataset.scope, where: each.closest("table") ? "table" : each.closest("svg").classList[0],
+    })));
+    assert.equal(await bar.isVisible(), false);
+    assert.deepEqual(await marked(), []);
+
+    await page.locator("summary", { hasText: "Op by op" }).press("Enter");
+    const row = page.locator("table[data-filter=ops] tr[data-op=relu]");
+    await row.getByRole("button").press("Enter");
+    const everywhere = await marked();
+    const all = await page.locator("[data-op=relu]").count();
+    assert.equal(everywhere.length, all);
+    assert.deepEqual([...new Set(everywhere.map(({ op }) => op))], ["relu"]);
+    assert.deepEqual([...new Set(everywhere.map(({ where }) => where))].sort(), ["dg", "pf", "table"]);
+    assert.equal(await row.getByRole("button").getAttribute("aria-pressed"), "true");
+    assert.match(await bar.innerText(), new RegExp(`^relu\\s+\\d+ of ${all} places in this page`));
+    assert.ok(await page.locator("summary[data-chosen]").count() > 2);
+
+    await page.locator("summary", { hasText: "Op by op" }).press("Enter");  // folded again
+    assert.equal(await row.isVisible(), false);
+    for (let i = 0; all > i; ++i) {
+      await bar.getByRole("button", { name: "next" }).click();
+      assert.ok(await page.locator(".chosen.at").isVisible(), `place ${i}`);
+    }
+    assert.ok(await row.evaluate((at) => at.classList.contains("at")), "once around");
+    await page.keyboard.press("Escape");
+    assert.deepEqual(await marked(), []);
+    assert.equal(await bar.isVisible(), false);
+
+    // In one module: where modules are told, only there.
+    const frame = page.locator("svg.pf g[data-op=relu]").first();
+    const scope = await frame.getAttribute("data-scope");
+    await frame.dispatchEvent("click");
+    const there = await marked();
+    assert.ok(all > there.length && there.length > 2, `${there.length} of ${all}`);
+    for (const { op, scope: at } of there) assert.deepEqual([op, at ?? scope], ["relu", scope]);
+    assert.match(await bar.innerText(), new RegExp(`^relu in ${scope}\\s[^]*eager [\\d.]+ [nµ]s`));
+    await page.locator(`svg.pf g[data-scope="${scope}"]:not([data-op])`).first().dispatchEvent("click");
+    for (const { scope: at } of await marked()) assert.equal(at, scope);
+    await row.evaluate((at) => at.closest("details").setAttribute("open", ""));
+    await row.getByRole("button").click();
+    await frame.dispatchEvent("click");
+    assert.equal((await marked()).length, there.length, "another place of the op");
+    await frame.dispatchEvent("click");
+    assert.deepEqual(await marked(), [], "the same place again");
+    await frame.dispatchEvent("click");
+    await bar.getByRole("button", { name: "clear" }).click();
+    assert.deepEqual(await marked(), []);
+    assert.deepEqual(findings, []);
+    await close();
+  });
+
   await t.test("a button copies a command, with and without a clipboard", async () => {
     const why = pages.find(({ name }) => name === "why").file;
     const { page, findings, close } = await open(browser, why, { grant: ["clipboard-read", "clipboard-write"] });
     const commands = page.locator(".command code");
     const command = await commands.first().innerText();
     assert.match(command, /^diptych [^#]+[^ #]$/);
-    await page.getByRole("button", { name: "copy" }).first().click();
+    await page.locator("button.copy").first().click();
     await page.getByRole("button", { name: "copied" }).waitFor();
     assert.equal(await page.evaluate(() => navigator.clipboard.readText()), command);
-    assert.equal(await page.getByRole("status").innerText(), "copied");
+    assert.equal(await page.locator("p[role=status]").innerText(), "copied");
     assert.equal(await page.locator("button.copy").count(), await commands.count());
 
     await page.evaluate(() => {

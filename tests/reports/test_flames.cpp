@@ -36,7 +36,7 @@ struct Drawn {
 };
 /// The rectangles whose tooltip begins with `path`, panel after panel.
 std::vector<Drawn> frames_of(const std::string& svg, const std::string& path) {
-  const std::regex frame("<g><title>" + path +
+  const std::regex frame("<g[^>]*><title>" + path +
                          R"re(: [^<]*</title><rect class="f (\w+)" x="([\d.]+)" y="([\d.]+)" width="([\d.]+)")re");
   std::vector<Drawn> found;
   for (std::sregex_iterator each(svg.begin(), svg.end(), frame), end; each != end; ++each) {
@@ -112,6 +112,10 @@ TEST(Flames, InAPageOpsHaveColoursAndEachArmItsPanel) {
   ASSERT_EQ(matmul.size(), 2U);
   EXPECT_EQ(matmul[0].css, matmul[1].css);
   EXPECT_THAT(matmul[0].css, ::testing::StartsWith("k"));
+  EXPECT_THAT(ops, AllOf(HasSubstr("<g data-op=\"matmul\" data-scope=\"net.0\"><title>net / 0 / matmul"),
+                         HasSubstr("<g data-scope=\"net\"><title>net:"), HasSubstr("<g><title>all:")))
+      << "what the page's script marks";
+  EXPECT_THAT(flame_svg(frames), Not(HasSubstr("data-op"))) << "a file has no script";
   EXPECT_EQ(frames_of(ops, "net")[0].css, "same") << "a module";
   const std::vector<std::size_t> second = {1};
   const std::string difference = flame_picture(frames, second, FlameColours::change, PictureIn::page);
