@@ -105,9 +105,9 @@ std::string draw_edge_label(const PlacedEdge& edge) {
 
 std::string draw_node(const DiagramNode& node, const Box& box, const std::string& id) {
   const std::string emphasis = name_of(node.emphasis);
-  std::string out = fmt::format(R"(<g{} class="dg-node k-{}{}"{}>)", id.empty() ? "" : fmt::format(R"( id="{}")", id),
-                                name_of(node.node_class), emphasis.empty() ? "" : " dg-" + emphasis,
-                                op_attributes(node.place));
+  std::string out =
+      fmt::format(R"(<g{} class="dg-node k-{}{}"{}>)", id.empty() ? "" : fmt::format(R"( id="{}")", id),
+                  name_of(node.node_class), emphasis.empty() ? "" : " dg-" + emphasis, op_attributes(node.place));
   std::string tooltip = node.tooltip;
   if (!emphasis.empty()) {
     tooltip += (tooltip.empty() ? "" : ", ") + emphasis;

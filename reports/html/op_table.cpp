@@ -42,7 +42,7 @@ class OpTable {
       : profile_(profile),
         has_parts_(std::any_of(profile.rows.begin(), profile.rows.end(),
                                [](const AlignedRow& row) { return row.parts.has_value(); })),
-        table_(header(), {columns_ - 1}) {
+        table_(header(), {header().size() - 1}) {
     table_.sortable().filterable("ops");
     for (std::size_t i = 0; i < std::min(kMostRows, profile.rows.size()); ++i) {
       add(profile.rows[i]);
@@ -66,7 +66,7 @@ class OpTable {
 
   std::size_t last() const { return profile_.arms.size() - 1; }
 
-  std::vector<std::string> header() {
+  std::vector<std::string> header() const {
     std::vector<std::string> header = {std::string(profile_groupings()[static_cast<std::size_t>(profile_.by)]), "ops"};
     for (std::size_t arm = 0; arm < profile_.arms.size(); ++arm) {
       header.push_back(arm_in_picture(profile_.arms[arm]));
@@ -77,7 +77,6 @@ class OpTable {
       }
     }
     header.insert(header.end(), {"saves", "share", fmt::format("in {}", arm_in_picture(profile_.arms.back()))});
-    columns_ = header.size();
     return header;
   }
 
@@ -103,7 +102,6 @@ class OpTable {
 
   const AlignedProfile& profile_;
   bool has_parts_;
-  std::size_t columns_ = 0;
   HtmlTable table_;
 };
 

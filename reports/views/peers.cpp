@@ -47,6 +47,42 @@ std::string times(const Run& run, const std::vector<std::string>& names) {
   return out;
 }
 
+/// How many times as fast as another framework the graph is; "-": not measured in the same rounds.
+std::string graph_against(const Cell& cell, const std::string& arm, Glyphs glyphs) {
+  const auto speedup = cell.comparison(arm).graph_speedup();
+  return speedup ? format_ratio(*speedup, glyphs) : "-";
+}
+
+/// The graph against each of the other frameworks; empty if there is none.
+std::string graphs(const Run& run, const std::vector<std::string>& names) {
+  std::vector<std::string> others;
+  for (const std::string& name : names) {
+    const Parts<Cell> cells = run.cells();
+    if (std::any_of(cells.begin(), cells.end(),
+                    [&](const Cell& cell) { return cell.comparison(name).graph_speedup().has_value(); })) {
+      others.push_back(name);
+    }
+  }
+  if (others.empty()) {
+    return "";
+  }
+  std::string out = "| workload |";
+  std::string line = "|---|";
+  for (const std::string& name : others) {
+    out += fmt::format(" {} |", cell_text(name));
+    line += "--:|";
+  }
+  out = "\nHow many times as fast as each of them graph is:\n\n" + out + "\n" + line + "\n";
+  for (const Cell cell : run.cells()) {
+    out += fmt::format("| {} |", cell_text(cell.workload()));
+    for (const std::string& name : others) {
+      out += fmt::format(" {} |", graph_against(cell, name, Glyphs::typographic));
+    }
+    out += "\n";
+  }
+  return out;
+}
+
 /// The median over a cell's processes of a figure that they report of an arm.
 std::optional<double> of_processes(const Cell& cell, const std::string& arm, Said field) {
   const std::vector<double> values = said_of(cell.processes(), arm, field);
@@ -190,14 +226,15 @@ void for_each_timed_arm(const Run& run, const AddRow& add_row) {
 }
 
 std::string times_table(const Run& run, const TableOptions& options) {
-  TextTable table({"workload", "arm", "time", "as fast as eager", "verdict"});
+  TextTable table({"workload", "arm", "time", "as fast as eager", "verdict", "graph against it"});
   for_each_timed_arm(run, [&](const Cell& cell, const Arm& arm, const std::string& workload) {
     const std::string name = arm.name();
     const Comparison comparison = cell.comparison(name);
     const auto seconds = arm.seconds();
     const auto speedup = comparison.speedup();
     table.add({workload, shorten(printable(name), 24), format_seconds(value_of(seconds)),
-               speedup ? format_ratio(*speedup) : "-", comparison ? verdict_text(comparison) : ""},
+               speedup ? format_ratio(*speedup) : "-", comparison ? verdict_text(comparison) : "",
+               arm.is_external() ? graph_against(cell, name, Glyphs::ascii) : ""},
               verdict_tone(comparison));
   });
   return table.render(options.colour, options.width);
@@ -250,7 +287,8 @@ std::string render_peers(const Run& run) {
       markdown_code_block(fmt::format("{}", fmt::join(run.command(), " "))),
       cell_text(text(member(run.environment(), "cpu"), "model")), size.processes().value_or(0),
       size.rounds().value_or(0), run.seed().dump());
-  out += times(run, names) + "\nBefore the first result:\n\n" + starts(run, names) + "\n" + counts(run);
+  out += times(run, names) + graphs(run, names) + "\nBefore the first result:\n\n" + starts(run, names) + "\n" +
+         counts(run);
   if (const std::string why = missing_arms(run); !why.empty()) {
     out += why + "\n";
   }

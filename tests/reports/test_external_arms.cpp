@@ -99,6 +99,20 @@ TEST(ExternalArmViews, PeersInATerminalAreAlignedAndWhole) {
   }
 }
 
+TEST(ExternalArmViews, PeersSayHowTheGraphStandsAgainstEachOfThem) {
+  Json run = with_external_arm();
+  EXPECT_THAT(render_peers(run), Not(HasSubstr("graph is:"))) << "not in the rounds";
+  for (Json& comparison : run["cells"][0]["comparisons"]) {
+    if (comparison["arm"] == "ort") {
+      comparison["graph_speedup"] = {{"estimate", 1.25}, {"low", 1.1}, {"high", 1.4}, {"level", 0.95}};
+    }
+  }
+  EXPECT_THAT(render_peers(run),
+              AllOf(HasSubstr("graph is:\n\n| workload | ort |\n|---|--:|\n"), HasSubstr(" 1.25× [1.10, 1.40] |\n")));
+  EXPECT_THAT(render_peers_table(run, {false, 200}),
+              AllOf(HasSubstr("graph against it"), HasSubstr("1.25x [1.10, 1.40]")));
+}
+
 TEST(ExternalArmViews, TheTerminalHasTheirSpeedUpsAndVerdicts) {
   Json run = with_external_arm();
   for (Json& comparison : run["cells"][0]["comparisons"]) {  // the one of the columns

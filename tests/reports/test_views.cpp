@@ -299,7 +299,8 @@ void expect_contrast(std::string css, const std::string& prefix, const std::vect
       }
     }
     for (const auto& [name, colour] : colours) {
-      if (name != "paper" && name != "panel" && name != "scope" && !name.starts_with("marked") && !(prefix.empty() && name == "line")) {
+      if (name != "paper" && name != "panel" && name != "scope" && !name.starts_with("marked") &&
+          !(prefix.empty() && name == "line")) {
         EXPECT_GE(contrast(colour, colours.at("paper")), 3.0) << name;
       }
     }
@@ -307,7 +308,8 @@ void expect_contrast(std::string css, const std::string& prefix, const std::vect
 }
 
 TEST(Colours, MeetWcagContrastInLightAndDark) {
-  expect_contrast(std::string(assets::report_css()), "", {"ink", "muted", "accent"}, {"paper", "panel", "marked", "marked-at"});
+  expect_contrast(std::string(assets::report_css()), "", {"ink", "muted", "accent"},
+                  {"paper", "panel", "marked", "marked-at"});
   expect_contrast(std::string(assets::diagram_css()), "dg-", {"ink", "muted"}, {"paper", "scope"});
 }
 

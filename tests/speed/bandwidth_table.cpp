@@ -47,11 +47,7 @@ const Case kCases[] = {
     {"cross-entropy", [](const Tensor& x, const Tensor& labels) { return cross_entropy(x, labels); }},
 };
 
-/// Bytes per second of a call, and the best that memory gives right after it.
-struct Round {
-  double call = 0, reading = 0, copying = 0;
-};
-
+/// Read and written by memcpy, which writes past the caches: the best of three.
 double copied_bytes_per_second() {
   static std::vector<char> from(64 << 20, 1);
   static std::vector<char> to(from.size(), 2);
