@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <string_view>
 
 #include "reports/history/history.h"
 #include "reports/run/json_access.h"
+#include "reports/run/verdicts.h"
 
 namespace diptych::reports {
 namespace {
@@ -28,9 +30,9 @@ Json machine_json(const MachineOfHistory& machine) {
           {"differences", machine.differences}};
 }
 
-const char* state_of(const HistoryPoint& point) {
-  return !point.state.agree             ? "INVALID"
-         : is_contaminated(point.state) ? "CONTAMINATED"
+std::string_view state_of(const HistoryPoint& point) {
+  return !point.state.agree             ? name_of(Verdict::invalid)
+         : is_contaminated(point.state) ? name_of(Verdict::contaminated)
          : point.seconds                ? "usable"
                                         : "not timed";
 }
