@@ -106,25 +106,21 @@ std::vector<reports::MemoryOfArm> AlignedTraces::watch_memory() {
     reports::MemoryOfArm arm{.name = arms_[index].name, .seconds = profile_.arms[index].total_seconds};
     const double scale = call.seconds > 0 ? arm.seconds / call.seconds : 1;  // watching takes time of its own
     const graph::JitFunction* const compiled = instance.compiled();
-    std::vector<std::uint64_t> sources;
-    const reports::CompiledOps& made = compiled_[index];
-    if (compiled == nullptr) {
-      std::vector<std::string> names;
-      for (const workloads::OpMark& op : call.ops) {
-        names.emplace_back(op.name);
-      }
-      sources = reports::source_ops_of_calls(names, profile_.ops, has_control_flow_);
+    std::vector<AppliedOp> applied;
+    for (const workloads::OpMark& op : call.ops) {
+      applied.push_back({std::string(op.name), op.source_op});
     }
+    const std::vector<SourceOps> sources = source_ops_of_call(index, applied);
+    const auto last_of = [](const SourceOps& all) { return all.empty() ? std::uint64_t{0} : all.back(); };
     const auto source_of = [&](const workloads::OpMark& op) {
-      const std::vector<std::uint64_t> all = made.source_ops_of(op.source_op, op.name);
-      return all.empty() ? std::uint64_t{0} : all.back();
+      return last_of(compiled_[index].source_ops_of(op.source_op, op.name));
     };
     for (const workloads::WatchedBlock& watched : call.blocks) {
       reports::MemoryBlock block{
           .bytes = watched.bytes, .from = watched.from * scale, .to = watched.to * scale, .is_older = watched.is_older};
       if (watched.op != workloads::WatchedBlock::kNoOp) {
         const workloads::OpMark& op = call.ops[watched.op];
-        describe(block, op.name, compiled != nullptr ? source_of(op) : sources[watched.op]);
+        describe(block, op.name, last_of(sources[watched.op]));
       } else if (compiled != nullptr && !watched.is_older) {
         block.op = "(results)";
       }

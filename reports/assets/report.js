@@ -130,8 +130,9 @@ const chooseOps = () => {
     chosen = place === null || again ? null : { op, scope };
     marked = chosen === null ? [] : opPlaces.filter((each) => !each.hidden && isPlaceOf(chosen, each));
     shown = marked.indexOf(place);
+    const isMarked = new Set(marked);
     for (const each of opPlaces) {
-      each.classList.toggle("chosen", marked.includes(each));
+      each.classList.toggle("chosen", isMarked.has(each));
       each.classList.toggle("at", chosen !== null && each === place);
       each.querySelector("button.op")?.setAttribute("aria-pressed", String(chosen !== null && each.dataset.op === chosen.op && each.dataset.scope === chosen.scope));
     }

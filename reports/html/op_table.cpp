@@ -1,8 +1,6 @@
 #include "reports/html/op_table.h"
 
 #include <algorithm>
-#include <array>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,15 +16,6 @@
 
 namespace diptych::reports {
 namespace {
-
-struct PartColumn {
-  const char* title;
-  double OpParts::*seconds;
-};
-constexpr std::array<PartColumn, 4> kPartColumns = {{{"dispatch", &OpParts::dispatch},
-                                                     {"inference", &OpParts::inference},
-                                                     {"allocation", &OpParts::allocation},
-                                                     {"kernel", &OpParts::kernel}}};
 
 HtmlField seconds_field(const ArmOfRow& arm) {
   HtmlField field = plain_time_field(arm.seconds);
@@ -70,9 +59,9 @@ class OpTable {
     std::vector<std::string> header = {std::string(profile_groupings()[static_cast<std::size_t>(profile_.by)]), "ops"};
     for (std::size_t arm = 0; arm < profile_.arms.size(); ++arm) {
       header.push_back(arm_in_picture(profile_.arms[arm]));
-      for (const PartColumn& part : kPartColumns) {
+      for (const OpPartColumn& part : op_part_columns()) {
         if (arm == 0 && has_parts_) {
-          header.emplace_back(part.title);
+          header.emplace_back(part.name);
         }
       }
     }
@@ -87,7 +76,7 @@ class OpTable {
                                      {row.ops > 0 ? format_count(ops) : "", "", ops}};
     for (std::size_t arm = 0; arm < row.arms.size(); ++arm) {
       fields.push_back(seconds_field(row.arms[arm]));
-      for (const PartColumn& part : kPartColumns) {
+      for (const OpPartColumn& part : op_part_columns()) {
         if (arm == 0 && has_parts_) {
           fields.push_back(row.parts ? plain_time_field((*row.parts).*part.seconds) : HtmlField{""});
         }

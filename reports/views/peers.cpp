@@ -20,14 +20,23 @@ namespace {
 
 std::string cell_text(const std::string& text) { return escape_markdown(shorten(printable(text), 300)); }
 
-std::string times(const Run& run, const std::vector<std::string>& names) {
-  std::string out = "| workload |";
-  std::string line = "|---|";
+/// A header with columns of words, and then one of figures for each name.
+std::string header(const std::vector<std::string>& words, const std::vector<std::string>& names) {
+  std::string out = "|";
+  std::string line = "|";
+  for (const std::string& word : words) {
+    out += fmt::format(" {} |", word);
+    line += "---|";
+  }
   for (const std::string& name : names) {
     out += fmt::format(" {} |", cell_text(name));
     line += "--:|";
   }
-  out += "\n" + line + "\n";
+  return out + "\n" + line + "\n";
+}
+
+std::string times(const Run& run, const std::vector<std::string>& names) {
+  std::string out = header({"workload"}, names);
   for (const Cell cell : run.cells()) {
     out += fmt::format("| {} |", cell_text(cell.workload()));
     for (const std::string& name : names) {
@@ -56,8 +65,8 @@ std::string graph_against(const Cell& cell, const std::string& arm, Glyphs glyph
 /// The graph against each of the other frameworks; empty if there is none.
 std::string graphs(const Run& run, const std::vector<std::string>& names) {
   std::vector<std::string> others;
+  const Parts<Cell> cells = run.cells();
   for (const std::string& name : names) {
-    const Parts<Cell> cells = run.cells();
     if (std::any_of(cells.begin(), cells.end(),
                     [&](const Cell& cell) { return cell.comparison(name).graph_speedup().has_value(); })) {
       others.push_back(name);
@@ -66,14 +75,8 @@ std::string graphs(const Run& run, const std::vector<std::string>& names) {
   if (others.empty()) {
     return "";
   }
-  std::string out = "| workload |";
-  std::string line = "|---|";
-  for (const std::string& name : others) {
-    out += fmt::format(" {} |", cell_text(name));
-    line += "--:|";
-  }
-  out = "\nHow many times as fast as each of them graph is:\n\n" + out + "\n" + line + "\n";
-  for (const Cell cell : run.cells()) {
+  std::string out = "\nHow many times as fast as each of them graph is:\n\n" + header({"workload"}, others);
+  for (const Cell cell : cells) {
     out += fmt::format("| {} |", cell_text(cell.workload()));
     for (const std::string& name : others) {
       out += fmt::format(" {} |", graph_against(cell, name, Glyphs::typographic));
@@ -145,13 +148,8 @@ std::string counts(const Run& run) {
   if (names.empty()) {
     return "";
   }
-  std::string out = "What their compilers have counted, until after the rounds:\n\n| workload | arm |";
-  std::string line = "|---|---|";
-  for (const std::string& name : names) {
-    out += fmt::format(" {} |", cell_text(name));
-    line += "--:|";
-  }
-  out += "\n" + line + "\n";
+  std::string out =
+      "What their compilers have counted, until after the rounds:\n\n" + header({"workload", "arm"}, names);
   for (const Cell cell : run.cells()) {
     for (const Arm arm : cell.arms()) {
       const std::vector<std::string> texts = counts_of(cell, arm, names, Glyphs::typographic);

@@ -92,9 +92,10 @@ std::string time_of(const ArmOfRow& arm) {
 
 std::string plain_percent(const std::optional<double>& share) { return share ? format_percent(*share) : "-"; }
 
-constexpr std::array<double OpParts::*, 4> kOpParts = {&OpParts::dispatch, &OpParts::inference, &OpParts::allocation,
-                                                       &OpParts::kernel};
-constexpr std::array<const char*, 4> kOpPartNames = {"dispatch", "inference", "allocation", "kernel"};
+constexpr std::array<OpPartColumn, 4> kOpParts = {{{"dispatch", &OpParts::dispatch},
+                                                   {"inference", &OpParts::inference},
+                                                   {"allocation", &OpParts::allocation},
+                                                   {"kernel", &OpParts::kernel}}};
 
 class ProfileTable {
  public:
@@ -120,7 +121,7 @@ class ProfileTable {
     for (std::size_t arm = 0; arm < row.arms.size(); ++arm) {
       fields.push_back(time_of(row.arms[arm]));
       for (std::size_t i = 0; arm == 0 && has_parts_ && i < kOpParts.size(); ++i) {
-        fields.push_back(row.parts ? format_seconds((*row.parts).*kOpParts[i]) : "");
+        fields.push_back(row.parts ? format_seconds((*row.parts).*kOpParts[i].seconds) : "");
       }
     }
     fields.push_back(format_seconds(profile_.saved(row, last)));
@@ -219,6 +220,8 @@ AlignedRow read_row(const ProfileRowEntry& entry, std::size_t arms) {
 
 }  // namespace
 
+std::span<const OpPartColumn> op_part_columns() { return kOpParts; }
+
 std::string fates_text(const AlignedProfile& profile, const AlignedRow& row, std::size_t arm) {
   const std::vector<FateGroup> groups = grouped_fates(row.arms[arm].fates);
   std::vector<std::string> parts;
@@ -288,8 +291,8 @@ std::string profile_csv(const AlignedProfile& profile) {
   for (const std::string& arm : profile.arms) {
     out += fmt::format(",{0}_seconds,{0}_estimate", csv_field(arm));
   }
-  for (const char* part : kOpPartNames) {
-    out += fmt::format(",{}_seconds", part);
+  for (const OpPartColumn& part : kOpParts) {
+    out += fmt::format(",{}_seconds", part.name);
   }
   out += ",saved_seconds,share,became\n";
   const std::size_t last = profile.arms.empty() ? 0 : profile.arms.size() - 1;
@@ -298,8 +301,8 @@ std::string profile_csv(const AlignedProfile& profile) {
     for (const ArmOfRow& arm : row.arms) {
       out += fmt::format(",{},{}", csv_number(arm.seconds), arm.is_estimate ? "true" : "false");
     }
-    for (const auto part : kOpParts) {
-      out += "," + (row.parts ? csv_number((*row.parts).*part) : "");
+    for (const OpPartColumn& part : kOpParts) {
+      out += "," + (row.parts ? csv_number((*row.parts).*part.seconds) : "");
     }
     out += fmt::format(",{},{},{}\n", csv_number(profile.saved(row, last)),
                        csv_number(share_of_gap(profile, row, last)), csv_field(fates_text(profile, row, last)));
@@ -332,8 +335,8 @@ nlohmann::json profile_json(const AlignedProfile& profile, int steps) {
                             {"saved_seconds", profile.saved(row, last)},
                             {"share", to_json(share_of_gap(profile, row, last))}};
     if (row.parts) {
-      for (std::size_t i = 0; i < kOpParts.size(); ++i) {
-        entry["parts"][fmt::format("{}_seconds", kOpPartNames[i])] = (*row.parts).*kOpParts[i];
+      for (const OpPartColumn& part : kOpParts) {
+        entry["parts"][fmt::format("{}_seconds", part.name)] = (*row.parts).*part.seconds;
       }
     }
     rows.push_back(std::move(entry));

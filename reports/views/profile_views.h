@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 
 #include "reports/analysis/aligned_profile.h"
@@ -24,6 +25,13 @@ std::optional<AlignedProfile> read_profile(const ProfileEntry& entry);
 
 /// What became of a row's ops in the arm: "2 fused with mul, add; 1 view, no kernel". Printable.
 std::string fates_text(const AlignedProfile& profile, const AlignedRow& row, std::size_t arm);
+
+/// Eager's parts of an op, in the order of tables and files.
+struct OpPartColumn {
+  const char* name;
+  double OpParts::*seconds;
+};
+std::span<const OpPartColumn> op_part_columns();
 
 /// What a row stands for in a page; nothing if it is grouped by what pages don't mark.
 OpPlace place_of(const AlignedProfile& profile, const AlignedRow& row);
