@@ -40,6 +40,12 @@ workloads::OnnxSpec spec_of(const OnnxRunOptions& options) {
 
 int onnx_run(const OnnxRunOptions& options) {
   const workloads::OnnxSpec spec = spec_of(options);
+  if (spec.gradients) {
+    throw Error(
+        fmt::format("{}: `onnx run` prints a model's outputs; run, ladder, profile, graph and why take its "
+                    "gradients, and `diptych onnx grad` checks them",
+                    reports::printable(options.model)));
+  }
   workloads::OnnxInstance instance = workloads::make_onnx_instance(
       std::make_shared<const onnx::Model>(onnx::read_model(spec.path)), spec, options.seed);
   std::vector<Tensor> outputs;

@@ -58,12 +58,14 @@ def overhead():
     return min(time_calls(lambda: None, 1) for _ in range(100))
 
 
-def serve(framework, load, threads=THREADS, compile_seconds=lambda: 0.0, profile=None, counters=None):
+def serve(framework, load, threads=THREADS, compile_seconds=lambda: 0.0, profile=None, counters=None, load_gradients=None):
     """Answers requests until the other side is done. `load(model, inputs)` returns a function that runs the model once
     and returns its outputs as arrays; `compile_seconds()`, called after it, returns how much of it was compiling.
     `profile(count)` returns what each node takes in a call, by so many: [{"node": its name in the model, "op": what runs
     it, "seconds": 1e-3, "runs": 1}], in the order in which they run. `counters()`, called after all runs, returns what
-    else the framework has counted: {"graph_breaks": 0}; a name that ends in _seconds or _bytes says its unit."""
+    else the framework has counted: {"graph_breaks": 0}; a name that ends in _seconds or _bytes says its unit.
+    `load_gradients(model, inputs, by, cotangents)` is load() for gradients: its function returns those of
+    sum(output * cotangent), over all floating-point outputs, by the inputs and initializers that `by` names."""
     # Anything else written to standard output goes to standard error, because an answer is one line.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
@@ -75,11 +77,20 @@ def serve(framework, load, threads=THREADS, compile_seconds=lambda: 0.0, profile
         if do == "describe":
             described = {"protocol": PROTOCOL, "framework": framework, "threads": threads,
                          "overhead_nanoseconds": overhead()}
-            return described if counters is None else {**described, "counters": True}
+            if counters is not None:
+                described["counters"] = True
+            if load_gradients is not None:
+                described["gradients"] = True
+            return described
         if do == "load":
             inputs = [read_array(described) for described in request["inputs"]]
+            gradients = request.get("gradients")
+            cotangents = [read_array(described) for described in gradients["cotangents"]] if gradients else []
             start = time.perf_counter()
-            run = load(request["model"], inputs)
+            if gradients:
+                run = load_gradients(request["model"], inputs, gradients["by"], cotangents)
+            else:
+                run = load(request["model"], inputs)
             seconds = time.perf_counter() - start
             return {"load_seconds": seconds - compile_seconds(), "compile_seconds": compile_seconds()}
         if do == "check":

@@ -55,6 +55,7 @@ class Writer:
         self.constants = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in graph.initializer}
         self.names = {}
         self.used = set()  # constants that the source reads as tensors
+        self.turned = {}  # of a weight that a linear layer reads: its name there
         self.steps = []  # of each node: its name, what it calls, and the lines
         for i, node in enumerate(graph.node):
             node.name = node.name or f"{node.op_type}{i}"
@@ -123,7 +124,7 @@ class Writer:
             bias = next((name for name in total.input if name != product.output[0]), None)
             if bias is None or getattr(self.constants.get(bias), "ndim", 0) != 1:
                 continue
-            turned = f"{product.input[1]} turned"
+            turned = self.turned[product.input[1]] = f"{product.input[1]} turned"
             self.constants[turned] = numpy.ascontiguousarray(weight.T)
             joined = onnx.helper.make_node("Linear", [product.input[0], turned, bias], list(total.output),
                                            name=f"{product.name} {total.name}")
@@ -348,9 +349,16 @@ def module_of(path):
     exec(compile(source, path, "exec"), scope)  # generated here: names are numbered, constants are attributes
     module = type("Model", (torch.nn.Module,), {"forward": scope["forward"], "profiled": scope["profiled"]})()
     module.steps = writer.steps
+    module.inputs = [value.name for value in model.graph.input if value.name not in writer.constants]
+    module.weights = {}  # the attribute of each constant, and whether it is turned
     for i, (name, array) in enumerate(writer.constants.items()):
         if name in writer.used:
             module.register_buffer(f"c{i}", torch.from_numpy(numpy.array(array)))
+            module.weights[name] = (f"c{i}", False)
+    for name, turned in writer.turned.items():
+        read_by_others = module.weights.pop(name, None)  # its gradient would be a sum of two
+        if not read_by_others:
+            module.weights[name] = (module.weights[turned][0], True)
     return module.eval()
 
 
@@ -435,9 +443,45 @@ def load(path, arrays):
     return lambda: model(*inputs)
 
 
+def load_gradients(path, arrays, by, cotangents):
+    """As a training step does: forward with a tape, then backward."""
+    global compiling, first_graphs, profiled
+    if mode == "script":
+        raise NotImplementedError("a frozen model has no gradients by its weights")
+    torch.set_num_threads(diptych_arm.THREADS)
+    profiled = None
+    model = module_of(path)
+    inputs = [torch.from_numpy(array) for array in arrays]
+    wanted = []
+    for name in by:
+        if name not in model.inputs and name not in model.weights:
+            raise NotImplementedError(f"{name} is no tensor of its own here")
+        attribute, turned = model.weights.get(name, ("", False))
+        tensor = getattr(model, attribute) if attribute else inputs[model.inputs.index(name)]
+        wanted.append((tensor.requires_grad_(True), turned))
+    weights = [tensor for tensor, _ in wanted]
+    cotangents = [torch.from_numpy(array) for array in cotangents]
+    cotangents = [cotangent for cotangent in cotangents if cotangent.is_floating_point()]
+    called = torch.compile(model, backend=BACKENDS[mode]) if mode in BACKENDS else model
+
+    def run():
+        outputs = [output for output in called(*inputs) if output.is_floating_point()]
+        gradients = torch.autograd.grad(outputs, weights, cotangents)
+        return [gradient.t() if turned else gradient for gradient, (_, turned) in zip(gradients, wanted)]
+
+    start = time.perf_counter()
+    if mode in BACKENDS:
+        run()
+        first_graphs = counted("stats").get("unique_graphs", 0)
+    compiling = time.perf_counter() - start if mode in BACKENDS else 0.0
+    return run
+
+
 def profile(count):
     """What each node takes, op by op: a clock is read before and after each line of forward(). The mean of the half of
     the calls whose durations lie in the middle: what others take of the machine makes some calls long."""
+    if profiled is None:
+        raise NotImplementedError("this arm has no profile of gradients")
     calls = []
     for _ in range(count + 1):
         spent = [0] * len(profiled.steps)
@@ -449,4 +493,5 @@ def profile(count):
 
 
 diptych_arm.serve(f"PyTorch {torch.__version__} ({mode})", load, compile_seconds=lambda: compiling,
-                  profile=profile if mode == "eager" else None, counters=counters if mode in BACKENDS else None)
+                  profile=profile if mode == "eager" else None, counters=counters if mode in BACKENDS else None,
+                  load_gradients=load_gradients)

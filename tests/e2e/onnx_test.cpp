@@ -102,6 +102,21 @@ TEST_F(Onnx, AModelIsAWorkload) {
   EXPECT_THAT(laddered.output, HasSubstr("eager -> replay"));
 }
 
+TEST_F(Onnx, ItsGradientsAreAWorkloadToo) {
+  const Outcome outcome = run({"run", "small.onnx:batch=8,gradients", "--arms", "eager,graph,ort"});
+  const Json cell = read_json(run_folder(folder_.path()) / "run.json")["cells"][0];
+  EXPECT_EQ(cell["unit"], "forward and backward pass");
+  EXPECT_EQ(cell["validity"]["agree"], true) << outcome.error;
+  const std::string why = cell["arms"][2]["failed"];
+  EXPECT_TRUE(why == "it computes no gradients" || why.find("ONNX Runtime isn't found") != std::string::npos) << why;
+  const Outcome profiled = run({"profile", "small.onnx:batch=8,gradients", "--arms", "eager,graph", "--out", "p"});
+  EXPECT_EQ(profiled.exit_code, 0) << profiled.error;
+  EXPECT_THAT(profiled.output, AllOf(HasSubstr("tanh"), HasSubstr("(tape)")));
+  const Outcome once = run({"onnx", "run", "small.onnx:batch=8,gradients"});
+  EXPECT_EQ(once.exit_code, 1);
+  EXPECT_THAT(once.error, HasSubstr("`onnx run` prints a model's outputs"));
+}
+
 TEST_F(Onnx, NamesOfTheFileStandInGraphsTracesAndTables) {
   const Outcome drawn = run({"graph", "small.onnx:batch=8", "--out", "g", "--stage", "final"});
   ASSERT_EQ(drawn.exit_code, 0) << drawn.error;
@@ -292,6 +307,11 @@ TEST_F(Onnx, TheTemplateIsAnArmInUnder100Lines) {
 
 TEST_F(Onnx, PyTorchIsAnArm) {
   const Outcome outcome = run({"run", "small.onnx:batch=4096", "--arms", "eager,graph,torch-eager"});
+  expect_it_takes_part(outcome, folder_.path(), "PyTorch");
+}
+
+TEST_F(Onnx, PyTorchComputesGradients) {
+  const Outcome outcome = run({"run", "small.onnx:batch=4096,gradients", "--arms", "eager,graph,torch-eager"});
   expect_it_takes_part(outcome, folder_.path(), "PyTorch");
 }
 

@@ -1,6 +1,8 @@
 // Arms of other frameworks, played by shell scripts: what they say is believed as far as it can be, and one that hangs,
 // dies or lies ends only itself.
 
+#include "workloads/harness/cell/external_arms.h"
+
 #include <chrono>
 #include <fstream>
 #include <thread>
@@ -336,6 +338,40 @@ TEST(ExternalArms, AnothersResultsDoNotPass) {
                  "*check*) echo '{\"outputs\":[{\"dtype\":\"f32\",\"shape\":[2],\"file\":\"output_0.bin\"}]}';;"}});
   EXPECT_FALSE(named(cell["arms"], "test-a-writes").contains("failed"));
   EXPECT_THAT(named(cell["arms"], "test-b-copies")["failed"].get<std::string>(), HasSubstr("as it is described"));
+}
+
+/// An arm whose two outputs are {1e6, 2} and {0.5, 0.5}, and which computes gradients; it keeps the request to load.
+constexpr const char* kGradients = R"sh(
+    *describe*) echo '{"protocol":1,"framework":"bash","threads":1,"gradients":true}';;
+    *load*) printf '%s' "$line" > "$KEPT"; echo '{}';;
+    *check*) printf '\0\044\164\111\0\0\0\100' > "$folder/output_0.bin"
+      printf '\0\0\0\077\0\0\0\077' > "$folder/output_1.bin"
+      echo '{"outputs":[{"dtype":"f32","shape":[2],"file":"output_0.bin"},{"dtype":"f32","shape":[2],"file":"output_1.bin"}]}';;
+)sh";
+
+TEST(ExternalArms, GradientsAreForThoseThatComputeThem) {
+  const TemporaryFolder folder("diptych-arm-test");
+  const std::string kept = (folder.path() / "request").string();
+  setenv("KEPT", kept.c_str(), 1);
+  const auto failure_of = [&](const std::string& name, const std::string& extra, const std::vector<float>& second) {
+    ExternalArm external(add_external_arm(name, arm(extra)), steady_seconds);
+    external.start(
+        {.file = "model.onnx", .inputs = {full({3}, 2)}, .gradients = {.by = {"x", "w"}, .cotangents = {full({4}, 1)}}},
+        {Tensor::from({1e6F, 2.0F}, {2}), Tensor::from(second, {2})}, folder.path().string());
+    return external.failure();
+  };
+  EXPECT_EQ(failure_of("test-forward", "", {0, 0}), "it computes no gradients");
+  // Less than a millionth of the largest gradient of all is rounding.
+  EXPECT_EQ(failure_of("test-backward", kGradients, {0, 0}), "");
+  EXPECT_THAT(failure_of("test-backward-wrong", kGradients, {-1, 0}), HasSubstr("element 0 of output 1"));
+  unsetenv("KEPT");
+  std::ifstream file(kept);
+  const json request = json::parse(file);
+  EXPECT_THAT(request["inputs"], SizeIs(1));
+  EXPECT_EQ(request["gradients"]["by"], (json{"x", "w"}));
+  ASSERT_THAT(request["gradients"]["cotangents"], SizeIs(1));
+  EXPECT_EQ(request["gradients"]["cotangents"][0]["shape"], json{4});
+  EXPECT_EQ(std::filesystem::file_size(request["gradients"]["cotangents"][0]["file"].get<std::string>()), 16U);
 }
 
 TEST(ExternalArms, AloneTheyHaveNothingToBeCheckedAgainst) {

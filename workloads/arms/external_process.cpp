@@ -48,6 +48,17 @@ json shape_json(const Shape& shape) {
   return lengths;
 }
 
+/// Writes each to FOLDER/PREFIX_N.bin.
+json described_files(const std::vector<Tensor>& tensors, const fs::path& folder, std::string_view prefix) {
+  json list = json::array();
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    list.push_back({{"dtype", name_of(tensors[i].dtype())},
+                    {"shape", shape_json(tensors[i].shape())},
+                    {"file", write_raw(tensors[i], folder / fmt::format("{}_{}.bin", prefix, i))}});
+  }
+  return list;
+}
+
 /// As many threads as the engine's arms have for libraries that read these variables.
 std::vector<std::string> arm_environment() {
   std::vector<std::string> environment = own_environment();
@@ -162,15 +173,17 @@ json ExternalProcess::describe() {
   return answer;
 }
 
-json ExternalProcess::load(const std::string& model, const std::vector<Tensor>& inputs, const std::string& folder) {
-  json list = json::array();
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    list.push_back({{"dtype", name_of(inputs[i].dtype())},
-                    {"shape", shape_json(inputs[i].shape())},
-                    {"file", write_raw(inputs[i], fs::path(folder) / fmt::format("input_{}.bin", i))}});
+json ExternalProcess::load(const std::string& model, const std::vector<Tensor>& inputs, const std::string& folder,
+                           const ArmGradients& gradients) {
+  json request = {{"do", "load"},
+                  {"model", model},
+                  {"inputs", described_files(inputs, folder, "input")},
+                  {"threads", thread_count()}};
+  if (!gradients.by.empty()) {
+    request["gradients"] = {{"by", gradients.by},
+                            {"cotangents", described_files(gradients.cotangents, folder, "cotangent")}};
   }
-  return ask({{"do", "load"}, {"model", model}, {"inputs", std::move(list)}, {"threads", thread_count()}},
-             kLoadSeconds);
+  return ask(request, kLoadSeconds);
 }
 
 std::vector<Tensor> ExternalProcess::check(const std::string& folder, const std::vector<TensorType>& types) {

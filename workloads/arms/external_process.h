@@ -23,6 +23,12 @@ class ArmFailure : public Error {
 
 inline constexpr int kArmProtocol = 1;
 
+/// What an arm computes if not a model's outputs: gradients of sum(output * cotangent) over floating-point outputs.
+struct ArmGradients {
+  std::vector<std::string> by = {};     ///< names of inputs and initializers, in the order of the results
+  std::vector<Tensor> cotangents = {};  ///< one for each output
+};
+
 class ExternalProcess {
  public:
   /// Starts it. Throws ArmFailure if it isn't installed. `patience`: 1 allows minutes for answers that may take them.
@@ -36,7 +42,9 @@ class ExternalProcess {
   /// Its description of itself: "framework", "threads", "overhead_nanoseconds".
   nlohmann::json describe();
   /// Loads a model and its inputs, which are written to `folder`. Returns its own "load_seconds" and "compile_seconds".
-  nlohmann::json load(const std::string& model, const std::vector<Tensor>& inputs, const std::string& folder);
+  /// `gradients`: instead of outputs, if there are any; only for a process that describes itself with "gradients".
+  nlohmann::json load(const std::string& model, const std::vector<Tensor>& inputs, const std::string& folder,
+                      const ArmGradients& gradients = {});
   /// Runs the model once and returns its outputs, which must be of these types.
   std::vector<Tensor> check(const std::string& folder, const std::vector<TensorType>& types);
 

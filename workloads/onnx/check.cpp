@@ -13,6 +13,7 @@
 #include "framework/ops/reduction.h"
 #include "framework/transforms/jit.h"
 #include "workloads/onnx/gradient_path.h"
+#include "workloads/onnx/gradients.h"
 #include "workloads/onnx/workload.h"
 
 namespace diptych::workloads {
@@ -53,9 +54,7 @@ std::vector<DataSet> read_data_sets(const fs::path& folder) {
   return sets;
 }
 
-using Function = std::function<std::vector<Tensor>(std::span<const Tensor>)>;
-
-std::vector<Tensor> run(const Function& function, OnnxMode mode, std::span<const Tensor> inputs) {
+std::vector<Tensor> run(const TensorFunction& function, OnnxMode mode, std::span<const Tensor> inputs) {
   if (mode == OnnxMode::eager) {
     return function(inputs);
   }
@@ -68,7 +67,7 @@ std::vector<Tensor> run(const Function& function, OnnxMode mode, std::span<const
 /// The outputs or gradients that a case computes, and the recorded ones.
 struct Recorded {
   std::string name;  ///< for messages: "test_data_set_0"
-  Function function;
+  TensorFunction function;
   std::vector<Tensor> inputs;
   std::vector<Tensor> outputs;
   std::vector<std::string> output_names;
@@ -240,49 +239,6 @@ std::vector<std::size_t> places_of(const std::vector<onnx::NamedTensor>& gradien
     places.push_back(static_cast<std::size_t>(found - names.begin()));
   }
   return places;
-}
-
-/// sum(output * cotangent) over all outputs.
-Tensor weighted_sum(const std::vector<Tensor>& outputs, std::span<const Tensor> cotangents) {
-  if (outputs.size() != cotangents.size()) {
-    throw FileError(fmt::format("{} outputs, {} cotangents", outputs.size(), cotangents.size()));
-  }
-  Tensor total;
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    if (is_floating(outputs[i].dtype())) {
-      if (outputs[i].type() != cotangents[i].type()) {
-        throw FileError(fmt::format("output {} is {}, its cotangent {}", i, to_string(outputs[i].type()),
-                                    to_string(cotangents[i].type())));
-      }
-      const Tensor part = sum(outputs[i] * cotangents[i]);
-      total = total.defined() ? total + part : part;
-    }
-  }
-  if (!total.defined()) {
-    throw FileError("the model has no floating-point output");
-  }
-  return total;
-}
-
-/// Arguments and cotangents -> gradients.
-Function gradient_function(std::shared_ptr<onnx::ImportedModel> model, std::size_t arguments,
-                           std::vector<std::size_t> places) {
-  return [=](std::span<const Tensor> all) {
-    const std::vector<Tensor> given(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(arguments));
-    std::vector<Tensor> by;
-    for (const std::size_t place : places) {
-      by.push_back(given[place]);
-    }
-    const auto function = [&](const std::vector<Tensor>& watched) {
-      std::vector<Tensor> now = given;
-      for (std::size_t i = 0; i < places.size(); ++i) {
-        now[places[i]] = watched[i];
-      }
-      return weighted_sum(model->call(now), all.subspan(arguments));
-    };
-    const auto [value, pullback] = vjp(function, by);
-    return pullback(ones_like(value));
-  };
 }
 
 std::vector<Recorded> backward(const fs::path& folder) {

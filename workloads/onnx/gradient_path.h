@@ -12,4 +12,7 @@ namespace diptych::workloads {
 /// gradient is 0.
 std::string end_of_gradient(const onnx::Graph& graph, const std::string& value);
 
+/// Whether a way from a value to the graph's outputs is differentiable.
+bool has_gradient(const onnx::Graph& graph, const std::string& value);
+
 }  // namespace diptych::workloads

@@ -119,6 +119,29 @@ class OnnxProgram final : public Program {
   OnnxInstance instance_;
 };
 
+/// Forward and backward.
+class OnnxGradientProgram final : public Program {
+ public:
+  explicit OnnxGradientProgram(OnnxGradients gradients) : gradients_(std::move(gradients)) {}
+  std::span<const Tensor> inputs(std::int64_t /*step*/) override { return gradients_.inputs; }
+  std::vector<Tensor> body(std::span<const Tensor> inputs) override { return gradients_.function(inputs); }
+  bool is_forward() const override { return false; }
+
+ private:
+  OnnxGradients gradients_;
+};
+
+/// Of a model's outputs, computed once.
+std::vector<Tensor> cotangents_of(onnx::ImportedModel& model, std::span<const Tensor> inputs, std::uint64_t seed) {
+  constexpr std::uint64_t kCotangents = 0x636f74616e67656eULL;  // another stream than that of the inputs
+  Rng rng(seed ^ kCotangents);
+  std::vector<Tensor> cotangents;
+  for (const Tensor& output : model.call(inputs)) {
+    cotangents.push_back(is_floating(output.dtype()) ? cast(rng.normal(output.shape()), output.dtype()) : output);
+  }
+  return cotangents;
+}
+
 }  // namespace
 
 bool is_onnx_name(std::string_view name) { return end_of_path(name) != std::string_view::npos; }
@@ -141,10 +164,15 @@ OnnxSpec parse_onnx_name(const std::string& name) {
       spec.inputs = split_at(value, '+');
       continue;
     }
+    if (part == "gradients") {
+      spec.gradients = true;
+      continue;
+    }
     std::int64_t length = 0;
     const auto [stopped, error] = std::from_chars(value.data(), value.data() + value.size(), length);
     if (key.empty() || error != std::errc() || stopped != value.data() + value.size() || length < 0) {
-      throw Error(fmt::format("{} in {} is no AXIS=LENGTH and no inputs=FILE+FILE", quote(part), quote(name)));
+      throw Error(
+          fmt::format("{} in {} is no AXIS=LENGTH, no inputs=FILE+FILE and not gradients", quote(part), quote(name)));
     }
     spec.lengths[key] = length;
   }
@@ -159,6 +187,9 @@ std::string onnx_name(const OnnxSpec& spec) {
   if (!spec.inputs.empty()) {
     parts.push_back(fmt::format("inputs={}", fmt::join(spec.inputs, "+")));
   }
+  if (spec.gradients) {
+    parts.emplace_back("gradients");
+  }
   return parts.empty() ? spec.path : fmt::format("{}:{}", spec.path, fmt::join(parts, ","));
 }
 
@@ -169,16 +200,24 @@ const Workload& onnx_workload(const std::string& name) {
   }
   const OnnxSpec spec = parse_onnx_name(name);
   auto model = std::make_shared<const onnx::Model>(onnx::read_model(spec.path));
-  OnnxInstance instance = make_onnx_instance(model, spec, 1);
-  instance.model.prepare(instance.inputs);  // what can't run is reported here, once
+  std::string extra;
+  if (spec.gradients) {
+    extra = fmt::format(": gradients by {} tensors", make_onnx_gradients(model, spec, 1).by.size());
+  } else {
+    OnnxInstance instance = make_onnx_instance(model, spec, 1);
+    instance.model.prepare(instance.inputs);  // what can't run is reported here, once
+  }
   Workload workload;
   workload.name = name;
   workload.suite = "onnx";
   workload.title =
-      fmt::format("{}, {} nodes{}", std::filesystem::path(spec.path).filename().string(), model->graph->nodes.size(),
-                  model->producer.empty() ? "" : fmt::format(", by {}", model->producer));
-  workload.unit = "call";
-  workload.make = [model, spec](std::uint64_t seed) {
+      fmt::format("{}, {} nodes{}{}", std::filesystem::path(spec.path).filename().string(), model->graph->nodes.size(),
+                  model->producer.empty() ? "" : fmt::format(", by {}", model->producer), extra);
+  workload.unit = spec.gradients ? "forward and backward pass" : "call";
+  workload.make = [model, spec](std::uint64_t seed) -> std::unique_ptr<Program> {
+    if (spec.gradients) {
+      return std::make_unique<OnnxGradientProgram>(make_onnx_gradients(model, spec, seed));
+    }
     return std::make_unique<OnnxProgram>(make_onnx_instance(model, spec, seed));
   };
   return known.emplace(name, std::move(workload)).first->second;
@@ -210,6 +249,34 @@ OnnxInstance make_onnx_instance(std::shared_ptr<const onnx::Model> model, const 
   std::vector<Tensor> inputs = onnx_inputs(*model, spec, seed);
   const onnx::ImportOptions options = bind_shape_inputs(*model, inputs);
   return {onnx::ImportedModel(std::move(model), options), std::move(inputs)};
+}
+
+OnnxGradients make_onnx_gradients(const std::shared_ptr<const onnx::Model>& model, const OnnxSpec& spec,
+                                  std::uint64_t seed) {
+  check_lengths_are_used(*model, spec);
+  OnnxGradients made;
+  made.inputs = onnx_inputs(*model, spec, seed);
+  onnx::ImportOptions options = bind_shape_inputs(*model, made.inputs);
+  const GradientsOf of = gradients_of(*model);
+  options.arguments = of.weights;
+  const auto imported = std::make_shared<onnx::ImportedModel>(model, options);
+  std::vector<std::size_t> places;
+  const std::vector<onnx::ValueInfo>& inputs = imported->inputs();
+  for (const std::string& name : of.inputs) {
+    const auto found =
+        std::find_if(inputs.begin(), inputs.end(), [&](const onnx::ValueInfo& input) { return input.name == name; });
+    places.push_back(static_cast<std::size_t>(found - inputs.begin()));
+    made.by.push_back(name);
+  }
+  for (const std::string& name : of.weights) {
+    places.push_back(inputs.size() + places.size() - of.inputs.size());
+    made.by.push_back(name);
+  }
+  made.inputs.insert(made.inputs.end(), imported->arguments().begin(), imported->arguments().end());
+  made.cotangents = cotangents_of(*imported, made.inputs, seed);
+  made.function = gradient_function(imported, made.inputs.size(), std::move(places));
+  made.inputs.insert(made.inputs.end(), made.cotangents.begin(), made.cotangents.end());
+  return made;
 }
 
 Tensor read_tensor_file(const std::string& path) {

@@ -7,18 +7,21 @@
 #include <vector>
 
 #include "framework/io/onnx/import.h"
+#include "workloads/onnx/gradients.h"
 #include "workloads/workload.h"
 
 /// The user's own model as a workload. Its name says all that a measuring process has to know:
 ///   model.onnx                          every axis of its inputs has a length
 ///   model.onnx:batch=8,seq=128          lengths of named axes
 ///   model.onnx:inputs=a.pb+b.npy        inputs from files; random ones otherwise
+///   model.onnx:gradients                forward and backward: the gradients by its inputs and weights
 namespace diptych::workloads {
 
 struct OnnxSpec {
   std::string path;
   std::map<std::string, std::int64_t> lengths;  ///< of named axes; "INPUT.AXIS" for an axis without a name
   std::vector<std::string> inputs;              ///< files; empty: random
+  bool gradients = false;
 };
 
 /// Whether the name refers to a model's file.
@@ -36,7 +39,19 @@ struct OnnxInstance {
   onnx::ImportedModel model;
   std::vector<Tensor> inputs;
 };
+/// Without gradients, whatever the spec says.
 OnnxInstance make_onnx_instance(std::shared_ptr<const onnx::Model> model, const OnnxSpec& spec, std::uint64_t seed);
+
+/// What is computed for a spec with gradients.
+struct OnnxGradients {
+  std::vector<std::string> by;     ///< names of inputs, then of weights: the order of the results
+  std::vector<Tensor> cotangents;  ///< of all outputs: normal, from the seed
+  TensorFunction function;
+  std::vector<Tensor> inputs;  ///< of the function: the model's, its weights, the cotangents
+};
+/// Throws Error if there is nothing to take gradients by.
+OnnxGradients make_onnx_gradients(const std::shared_ptr<const onnx::Model>& model, const OnnxSpec& spec,
+                                  std::uint64_t seed);
 
 /// All inputs of a model: from the files, or random from the seed. Floating-point inputs are normal. Integers go up to
 /// the length of the axis that they index, if the model shows it (Gather of an initializer); otherwise they are 0 or 1.

@@ -209,9 +209,11 @@ std::vector<ValueInfo> inputs_of(const Graph& graph) {
   return inputs;
 }
 
-std::vector<std::string> shape_inputs(const Model& model) {
-  const GraphProgram program = compile(*model.graph, model);
-  // Backwards: everything that a host input depends on has to be known, except for steps that read types alone.
+namespace {
+
+/// The values whose elements have to be known before a graph is made. Backwards: everything that a host input depends
+/// on, except for steps that read types alone.
+std::set<int> known_ahead(const GraphProgram& program) {
   std::set<int> needed;
   for (std::size_t i = program.steps.size(); i-- > 0;) {
     const GraphProgram::Step& step = program.steps[i];
@@ -226,11 +228,41 @@ std::vector<std::string> shape_inputs(const Model& model) {
       }
     }
   }
+  return needed;
+}
+
+}  // namespace
+
+std::vector<std::string> shape_inputs(const Model& model) {
+  const GraphProgram program = compile(*model.graph, model);
+  const std::set<int> needed = known_ahead(program);
   std::vector<std::string> names;
   for (const ValueInfo& input : inputs_of(*model.graph)) {
     const auto number = program.numbers.find(input.name);
     if (number != program.numbers.end() && needed.contains(number->second)) {
       names.push_back(input.name);
+    }
+  }
+  return names;
+}
+
+std::vector<std::string> weights(const Model& model) {
+  const GraphProgram program = compile(*model.graph, model);
+  std::set<int> others = known_ahead(program);
+  for (const Node& node : model.graph->nodes) {
+    constexpr std::size_t kMean = 3;
+    for (std::size_t i = kMean; node.op == "BatchNormalization" && i < node.inputs.size(); ++i) {
+      if (const auto statistic = program.numbers.find(node.inputs[i]); statistic != program.numbers.end()) {
+        others.insert(statistic->second);
+      }
+    }
+  }
+  std::vector<std::string> names;
+  for (const auto& [name, initializer] : model.graph->initializers) {
+    const auto number = program.numbers.find(name);
+    if (number != program.numbers.end() && !others.contains(number->second) && initializer.tensor.defined() &&
+        is_floating(initializer.tensor.dtype()) && initializer.tensor.rank() > 0) {
+      names.push_back(name);
     }
   }
   return names;

@@ -71,4 +71,8 @@ std::vector<ValueInfo> inputs_of(const Graph& graph);
 /// have to be bound. Most models have none.
 std::vector<std::string> shape_inputs(const Model& model);
 
+/// The initializers that training would move: floating-point ones with an axis, of whose elements no shape depends, and
+/// which are no running statistics.
+std::vector<std::string> weights(const Model& model);
+
 }  // namespace diptych::onnx

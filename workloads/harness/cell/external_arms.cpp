@@ -39,20 +39,32 @@ std::vector<TensorType> types_of(const std::vector<Tensor>& tensors) {
   return types;
 }
 
-/// Why the results differ; empty if they don't. The types are equal.
-std::string mismatch(const std::vector<Tensor>& got, const std::vector<Tensor>& wanted) {
+/// Of the finite elements; 0 for integers.
+double largest_of(const Tensor& tensor) {
+  double largest = 0;
+  if (is_floating(tensor.dtype())) {
+    for (const double value : tensor.to_vector<double>()) {
+      largest = std::isfinite(value) ? std::max(largest, std::fabs(value)) : largest;
+    }
+  }
+  return largest;
+}
+
+/// Why the results differ; empty if they don't. The types are equal. `noise`: the part of the largest element of all
+/// that floating-point elements may differ by at least.
+std::string mismatch(const std::vector<Tensor>& got, const std::vector<Tensor>& wanted, double noise) {
+  double least = 0;
+  for (std::size_t i = 0; noise > 0 && i < wanted.size(); ++i) {
+    least = std::max(least, noise * largest_of(wanted[i]));
+  }
   for (std::size_t i = 0; i < got.size(); ++i) {
     const std::vector<double> a = got[i].to_vector<double>();
     const std::vector<double> b = wanted[i].to_vector<double>();
-    double largest = 0;
-    if (is_floating(wanted[i].dtype())) {
-      for (const double value : b) {
-        largest = std::isfinite(value) ? std::max(largest, std::fabs(value)) : largest;
-      }
-    }
+    const double most =
+        is_floating(wanted[i].dtype()) ? std::max(least, kExternalTolerance * largest_of(wanted[i])) : 0;
     for (std::size_t k = 0; k < a.size(); ++k) {
       const bool equal = a[k] == b[k] || (std::isnan(a[k]) && std::isnan(b[k]));
-      if (!equal && !(std::fabs(a[k] - b[k]) <= kExternalTolerance * largest)) {
+      if (!equal && !(std::fabs(a[k] - b[k]) <= most)) {
         return fmt::format("element {} of output {} is {:.7g}, not {:.7g}", k, i, a[k], b[k]);
       }
     }
@@ -70,7 +82,13 @@ json number_or_null(const json& object, const char* name) {
 ExternalArm::Model external_model(const Workload& workload, std::uint64_t seed, const fs::path& folder) {
   if (is_onnx_name(workload.name)) {
     const OnnxSpec spec = parse_onnx_name(workload.name);
-    return {fs::absolute(spec.path).string(), onnx_inputs(onnx::read_model(spec.path), spec, seed)};
+    const auto model = std::make_shared<const onnx::Model>(onnx::read_model(spec.path));
+    ExternalArm::Model external{fs::absolute(spec.path).string(), onnx_inputs(*model, spec, seed)};
+    if (spec.gradients) {
+      OnnxGradients gradients = make_onnx_gradients(model, spec, seed);
+      external.gradients = {std::move(gradients.by), std::move(gradients.cotangents)};
+    }
+    return external;
   }
   if (!workload.make(seed)->is_forward()) {
     throw onnx::Unsupported("a step does more than a model's forward pass, which is what other frameworks get");
@@ -112,8 +130,12 @@ void ExternalArm::start(const Model& model, const std::vector<Tensor>& reference
       throw ArmFailure(arm_->needs.empty() ? failure.what() : fmt::format("{} ({})", failure.what(), arm_->needs));
     }
     start_seconds_ = elapsed_since(clock_, begin);
+    of_gradients_ = !model.gradients.by.empty();
+    if (of_gradients_ && description_.value("gradients", json()) != json(true)) {
+      throw ArmFailure("it computes no gradients");
+    }
     begin = clock_();
-    const json loaded = process_->load(model.file, model.inputs, folder_);
+    const json loaded = process_->load(model.file, model.inputs, folder_, model.gradients);
     const double passed = elapsed_since(clock_, begin);
     load_seconds_ = seconds_in(loaded, "load_seconds", passed);
     compile_seconds_ = seconds_in(loaded, "compile_seconds", passed - load_seconds_);
@@ -124,7 +146,8 @@ void ExternalArm::start(const Model& model, const std::vector<Tensor>& reference
 }
 
 void ExternalArm::compare(const std::vector<Tensor>& reference) {
-  if (const std::string why = mismatch(process_->check(folder_, types_of(reference)), reference); !why.empty()) {
+  const double noise = of_gradients_ ? kGradientNoise : 0;
+  if (const std::string why = mismatch(process_->check(folder_, types_of(reference)), reference, noise); !why.empty()) {
     throw ArmFailure("wrong results: " + why);
   }
 }

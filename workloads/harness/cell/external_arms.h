@@ -17,6 +17,9 @@ namespace diptych::workloads {
 /// How far an external arm's floating-point results may be from those of the first of the engine's arms: this fraction
 /// of the largest element, in every element. Integers and truth values must be equal.
 inline constexpr double kExternalTolerance = 1e-3;
+/// Or, of gradients, this fraction of the largest element of all: some are zero but for rounding, like those by the
+/// bias of attention's keys, which softmax takes away again. It is 8 units in the last place of a float.
+inline constexpr double kGradientNoise = 1e-6;
 
 class ExternalArm {
  public:
@@ -34,6 +37,7 @@ class ExternalArm {
     std::vector<Tensor> inputs;
     std::vector<std::string> ops = {};                   ///< of an exported program: ExportedWorkload's
     std::map<std::string, std::size_t> op_of_node = {};  ///< the same
+    ArmGradients gradients = {};                         ///< instead of outputs, if there are any
   };
   /// Starts the process on the model and compares its results with `reference`. Its files are in `folder`.
   void start(const Model& model, const std::vector<Tensor>& reference, const std::string& folder);
@@ -68,6 +72,7 @@ class ExternalArm {
   Clock clock_;
   std::unique_ptr<ExternalProcess> process_;
   std::string folder_;
+  bool of_gradients_ = false;
   nlohmann::json description_ = nlohmann::json::object();
   std::string failure_;
   double start_seconds_ = 0;  ///< from its start to its first answer

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "framework/io/onnx/import.h"
+
+/// Gradients of a model's outputs by its inputs and weights.
+namespace diptych::workloads {
+
+using TensorFunction = std::function<std::vector<Tensor>(std::span<const Tensor>)>;
+
+/// From a call's inputs, so many, and a cotangent for each output, to the gradients of sum(output * cotangent) over all
+/// floating-point outputs, by the inputs at `places`. The function throws Error for cotangents that don't fit, and for
+/// a model without floating-point outputs.
+TensorFunction gradient_function(std::shared_ptr<onnx::ImportedModel> model, std::size_t inputs,
+                                 std::vector<std::size_t> places);
+
+/// What a backward pass of the whole model computes.
+struct GradientsOf {
+  std::vector<std::string> inputs;   ///< floating-point ones
+  std::vector<std::string> weights;  ///< onnx::weights()
+};
+/// Only those from which a way to the outputs is differentiable. Throws Error, which names a node, if there is none.
+GradientsOf gradients_of(const onnx::Model& model);
+
+}  // namespace diptych::workloads
