@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "profiler/trace/split_steps.h"
-#include "profiler/trace/tracer.h"
 #include "reports/run/json_access.h"
 #include "workloads/harness/probes/op_split.h"
 
@@ -134,44 +133,6 @@ void AlignedTraces::make_instances() {
   }
 }
 
-void AlignedTraces::trace() {
-  constexpr int kWarmUp = 3;
-  std::vector<std::size_t> owner;
-  const auto turns = [&](int step, const auto& call) {
-    for (std::size_t turn = 0; turn < instances_.size(); ++turn) {
-      call(step % 2 == 0 ? turn : instances_.size() - 1 - turn);
-    }
-  };
-  for (int step = 0; step < kWarmUp; ++step) {
-    turns(step, [&](std::size_t arm) {
-      instances_[arm]->call(step);
-      instances_[arm]->finish();
-    });
-  }
-  static std::deque<trace::Label> labels;  // must outlive the trace
-  const std::size_t first = labels.size();
-  for (int step = 0; step < request_.steps; ++step) {
-    labels.push_back({intern(fmt::format("ProfilerStep#{}", step)), trace::Category::user});
-  }
-  profiler::Tracer tracer(kTimesOnly);
-  tracer.start();
-  for (int step = 0; step < request_.steps; ++step) {
-    turns(step, [&](std::size_t arm) {
-      owner.push_back(arm);
-      const trace::Zone zone(&labels[first + static_cast<std::size_t>(step)]);
-      instances_[arm]->call(kWarmUp + step);
-      instances_[arm]->finish();
-    });
-    request_.beside();
-  }
-  const profiler::Trace whole = tracer.stop();
-  if (whole.dropped > 0) {
-    notes_.push_back(
-        fmt::format("INCOMPLETE: {} records of the trace were dropped; ask for fewer --steps", whole.dropped));
-  }
-  traces_ = profiler::split_steps(whole, owner, instances_.size());
-}
-
 void AlignedTraces::capture() {
   const auto compiled =
       std::find_if(stages_.begin(), stages_.end(), [](const std::vector<GraphStage>& each) { return !each.empty(); });
@@ -208,7 +169,7 @@ void AlignedTraces::describe_arm(std::size_t arm) {
     std::vector<reports::OpWork> work;
   };
   std::map<std::pair<std::vector<std::uint64_t>, std::string>, Sum> kernels;
-  const std::vector<StepTimes> steps = middle_half(times_of_steps(traces_[arm], overhead_));
+  const std::vector<StepTimes> steps = middle_half(times_of_steps(traces_[arm], sampling_[arm].overhead));
   const auto weight = 1 / static_cast<double>(std::max<std::size_t>(1, steps.size()));
   std::vector<std::string> names;
   std::vector<std::uint64_t> aligned;

@@ -107,7 +107,19 @@ void Tracer::start() {
   registry().session = session_;
   session_->mark_start();
   active_generation.store(++registry().last_generation, std::memory_order_relaxed);
-  trace::install(options_.counters ? &tracer_hooks : &zone_hooks);
+  resume();
+}
+
+void Tracer::pause() noexcept {
+  if (active()) {
+    trace::install(nullptr);
+  }
+}
+
+void Tracer::resume() noexcept {
+  if (active()) {
+    trace::install(options_.counters ? &tracer_hooks : &zone_hooks);
+  }
 }
 
 Trace Tracer::stop() {

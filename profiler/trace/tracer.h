@@ -36,6 +36,9 @@ class Tracer {
   void start();
   /// Uninstalls the hooks and returns the trace. Throws Error if not started.
   Trace stop();
+  /// Between calls of an active tracer that aren't to be recorded; what they take is then what they take without one.
+  void pause() noexcept;
+  void resume() noexcept;
   [[nodiscard]] bool active() const noexcept { return session_ != nullptr; }
 
  private:

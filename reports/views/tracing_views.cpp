@@ -41,8 +41,8 @@ void set_change(TracedCalls& calls, std::span<const double> traced, std::span<co
   calls.interval = sign_interval(changes);
 }
 
-double corrected_seconds(const TracingCost& cost, const TracedCalls& calls) {
-  return std::max(0.0, calls.traced_seconds - calls.zones * cost.zone_seconds);
+double corrected_seconds(const TracedCalls& calls) {
+  return std::max(0.0, calls.traced_seconds - calls.zones / calls.every * calls.zone_seconds);
 }
 
 std::string tracing_text(const TracingCost& cost) {
@@ -50,9 +50,17 @@ std::string tracing_text(const TracingCost& cost) {
                                  seconds(cost.zone_seconds), seconds(cost.spread_seconds / 2));
   bool disturbs = false;
   for (const TracedCalls& calls : cost.arms) {
-    text += fmt::format("tracing {}: a call takes {} with and {} without it, {}; less its {:.0f} zones {}\n",
-                        printable(calls.arm), seconds(calls.traced_seconds), seconds(calls.untraced_seconds),
-                        change_of(calls), calls.zones, seconds(corrected_seconds(cost, calls)));
+    const std::string with = seconds(calls.traced_seconds);
+    const std::string without = seconds(calls.untraced_seconds);
+    const std::string corrected = seconds(corrected_seconds(calls));
+    text += calls.every == 1
+                ? fmt::format("tracing {}: a call takes {} with and {} without it, {}; less its {:.0f} zones {}\n",
+                              printable(calls.arm), with, without, change_of(calls), calls.zones, corrected)
+                : fmt::format(
+                      "tracing {}: one call in {} is traced: {} with and {} without it, {}; less its {:.0f} "
+                      "zones, {} each, {}\n",
+                      printable(calls.arm), calls.every, with, without, change_of(calls), calls.zones,
+                      seconds(calls.zone_seconds), corrected);
     disturbs = disturbs || (calls.interval && calls.interval->low > kDisturbing);
   }
   if (disturbs) {
@@ -68,7 +76,9 @@ nlohmann::json tracing_json(const TracingCost& cost) {
                     {"zones", calls.zones},
                     {"untraced_seconds", calls.untraced_seconds},
                     {"traced_seconds", calls.traced_seconds},
-                    {"corrected_seconds", corrected_seconds(cost, calls)},
+                    {"corrected_seconds", corrected_seconds(calls)},
+                    {"every", calls.every},
+                    {"zone_seconds", calls.zone_seconds},
                     {"change", calls.change},
                     {"change_low", calls.interval ? nlohmann::json(calls.interval->low) : nlohmann::json()},
                     {"change_high", calls.interval ? nlohmann::json(calls.interval->high) : nlohmann::json()}});

@@ -15,13 +15,15 @@ namespace diptych::reports {
 /// Calls of one arm in turns, traced and not.
 struct TracedCalls {
   std::string arm;
-  double zones = 0;             ///< of a call
+  double zones = 0;             ///< of a traced call
   double untraced_seconds = 0;  ///< of a call, the median of blocks of calls, like the next
   double traced_seconds = 0;
   /// By how much longer a call takes when it is traced, as a fraction: the median over pairs of blocks, and its sign
   /// interval.
   double change = 0;
   std::optional<Interval> interval = {};
+  int every = 1;            ///< one call in so many is traced, and `traced_seconds` of a call is over all of them
+  double zone_seconds = 0;  ///< what a zone takes in this arm; of an empty one if tracing adds little
 };
 
 struct TracingCost {
@@ -32,8 +34,8 @@ struct TracingCost {
 
 /// Fills `change` and `interval` from seconds of pairs of blocks, traced and not.
 void set_change(TracedCalls& calls, std::span<const double> traced, std::span<const double> untraced);
-/// What a traced call takes without its zones: the untraced one's time, if a zone costs there what an empty one does.
-double corrected_seconds(const TracingCost& cost, const TracedCalls& calls);
+/// What a call takes with tracing, less the zones: the untraced one's time, if they cost what is said.
+double corrected_seconds(const TracedCalls& calls);
 
 /// A line for each arm: traced, untraced, corrected; and a warning where tracing certainly disturbs what it shows.
 std::string tracing_text(const TracingCost& cost);

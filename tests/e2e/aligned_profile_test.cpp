@@ -38,6 +38,24 @@ void expect_sums(const Json& profile) {
   }
 }
 
+// 100 ops of 15 ns in a graph: every one traced would take twice as long.
+TEST(ProfileOfArms, TracesFewCallsOfManySmallOps) {
+  TemporaryFolder folder;
+  const Outcome outcome = diptych({"profile", "micro/dispatch", "--arms", "eager,graph"}, folder.path());
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
+  EXPECT_THAT(outcome.output, ::testing::ContainsRegex("tracing graph: one call in [0-9]+ is traced: "));
+  const Json profile = read_json(run_folder(folder.path()) / "ops.json");
+  expect_sums(profile);
+  for (std::size_t arm = 0; arm < 2; ++arm) {
+    const Json& tracing = profile["tracing"]["arms"][arm];
+    EXPECT_GT(tracing["every"], 1);
+    // What is said of ops adds up to what a call takes when nothing is traced.
+    const double ratio = profile["arms"][arm]["seconds"].get<double>() / tracing["untraced_seconds"].get<double>();
+    EXPECT_GT(ratio, 0.6);
+    EXPECT_LT(ratio, 1.7);
+  }
+}
+
 TEST(ProfileOfArms, JoinsEagerAndGraphOpByOp) {
   TemporaryFolder folder;
   const Outcome outcome = diptych({"profile", "mlp/digits", "--arms", "eager,graph", "--steps", "4"}, folder.path());

@@ -113,6 +113,24 @@ TEST(Tracer, CountersCanBeLeftOut) {
   EXPECT_TRUE(trace.counters.empty());
 }
 
+TEST(Tracer, PausesBetweenCalls) {
+  Tracer tracer;
+  tracer.pause();  // before the start: nothing happens
+  tracer.start();
+  { const Zone recorded(&step); }
+  tracer.pause();
+  EXPECT_EQ(trace::hooks(), nullptr) << "an op looks for no tracer";
+  { const Zone skipped(&matmul); }
+  tracer.resume();
+  { const Zone recorded(&gemm); }
+  const Trace trace = tracer.stop();
+  ASSERT_EQ(trace.zones.size(), 2U);
+  EXPECT_NE(find(trace, "gemm"), nullptr);
+  EXPECT_EQ(find(trace, "matmul"), nullptr);
+  tracer.resume();
+  EXPECT_EQ(trace::hooks(), nullptr) << "it has stopped";
+}
+
 TEST(Tracer, ClosesOpenZonesAtStop) {
   Tracer tracer;
   tracer.start();

@@ -419,23 +419,35 @@ TEST(CompiledOps, AttentionIsWhatItsOpsAreJoinedInto) {
 TEST(TracingCost, RawAndCorrected) {
   // 100 zones of 20 ns are 2 us of the 12 us that a traced call takes: what is left is the untraced call's time.
   TracingCost cost{20e-9, 2e-9, {{"eager", 100, 10e-6, 12e-6}, {"graph", 10, 5e-6, 5.05e-6}}};
+  cost.arms[0].zone_seconds = cost.arms[1].zone_seconds = 20e-9;
   set_change(cost.arms[0], std::vector<double>{11.5, 12, 12, 12, 13, 12, 12}, std::vector<double>(7, 10.0));
   set_change(cost.arms[1], std::vector<double>{5.05, 5.05}, std::vector<double>{5, 5});
   EXPECT_NEAR(cost.arms[0].change, 0.2, 1e-12);
   EXPECT_NEAR(cost.arms[0].interval.value().low, 0.15, 1e-12) << "the sign interval of seven has its ends";
   EXPECT_EQ(cost.arms[1].interval.has_value(), false);
-  EXPECT_NEAR(corrected_seconds(cost, cost.arms[0]), 10e-6, 1e-12);
+  EXPECT_NEAR(corrected_seconds(cost.arms[0]), 10e-6, 1e-12);
   const std::string text = tracing_text(cost);
   EXPECT_THAT(text, HasSubstr("a zone takes 20.0 ns (+-1.00 ns)"));
   EXPECT_THAT(text, HasSubstr("tracing eager: a call takes 12.0 us with and 10.0 us without it, +20 % [+15 %, +30 %]; "
                               "less its 100 zones 10.0 us\n"));
   EXPECT_THAT(text, HasSubstr("tracing graph: a call takes 5.05 us with and 5.00 us without it, +1.0 %; less"));
   EXPECT_THAT(text, HasSubstr("more than 10 %"));
+  // One call in four: its 100 zones of 12 ns are 0.3 us of a call.
+  TracedCalls sampled{"sampled", 100, 10e-6, 10.3e-6};
+  sampled.every = 4;
+  sampled.zone_seconds = 12e-9;
+  set_change(sampled, std::vector<double>(7, 10.3), std::vector<double>(7, 10.0));
+  EXPECT_NEAR(corrected_seconds(sampled), 10e-6, 1e-12);
+  EXPECT_THAT(
+      tracing_text({20e-9, 2e-9, {sampled}}),
+      HasSubstr("tracing sampled: one call in 4 is traced: 10.3 us with and 10.0 us without it, +3.0 % [+3.0 %, "
+                "+3.0 %]; less its 100 zones, 12.0 ns each, 10.0 us\n"));
   cost.arms.erase(cost.arms.begin());
   EXPECT_THAT(tracing_text(cost), Not(HasSubstr("disturbs")));
   const nlohmann::json json = tracing_json(cost);
   EXPECT_EQ(json["arms"][0]["name"], "graph");
   EXPECT_EQ(json["arms"][0]["change_low"], nullptr);
+  EXPECT_EQ(json["arms"][0]["every"], 1);
   EXPECT_NEAR(json["arms"][0]["corrected_seconds"].get<double>(), 4.85e-6, 1e-12);
 }
 
