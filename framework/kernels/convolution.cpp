@@ -92,8 +92,72 @@ std::vector<PhaseAxis> phases_of(const WindowAxis& axis) {
   return axes;
 }
 
+/// dy of a group, as the source of its dx.
+template <class T>
+Correlation<T> transposed(const ConvolutionShape& shape, std::int64_t group, const T* dy, const T* weight, T* dx) {
+  Correlation<T> c;
+  c.batch = shape.batch;
+  c.channels = shape.outputs;
+  c.source = dy + group * shape.outputs * shape.output_plane();
+  c.image_step = shape.groups * shape.outputs * shape.output_plane();
+  c.plane_step = shape.output_plane();
+  c.weights = weight + group * shape.outputs * shape.depth();
+  c.channel_step = shape.depth();
+  c.result = dx + group * shape.channels * shape.input_plane();
+  c.result_image_step = shape.groups * shape.channels * shape.input_plane();
+  c.result_plane_step = shape.input_plane();
+  c.result_row_step = shape.columns.input * shape.rows.stride;
+  c.result_column_step = shape.columns.stride;
+  return c;
+}
+
+/// Windows side by side, as the patches of a vision transformer: no input is read by two.
+bool is_patches(const ConvolutionShape& shape) {
+  const auto side_by_side = [](const WindowAxis& axis) {
+    const bool is_inside = axis.before == 0 && axis.span() <= axis.input;
+    return is_inside && axis.dilation == 1 && axis.kernel <= axis.stride;
+  };
+  return shape.taps() > 1 && side_by_side(shape.rows) && side_by_side(shape.columns);
+}
+
+/// Of patches: every cell of a patch is an output of its own, of a window that is one position of dy. So dy is gathered
+/// once, and the product has as many rows as a patch has elements; phase by phase it has as many as there are channels,
+/// three for images.
+template <class T>
+void patches_gradient(const ConvolutionShape& shape, const T* dy, const T* weight, T* dx) {
+  if (shape.rows.output * shape.rows.kernel != shape.rows.input ||
+      shape.columns.output * shape.columns.kernel != shape.columns.input) {  // cells between or behind the patches
+    std::fill_n(dx, shape.batch * shape.groups * shape.channels * shape.input_plane(), T(0));
+  }
+  const auto one_position = [](const WindowAxis& axis) {
+    WindowAxis window;
+    window.input = window.output = axis.output;
+    window.kernel = 1;
+    return window;
+  };
+  for (std::int64_t group = 0; group < shape.groups; ++group) {
+    Correlation<T> c = transposed(shape, group, dy, weight, dx);
+    c.rows = one_position(shape.rows);
+    c.columns = one_position(shape.columns);
+    c.outputs = shape.depth();
+    c.output_step = 1;
+    c.tap_offsets = {0};
+    c.in_plane.clear();
+    for (std::int64_t k = 0; k < shape.rows.kernel; ++k) {
+      for (std::int64_t l = 0; l < shape.columns.kernel; ++l) {
+        c.in_plane.push_back(k * shape.columns.input + l);
+      }
+    }
+    correlate(c);
+  }
+}
+
 template <class T>
 void input_gradient(const ConvolutionShape& shape, const T* dy, const T* weight, T* dx) {
+  if (is_patches(shape)) {
+    patches_gradient(shape, dy, weight, dx);
+    return;
+  }
   const std::vector<PhaseAxis> row_phases = phases_of(shape.rows);
   const std::vector<PhaseAxis> column_phases = phases_of(shape.columns);
   const auto covers = [](const std::vector<PhaseAxis>& phases, const WindowAxis& axis) {
@@ -105,28 +169,17 @@ void input_gradient(const ConvolutionShape& shape, const T* dy, const T* weight,
   for (std::int64_t group = 0; group < shape.groups; ++group) {
     for (const PhaseAxis& rows : row_phases) {
       for (const PhaseAxis& columns : column_phases) {
-        Correlation<T> c;
-        c.batch = shape.batch;
-        c.channels = shape.outputs;
+        Correlation<T> c = transposed(shape, group, dy, weight, dx);
         c.rows = rows.window;
         c.columns = columns.window;
-        c.source = dy + group * shape.outputs * shape.output_plane();
-        c.image_step = shape.groups * shape.outputs * shape.output_plane();
-        c.plane_step = shape.output_plane();
         c.outputs = shape.channels;
-        c.weights = weight + group * shape.outputs * shape.depth();
         c.output_step = shape.taps();
-        c.channel_step = shape.depth();
         for (const std::int64_t k : rows.taps) {
           for (const std::int64_t l : columns.taps) {
             c.tap_offsets.push_back(k * shape.columns.kernel + l);
           }
         }
-        c.result = dx + group * shape.channels * shape.input_plane() + rows.first * shape.columns.input + columns.first;
-        c.result_image_step = shape.groups * shape.channels * shape.input_plane();
-        c.result_plane_step = shape.input_plane();
-        c.result_row_step = shape.columns.input * shape.rows.stride;
-        c.result_column_step = shape.columns.stride;
+        c.result += rows.first * shape.columns.input + columns.first;
         correlate(c);
       }
     }

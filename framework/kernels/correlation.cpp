@@ -288,10 +288,11 @@ void correlate_part(const Correlation<T>& c) {
       // Where whole vectors fit, the result is computed in its place.
       const std::int64_t columns = gatherer.columns(piece);
       const bool is_dense = piece.images == 1 && columns == piece.positions() && columns % kVector == 0 &&
-                            c.result_column_step == 1 && (piece.rows == 1 || piece.columns == c.result_row_step);
-      T* const out = c.result + piece.image * c.result_image_step + first * c.result_plane_step +
-                     piece.row * c.result_row_step + piece.column * c.result_column_step;
-      T* const to = is_dense ? out : sums.data();
+                            c.result_column_step == 1 && c.in_plane.size() == 1 &&
+                            (piece.rows == 1 || piece.columns == c.result_row_step);
+      T* const out = c.result + piece.image * c.result_image_step + piece.row * c.result_row_step +
+                     piece.column * c.result_column_step;
+      T* const to = is_dense ? out + c.place_of(first) : sums.data();
       const std::int64_t to_pitch = is_dense ? c.result_plane_step : pitch;
       if (c.channels == 0 || c.bias != nullptr) {
         for (std::int64_t output = 0; output < outputs; ++output) {
@@ -326,7 +327,7 @@ void correlate_part(const Correlation<T>& c) {
       for (std::int64_t output = 0; output < outputs && !is_dense; ++output) {
         for (std::int64_t image = 0; image < piece.images; ++image) {
           finish(piece.rows, piece.columns, gatherer.row_step(piece), sums.data() + output * pitch + image * positions,
-                 out + image * c.result_image_step + output * c.result_plane_step, c.result_row_step,
+                 out + image * c.result_image_step + c.place_of(first + output), c.result_row_step,
                  c.result_column_step);
         }
       }
@@ -357,7 +358,7 @@ template <class T>
 Correlation<T> outputs_of(Correlation<T> c, std::int64_t first, std::int64_t count) {
   c.weights += first * c.output_step;
   c.bias = c.bias != nullptr ? c.bias + first : nullptr;
-  c.result += first * c.result_plane_step;
+  c.first_output += first;
   c.epilogue_row += first;
   c.outputs = count;
   return c;

@@ -42,6 +42,8 @@ struct Correlation {
   const T* bias = nullptr;
 
   T* result = nullptr;
+  std::int64_t first_output = 0;             ///< the output that the first weights are of
+  std::vector<std::int64_t> in_plane = {0};  ///< where outputs begin that take turns in one plane of the result
   std::int64_t result_image_step = 0;
   std::int64_t result_plane_step = 0;
   std::int64_t result_row_step = 0;
@@ -52,6 +54,12 @@ struct Correlation {
   std::int64_t epilogue_rows_of_image = 0;
 
   std::int64_t taps() const { return rows.kernel * columns.kernel; }
+  /// Where the result of an output begins.
+  std::int64_t place_of(std::int64_t output) const {
+    const auto turns = static_cast<std::int64_t>(in_plane.size());
+    const std::int64_t at = first_output + output;
+    return at / turns * result_plane_step + in_plane[static_cast<std::size_t>(at % turns)];
+  }
 };
 
 template <class T>

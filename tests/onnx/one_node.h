@@ -12,6 +12,7 @@
 
 #include "framework/diptych.h"
 #include "tests/onnx/imported.h"
+#include "tests/support/short_run.h"
 
 /// Models of one node: their outputs, and their gradients against finite differences.
 namespace diptych::testing {
@@ -109,28 +110,34 @@ inline std::vector<Tensor> gradients(onnx::ImportedModel& model, const std::vect
   return eager;
 }
 
-/// The gradients of a model by all its inputs, which are f64, against central differences.
+/// The gradients of a model by all its inputs, which are f64, against central differences; in a short run, those of
+/// every fifth element.
 inline void expect_gradients(const Builder& builder, const std::vector<Tensor>& given) {
   onnx::ImportedModel model = builder.imported();
   const WeightedSum loss(model, given);
   const std::vector<Tensor> found = gradients(model, given);
   for (std::size_t i = 0; i < given.size(); ++i) {
     const std::vector<double> values = doubles(given[i]);
+    const std::vector<double> all = doubles(found[i]);
+    std::vector<double> taken;
     std::vector<double> wanted;
     double largest = 0;
-    for (std::size_t k = 0; k < values.size(); ++k) {
+    const std::size_t step = is_short_run() ? 5 : 1;
+    for (std::size_t k = i % step; k < values.size(); k += step) {
       constexpr double kStep = 1e-6;
-      const auto at = [&](double step) {
+      const auto at = [&](double by) {
         std::vector<double> moved = values;
-        moved[k] += step;
+        moved[k] += by;
         std::vector<Tensor> x = given;
         x[i] = Tensor::from(moved, given[i].shape());
         return loss(x).item();
       };
+      taken.push_back(all[k]);
       wanted.push_back((at(kStep) - at(-kStep)) / (2 * kStep));
       largest = std::max(largest, std::fabs(wanted.back()));
     }
-    EXPECT_THAT(doubles(found[i]), ::testing::Pointwise(IsNear(2e-7 * (1 + largest)), wanted)) << "input " << i;
+    ASSERT_EQ(all.size(), values.size());
+    EXPECT_THAT(taken, ::testing::Pointwise(IsNear(2e-7 * (1 + largest)), wanted)) << "input " << i;
   }
 }
 

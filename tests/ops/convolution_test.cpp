@@ -113,6 +113,11 @@ std::vector<ConvolutionCase> convolution_grid() {
   cases.push_back({2, 1, 5, 5, 1030, 1, 1, {}});                          // more outputs than a pass
   cases.push_back({1, 2, 3, 3, 2, 2, 2, {{90}, {100}, {100}, 1}});        // most of all cells are padding
   cases.push_back({2, 3, 12, 10, 5, 3, 4, {{4, 6}, {1, 2}, {6, 4}, 1}});  // stride and dilation share a factor
+  cases.push_back({2, 4, 12, 20, 8, 4, 5, {{4, 5}, {0}, {1}, 2}});        // patches that cover everything
+  cases.push_back({2, 3, 34, 32, 600, 16, 16, {{16}, {0}, {1}, 1}});      // rows behind them, several blocks of outputs
+  cases.push_back({3, 2, 17, 14, 4, 3, 2, {{5, 4}, {0}, {1}, 1}});        // gaps between them
+  cases.push_back({2, 3, 15, 14, 4, 4, 4, {{4}, {0, 1, 0, 2}, {1}, 1}});  // the last ones padded
+  cases.push_back({1, 5, 30, 45, 3, 15, 15, {{15}, {0}, {1}, 1}});        // more cells than outputs of a pass
   return cases;
 }
 

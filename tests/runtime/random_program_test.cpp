@@ -13,6 +13,7 @@
 #include "framework/graph/fused_op.h"
 #include "framework/ops/shape_ops.h"
 #include "tests/graph/variants.h"
+#include "tests/support/short_run.h"
 #include "tests/support/with_threads.h"
 
 namespace diptych::runtime {
@@ -166,11 +167,7 @@ struct Seen {
 };
 
 TEST(RandomPrograms, GiveEagersBitsAsEveryKindOfGraph) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  constexpr std::uint64_t kPrograms = 3000;  // which take as long as all of them without
-#else
-  constexpr std::uint64_t kPrograms = 12000;
-#endif
+  const std::uint64_t kPrograms = diptych::testing::is_short_run() ? 600 : 12000;
   const auto variants = diptych::testing::pipeline_variants();
   std::size_t compared = 0;
   Compiled compiled;
