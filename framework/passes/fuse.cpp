@@ -45,6 +45,9 @@ constexpr std::size_t kPassesOfReduction = 3;
 constexpr std::size_t kPassesOfRows = 5;
 /// And one more if the tensor is smaller, because the next op finds it in the second cache.
 constexpr std::size_t kSecondCacheBytes = std::size_t{512} << 10;
+/// Of larger tensors, whose rows come from memory, one is enough for each such op.
+constexpr std::size_t kPassesFromMemory = 1;
+constexpr std::size_t kRowsInCaches = std::size_t{8} << 20;
 /// A kernel of elements must save such a part of the passes over smaller tensors than these.
 constexpr double kLeastPartSaved = 0.4;
 constexpr std::size_t kElementsInCaches = std::size_t{2} << 20;
@@ -239,7 +242,9 @@ class Fusion {
       if (forms_[at].rows > 0) {
         const Node& node = graph_.nodes[at];
         const std::size_t largest = largest_of(graph_, node);
-        const std::size_t passes = node.op->kind == OpKind::reduction ? kPassesOfReduction : kPassesOfRows;
+        const std::size_t passes = largest >= kRowsInCaches             ? kPassesFromMemory
+                                   : node.op->kind == OpKind::reduction ? kPassesOfReduction
+                                                                        : kPassesOfRows;
         wanted += (passes + (largest < kSecondCacheBytes ? 1 : 0)) * largest;
       }
     }

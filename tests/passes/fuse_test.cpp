@@ -154,6 +154,15 @@ TEST(FuseRows, LongRowsStay) {
               ElementsAre("exp", "softmax"));
 }
 
+TEST(FuseRows, RowsFromMemoryNeedSaveLess) {
+  const auto names = [](const std::string& type) {
+    return names_of(
+        fused(program("%2: " + type + " = softmax(%0)\n%3: " + type + " = softmax_backward(%1, %2)\n", "%3", type), 1));
+  };
+  EXPECT_THAT(names("f32[2048,1000]"), ElementsAre("softmax", "softmax_backward"));
+  EXPECT_THAT(names("f32[2100,1000]"), ElementsAre("fused")) << "8 MiB";
+}
+
 TEST(FuseRows, DamagedRegionsAreRefused) {
   const std::string good = graph::print(fused(program(kSoftmax, "%8", "f32[4,5]")));
   const auto with = [&](const std::string& from, const std::string& to) {
