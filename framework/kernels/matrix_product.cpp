@@ -23,6 +23,8 @@ constexpr std::int64_t kFewRows = 16;
 /// And if its rows are so close that they share pages: read from many pages, it is slower than packed.
 constexpr std::int64_t kCompact = 384;
 constexpr std::int64_t kFewPages = 32;
+/// Elements of a right side that won't be in the second cache before it is read.
+constexpr std::int64_t kFar = std::int64_t{128} << 10;
 /// Elements between the rows of a packed left side, so that they spread over the sets of a cache.
 constexpr std::int64_t kApart = 16;
 
@@ -133,6 +135,9 @@ class LooseRight {
     return {scratch, pitch};
   }
 
+  /// Where a panel will be read from; null: that isn't known before.
+  const T* lies_at(std::int64_t /*k*/, std::int64_t /*column*/) const { return nullptr; }
+
   const std::int64_t columns, rows, pitch;
 
  private:
@@ -159,8 +164,11 @@ class PackedRight {
   }
   Rows<T> panel(std::int64_t k, std::int64_t column, std::int64_t /*depth*/, std::int64_t /*count*/,
                 T* /*scratch*/) const {
+    return {lies_at(k, column), pitch};
+  }
+  const T* lies_at(std::int64_t k, std::int64_t column) const {
     const std::int64_t inside = (first_ + column) % pitch;
-    return {b_.at(k, first_ + column - inside) + inside, pitch};
+    return b_.at(k, first_ + column - inside) + inside;
   }
 
   const std::int64_t columns, rows, pitch;
@@ -190,8 +198,13 @@ class Product {
 
   void run() {
     for (std::int64_t column = 0; column < b_.columns; column += b_.panel_at(column)) {
+      const std::int64_t columns = b_.panel_at(column);
       for (std::int64_t k = 0; k < a_.columns; k += kSumBlock) {
-        panel(k, column, std::min(kSumBlock, a_.columns - k), b_.panel_at(column));
+        const bool is_last = k + kSumBlock >= a_.columns;
+        next_ = !is_last                        ? b_.lies_at(k + kSumBlock, column)
+                : column + columns < b_.columns ? b_.lies_at(0, column + columns)
+                                                : nullptr;
+        panel(k, column, std::min(kSumBlock, a_.columns - k), columns);
       }
     }
   }
@@ -221,6 +234,7 @@ class Product {
         operands.a_step = rows;
       }
       T* const c = c_.data + row * c_.pitch + column;
+      is_far_ = row == 0 && right.data != right_ && b_.rows * b_.columns >= kFar;
       tile(rows, columns, depth, operands, k == 0 ? start_at(row, column) : Rows<T>{c, c_.pitch}, c, room_ - column);
       if (k + depth == a_.columns) {
         c_.finish(row, rows, column, columns);
@@ -234,7 +248,7 @@ class Product {
     using Call = ProductCall<T, StridedOperands<T>>;
     const bool start_has_room = start.data == nullptr || start.data == c;
     if (columns % kProductStep == 0 || (start_has_room && whole_vectors(columns) <= room)) {
-      product(Call{rows, columns, depth, operands, start.data, start.pitch, c, c_.pitch});
+      product(Call{rows, columns, depth, operands, start.data, start.pitch, c, c_.pitch, is_far_, next_});
       return;
     }
     const T* from = nullptr;
@@ -243,7 +257,7 @@ class Product {
       pad(rows, columns, sums_, b_.pitch);
       from = sums_;
     }
-    product(Call{rows, columns, depth, operands, from, b_.pitch, sums_, b_.pitch});
+    product(Call{rows, columns, depth, operands, from, b_.pitch, sums_, b_.pitch, is_far_, next_});
     pack(Matrix<T>{sums_, rows, columns, b_.pitch, 1}, c, c_.pitch);
   }
 
@@ -259,6 +273,8 @@ class Product {
   T* right_;
   T* left_;
   T* sums_;
+  bool is_far_ = false;      ///< the right side hasn't been read yet, and is large
+  const T* next_ = nullptr;  ///< the panel that comes next, if it is where it is read from
 };
 
 /// Of a product on several threads: ranges of columns if these are many, so that no thread packs what another one

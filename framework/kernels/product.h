@@ -76,6 +76,9 @@ struct ProductCall {
   std::int64_t start_pitch;
   T* c;
   std::int64_t c_pitch;
+  bool is_far = false;  ///< the right side comes from beyond the second cache
+  const T* next =
+      nullptr;  ///< and so does that of the product that comes next, from here on with the same steps; or null
 };
 
 /// A pitch with that room for `columns`: an odd number of vectors, so that rows spread over the sets of a cache.

@@ -193,7 +193,15 @@ double ExternalArm::time_block(std::int64_t count) {
 
 std::vector<ExternalProcess::NodeTime> ExternalArm::profile(std::int64_t count) {
   std::vector<ExternalProcess::NodeTime> nodes;
-  attempt([&] { nodes = process_->profile(count, folder_); });
+  attempt([&] {
+    const double cpu = process_->cpu_seconds();
+    const double waited = process_->waited_seconds();
+    nodes = process_->profile(count, folder_);
+    if (cpu_before_ >= 0) {  // no part of the blocks: it may have loaded the model again, on all CPUs
+      cpu_before_ += process_->cpu_seconds() - cpu;
+      waited_before_ += process_->waited_seconds() - waited;
+    }
+  });
   return nodes;
 }
 
