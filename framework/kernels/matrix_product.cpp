@@ -135,8 +135,21 @@ class LooseRight {
     return {scratch, pitch};
   }
 
-  /// Where a panel will be read from; null: that isn't known before.
-  const T* lies_at(std::int64_t /*k*/, std::int64_t /*column*/) const { return nullptr; }
+  /// While a panel of `count` columns is multiplied; `next_k` and `next_column` are those of the next one, the latter
+  /// `columns` if there is none.
+  FetchedRight<T> fetched(std::int64_t column, std::int64_t count, std::int64_t next_k,
+                          std::int64_t next_column) const {
+    FetchedRight<T> fetched;
+    if (rows * columns < kFar) {
+      return fetched;
+    }
+    if (can_stay(Matrix<T>{b_.at(0, column), rows, count, b_.row_step, b_.column_step})) {
+      fetched.any = true;
+    } else if (b_.column_step == 1 && next_column < columns) {
+      fetched = {true, nullptr, b_.at(next_k, next_column), b_.row_step};
+    }
+    return fetched;
+  }
 
   const std::int64_t columns, rows, pitch;
 
@@ -166,14 +179,19 @@ class PackedRight {
                 T* /*scratch*/) const {
     return {lies_at(k, column), pitch};
   }
-  const T* lies_at(std::int64_t k, std::int64_t column) const {
-    const std::int64_t inside = (first_ + column) % pitch;
-    return b_.at(k, first_ + column - inside) + inside;
+  FetchedRight<T> fetched(std::int64_t /*column*/, std::int64_t /*count*/, std::int64_t next_k,
+                          std::int64_t next_column) const {
+    const bool is_far = rows * columns >= kFar;
+    return {is_far, is_far && next_column < columns ? lies_at(next_k, next_column) : nullptr};
   }
 
   const std::int64_t columns, rows, pitch;
 
  private:
+  const T* lies_at(std::int64_t k, std::int64_t column) const {
+    const std::int64_t inside = (first_ + column) % pitch;
+    return b_.at(k, first_ + column - inside) + inside;
+  }
   PackedRight(const PackedMatrix<T>& b, std::int64_t first, std::int64_t count)
       : columns(count), rows(b.rows), pitch(b.pitch), b_(b), first_(first) {}
 
@@ -201,9 +219,9 @@ class Product {
       const std::int64_t columns = b_.panel_at(column);
       for (std::int64_t k = 0; k < a_.columns; k += kSumBlock) {
         const bool is_last = k + kSumBlock >= a_.columns;
-        next_ = !is_last                        ? b_.lies_at(k + kSumBlock, column)
-                : column + columns < b_.columns ? b_.lies_at(0, column + columns)
-                                                : nullptr;
+        const std::int64_t next_k = is_last ? 0 : k + kSumBlock;
+        const std::int64_t next_column = is_last ? column + columns : column;
+        later_ = b_.fetched(column, columns, next_k, next_column);
         panel(k, column, std::min(kSumBlock, a_.columns - k), columns);
       }
     }
@@ -234,7 +252,7 @@ class Product {
         operands.a_step = rows;
       }
       T* const c = c_.data + row * c_.pitch + column;
-      is_far_ = row == 0 && right.data != right_ && b_.rows * b_.columns >= kFar;
+      fetched_ = row == 0 ? later_ : FetchedRight<T>{};
       tile(rows, columns, depth, operands, k == 0 ? start_at(row, column) : Rows<T>{c, c_.pitch}, c, room_ - column);
       if (k + depth == a_.columns) {
         c_.finish(row, rows, column, columns);
@@ -248,7 +266,7 @@ class Product {
     using Call = ProductCall<T, StridedOperands<T>>;
     const bool start_has_room = start.data == nullptr || start.data == c;
     if (columns % kProductStep == 0 || (start_has_room && whole_vectors(columns) <= room)) {
-      product(Call{rows, columns, depth, operands, start.data, start.pitch, c, c_.pitch, is_far_, next_});
+      product(Call{rows, columns, depth, operands, start.data, start.pitch, c, c_.pitch, fetched_});
       return;
     }
     const T* from = nullptr;
@@ -257,7 +275,7 @@ class Product {
       pad(rows, columns, sums_, b_.pitch);
       from = sums_;
     }
-    product(Call{rows, columns, depth, operands, from, b_.pitch, sums_, b_.pitch, is_far_, next_});
+    product(Call{rows, columns, depth, operands, from, b_.pitch, sums_, b_.pitch, fetched_});
     pack(Matrix<T>{sums_, rows, columns, b_.pitch, 1}, c, c_.pitch);
   }
 
@@ -273,8 +291,8 @@ class Product {
   T* right_;
   T* left_;
   T* sums_;
-  bool is_far_ = false;      ///< the right side hasn't been read yet, and is large
-  const T* next_ = nullptr;  ///< the panel that comes next, if it is where it is read from
+  FetchedRight<T> later_;    ///< by the panel at hand
+  FetchedRight<T> fetched_;  ///< by its rows at hand: later rows find it there
 };
 
 /// Of a product on several threads: ranges of columns if these are many, so that no thread packs what another one

@@ -100,16 +100,20 @@ DIPTYCH_INLINE void last_rows(const ProductCall<T, Operands>& call, std::int64_t
   }
 }
 
-/// The right side of the part that comes after `part`: the first one of the next tile's columns if `part` is the last,
-/// and behind the last columns that of the next product. Null: there is nothing to fetch.
+/// What the tiles of a part fetch: the same part of the right side that will be packed, or, of one that is read where
+/// it lies, the part that comes next: the first one of the next tile's columns if `part` is the last, and behind the
+/// last columns that of the next product. From null: nothing.
 template <int columns, class T>
-DIPTYCH_INLINE const T* next_right(const ProductCall<T, StridedOperands<T>>& call, const Chains& part,
-                                   std::int64_t column) {
-  const StridedOperands<T>& operands = call.operands;
-  if (part.end < call.depth) {
-    return operands.b + part.end * operands.b_step + column;
+DIPTYCH_INLINE Fetch<T> fetch_beside(const ProductCall<T, StridedOperands<T>>& call, const Chains& part,
+                                     std::int64_t column) {
+  if (call.fetched.ahead != nullptr) {
+    return {call.fetched.ahead + part.begin * call.fetched.ahead_step + column, call.fetched.ahead_step};
   }
-  return column + 2 * columns <= call.columns ? operands.b + column + columns : call.next;
+  const StridedOperands<T>& operands = call.operands;
+  const T* const next = part.end < call.depth                  ? operands.b + part.end * operands.b_step + column
+                        : column + 2 * columns <= call.columns ? operands.b + column + columns
+                                                               : call.fetched.next;
+  return {next, operands.b_step};
 }
 
 /// The columns of one tile, for all rows. All rows read the same part of the right side: it is kept so short that it
@@ -134,10 +138,10 @@ DIPTYCH_INLINE void product_rows(const ProductCall<T, Operands>& call, std::int6
         if constexpr (fetches) {
           constexpr int kColumns = width * lanes;
           constexpr std::int64_t kLine = 64 / sizeof(T);
-          const T* const next = next_right<kColumns>(call, part, column);
-          if (row == 0 && tile * kLine < kColumns && next != nullptr) {
-            product_tile<T, lanes, height, width>(call, part, at, column, waiting,
-                                                  Fetch<T>{next + tile * kLine, call.operands.b_step});
+          Fetch<T> fetch = fetch_beside<kColumns>(call, part, column);
+          if (row == 0 && tile * kLine < kColumns && fetch.from != nullptr) {
+            fetch.from += tile * kLine;
+            product_tile<T, lanes, height, width>(call, part, at, column, waiting, fetch);
             continue;
           }
         }
@@ -167,7 +171,7 @@ DIPTYCH_INLINE void product_columns(const ProductCall<T, Operands>& call, std::i
   constexpr bool kPairs = width == 3 && height == 4;
   for (; column + kStep <= call.columns && !(kPairs && call.columns - column == kStep + lanes); column += kStep) {
     if constexpr (std::is_same_v<Operands, StridedOperands<T>>) {  // lists are of what was gathered just before
-      if (call.is_far) {
+      if (call.fetched.any) {
         entry_of<ProductRows<T, lanes, height, width, true, Operands>, lanes * sizeof(T)>()(&call, column);
         continue;
       }

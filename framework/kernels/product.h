@@ -63,6 +63,18 @@ struct ListedOperands {
   };
 };
 
+/// What the first rows of a product fetch while they compute, because it comes from beyond the second cache.
+template <class T>
+struct FetchedRight {
+  bool any = false;
+  /// By default a little ahead of where the right side is read, and at its end what the next product reads, with the
+  /// same steps; null: nothing.
+  const T* next = nullptr;
+  /// The whole right side of the next product instead, since it will be packed first; rows are `ahead_step` apart.
+  const T* ahead = nullptr;
+  std::int64_t ahead_step = 0;
+};
+
 /// c[i][j] = start[i][j] + the sum over k of a[i][k] * b[k][j]. The left side is read in place; the right side, start
 /// and c have room for whole vectors. Each sum is one chain of fma in the order of k, whatever the tile, so the bits
 /// are the same on every instruction set.
@@ -76,9 +88,7 @@ struct ProductCall {
   std::int64_t start_pitch;
   T* c;
   std::int64_t c_pitch;
-  bool is_far = false;  ///< the right side comes from beyond the second cache
-  const T* next =
-      nullptr;  ///< and so does that of the product that comes next, from here on with the same steps; or null
+  FetchedRight<T> fetched = {};
 };
 
 /// A pitch with that room for `columns`: an odd number of vectors, so that rows spread over the sets of a cache.
