@@ -234,6 +234,17 @@ class Product {
     return a_.row_step > kPart && a_.rows > kFewRows && b_.columns > 2 * kTiles;
   }
 
+  /// The rows of the left side that come after those from `row` on, if they will be copied from memory.
+  FetchedRight<T> next_rows(std::int64_t row, std::int64_t k) const {
+    const bool is_last = row + kRows >= a_.rows;
+    const std::int64_t next = is_last ? 0 : row + kRows;
+    const std::int64_t next_k = is_last ? k + kSumBlock : k;
+    if (a_.column_step != 1 || !is_far_apart() || a_.rows * a_.columns < kFar || next_k >= a_.columns) {
+      return {};
+    }
+    return {true, nullptr, a_.at(next, next_k), a_.row_step};
+  }
+
   /// One block of products for all rows.
   void panel(std::int64_t k, std::int64_t column, std::int64_t depth, std::int64_t columns) {
     const Rows<T> right = b_.panel(k, column, depth, columns, right_);
@@ -252,7 +263,7 @@ class Product {
         operands.a_step = rows;
       }
       T* const c = c_.data + row * c_.pitch + column;
-      fetched_ = row == 0 ? later_ : FetchedRight<T>{};
+      fetched_ = row == 0 && later_.any ? later_ : next_rows(row, k);
       tile(rows, columns, depth, operands, k == 0 ? start_at(row, column) : Rows<T>{c, c_.pitch}, c, room_ - column);
       if (k + depth == a_.columns) {
         c_.finish(row, rows, column, columns);
