@@ -35,45 +35,45 @@ bool has_body(const Node& node) {
   });
 }
 
-/// What a value reaches.
-struct Reach {
-  std::set<std::string> differentiable;
-  std::set<std::string> cut;  ///< behind a node that ends gradients
-  std::string end;            ///< the first such node
+}  // namespace
 
-  static bool meets(const std::set<std::string>& values, const onnx::Graph& graph) {
-    return std::any_of(graph.outputs.begin(), graph.outputs.end(),
-                       [&](const onnx::ValueInfo& output) { return values.contains(output.name); });
-  }
-};
-
-Reach reach_of(const onnx::Graph& graph, const std::string& value) {
-  Reach reach{{value}, {}, ""};
+std::string end_of_gradient(const onnx::Graph& graph, const std::string& value) {
+  std::set<std::string> differentiable{value};
+  std::set<std::string> cut;
+  std::string end;
   const auto reads = [](const Node& node, const std::set<std::string>& values) {
     return std::any_of(node.inputs.begin(), node.inputs.end(),
                        [&](const std::string& input) { return values.contains(input); });
   };
   for (const Node& node : graph.nodes) {
-    const bool is_reached = has_body(node) || reads(node, reach.differentiable);
+    const bool is_reached = has_body(node) || reads(node, differentiable);
     if (is_reached && !ends_gradients(node)) {
-      reach.differentiable.insert(node.outputs.begin(), node.outputs.end());
-    } else if (is_reached || reads(node, reach.cut)) {
-      reach.cut.insert(node.outputs.begin(), node.outputs.end());
-      reach.end = reach.end.empty() ? fmt::format("node {} ({})", quote(node.name), node.op) : reach.end;
+      differentiable.insert(node.outputs.begin(), node.outputs.end());
+    } else if (is_reached || reads(node, cut)) {
+      cut.insert(node.outputs.begin(), node.outputs.end());
+      end = end.empty() ? fmt::format("node {} ({})", quote(node.name), node.op) : end;
     }
   }
-  return reach;
+  const auto any_output_in = [&](const std::set<std::string>& values) {
+    return std::any_of(graph.outputs.begin(), graph.outputs.end(),
+                       [&](const onnx::ValueInfo& output) { return values.contains(output.name); });
+  };
+  return !any_output_in(differentiable) && any_output_in(cut) ? end : "";
 }
 
-}  // namespace
-
-std::string end_of_gradient(const onnx::Graph& graph, const std::string& value) {
-  const Reach reach = reach_of(graph, value);
-  return !Reach::meets(reach.differentiable, graph) && Reach::meets(reach.cut, graph) ? reach.end : "";
-}
-
-bool has_gradient(const onnx::Graph& graph, const std::string& value) {
-  return Reach::meets(reach_of(graph, value).differentiable, graph);
+GradientSources::GradientSources(const onnx::Graph& graph) {
+  for (const onnx::ValueInfo& output : graph.outputs) {
+    values_.insert(output.name);
+  }
+  for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
+    const bool counts =
+        !ends_gradients(*node) && std::any_of(node->outputs.begin(), node->outputs.end(),
+                                              [&](const std::string& output) { return values_.contains(output); });
+    if (counts) {
+      values_.insert(node->inputs.begin(), node->inputs.end());
+      any_ = any_ || has_body(*node);
+    }
+  }
 }
 
 }  // namespace diptych::workloads

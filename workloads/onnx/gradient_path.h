@@ -1,5 +1,6 @@
 #pragma once
 
+#include <set>
 #include <string>
 
 #include "framework/io/onnx/model.h"
@@ -12,7 +13,15 @@ namespace diptych::workloads {
 /// gradient is 0.
 std::string end_of_gradient(const onnx::Graph& graph, const std::string& value);
 
-/// Whether a way from a value to the graph's outputs is differentiable.
-bool has_gradient(const onnx::Graph& graph, const std::string& value);
+/// The values from which a way to the graph's outputs is differentiable.
+class GradientSources {
+ public:
+  explicit GradientSources(const onnx::Graph& graph);
+  bool contains(const std::string& value) const { return any_ || values_.contains(value); }
+
+ private:
+  std::set<std::string> values_;
+  bool any_ = false;  ///< a body, which may read any value, is on such a way
+};
 
 }  // namespace diptych::workloads

@@ -65,10 +65,11 @@ TensorFunction gradient_function(std::shared_ptr<onnx::ImportedModel> model, std
 
 GradientsOf gradients_of(const onnx::Model& model) {
   const onnx::Graph& graph = *model.graph;
+  const GradientSources sources(graph);
   GradientsOf found;
   std::string end;
   const auto take = [&](const std::string& name, std::vector<std::string>& names) {
-    if (has_gradient(graph, name)) {
+    if (sources.contains(name)) {
       names.push_back(name);
     } else if (end.empty()) {
       end = end_of_gradient(graph, name);
