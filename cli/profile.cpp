@@ -73,6 +73,71 @@ std::vector<const workloads::Arm*> arms_to_align(const std::vector<std::string>&
   return arms;
 }
 
+constexpr int kNoLimit = 1000;  ///< columns of a table in a file
+
+/// What a profile of several arms shows and writes.
+struct Aligned {
+  std::string text;  ///< what stands above the tables
+  reports::AlignedProfile profile;
+  reports::AlignedProfile stacks;  ///< the same, by call stack
+  std::string capability;          ///< what could be counted
+  reports::TracingCost tracing;
+  std::vector<reports::MemoryOfArm> watched;
+  std::vector<reports::MemoryRecord> memory;
+};
+
+void print_aligned(const Aligned& aligned) {
+  constexpr std::size_t kMostRows = 40;
+  constexpr std::size_t kMostCounted = 10;
+  fmt::print("{}\n{}\n{}{}\n{}\n{}\n", aligned.text,
+             reports::render_profile(aligned.profile, {wants_colour(), terminal_width()}, kMostRows),
+             reports::render_counts(aligned.profile, {wants_colour(), terminal_width()}, kMostCounted),
+             aligned.capability, reports::memory_summary(aligned.memory), reports::tracing_text(aligned.tracing));
+}
+
+/// All but the traces, and a line for each.
+void write_aligned(const Aligned& aligned, const workloads::Workload& workload, int steps, const std::string& folder) {
+  reports::write_atomically(folder + "/ops.txt",
+                            aligned.text + "\n" + reports::render_profile(aligned.profile, {false, kNoLimit}) + "\n" +
+                                reports::render_counts(aligned.profile, {false, kNoLimit}) + aligned.capability + "\n" +
+                                reports::tracing_text(aligned.tracing));
+  reports::write_atomically(folder + "/ops.csv", reports::profile_csv(aligned.profile));
+  nlohmann::json ops = reports::profile_json(aligned.profile, steps);
+  ops["tracing"] = reports::tracing_json(aligned.tracing);
+  reports::write_atomically(folder + "/ops.json", reports::to_text(ops));
+  reports::write_atomically(folder + "/flame.svg", reports::flame_svg(reports::flame_frames(aligned.stacks)));
+  reports::write_atomically(folder + "/stacks.speedscope.json",
+                            reports::to_text(reports::speedscope_json(aligned.stacks, workload.name)));
+  reports::write_atomically(folder + "/memory.txt", reports::memory_text(aligned.memory, {false, kNoLimit}));
+  reports::write_atomically(folder + "/memory.svg", reports::memory_svg(aligned.memory));
+  reports::write_atomically(folder + "/memory.json", reports::to_text(reports::memory_json(aligned.watched)));
+  const std::string shown = reports::printable(folder);
+  fmt::print("{0}/ops.txt, ops.csv, ops.json   the table above, every row\n", shown);
+  fmt::print("{0}/flame.svg   modules and ops as flame graphs, coloured by what changes\n", shown);
+  fmt::print("{0}/stacks.speedscope.json   the same for speedscope.app, every arm a profile\n", shown);
+  fmt::print("{0}/memory.svg, memory.txt, memory.json   what each arm holds, and who holds it at the peak\n", shown);
+}
+
+/// Traces and collapsed stacks, and a line for each.
+void write_aligned_traces(const AlignedTraces& traced, const std::vector<const workloads::Arm*>& arms,
+                          const reports::AlignedProfile& stacks, const std::string& folder) {
+  const std::string shown = reports::printable(folder);
+  const LinkedTrace all = traced.linked_traces();
+  write_trace(all.trace, folder + "/trace.json", all.options);
+  fmt::print("{}/trace.json   all arms on one time axis, arrows from op to kernel: open it at ui.perfetto.dev\n",
+             shown);
+  for (std::size_t arm = 0; arm < arms.size(); ++arm) {
+    const std::string of_arm = file_name(arms[arm]->name);
+    const std::string name = fmt::format("trace-{}.json", of_arm);
+    const LinkedTrace linked = traced.linked_trace(arm);
+    write_trace(linked.trace, folder + "/" + name, linked.options);
+    fmt::print("{}/{}   one arm, for Perfetto and for tools that read PyTorch's traces\n", shown, name);
+    const std::string collapsed = fmt::format("stacks-{}.txt", of_arm);
+    reports::write_atomically(folder + "/" + collapsed, reports::folded_stacks(stacks, arm));
+    fmt::print("{}/{}   collapsed stacks, for flamegraph.pl and its like\n", shown, collapsed);
+  }
+}
+
 /// Several arms in one profile.
 int profile_aligned(const workloads::Workload& workload, const ProfileOptions& options) {
   std::vector<const workloads::Arm*> arms = arms_to_align(options.arms);  // the engine's; they come first
@@ -91,68 +156,28 @@ int profile_aligned(const workloads::Workload& workload, const ProfileOptions& o
   const std::string folder = make_output_folder(options.out, "profile-" + title);
   AlignedTraces traced(workload, {arms, options.seed, options.steps, [&] { external.take_turns(); }});
   constexpr double kPartsSeconds = 0.5;
+  constexpr double kTracingSeconds = 0.5;
   constexpr int kCountedCalls = 4;
-  const reports::Capability capability = traced.count_events(kCountedCalls);
+  Aligned aligned;
+  aligned.capability = reports::capability_text(traced.count_events(kCountedCalls));
   reports::ProfileInput input = traced.profile();
   std::ranges::move(external.profile(input.ops, options.steps), std::back_inserter(input.arms));
   input.parts = traced.measure_parts(kPartsSeconds);
-  constexpr double kTracingSeconds = 0.5;
-  const reports::TracingCost tracing = traced.measure_tracing(kTracingSeconds);
-  const std::vector<reports::MemoryOfArm> watched = traced.watch_memory();
-  const std::vector<reports::MemoryRecord> memory = reports::memory_records(watched, reports::kNoMemoryLimits);
-  const reports::AlignedProfile profile = reports::align(input, reports::grouping_named(options.by));
-
-  std::string text =
-      fmt::format("{}, {}: {} steady calls of each, in turns ({} each)\n", reports::printable(workload.name),
-                  fmt::join(profile.arms, " beside "), options.steps, workload.unit);
-  for (const std::string& note : traced.notes()) {
-    text += note + "\n";
+  aligned.tracing = traced.measure_tracing(kTracingSeconds);
+  aligned.watched = traced.watch_memory();
+  aligned.memory = reports::memory_records(aligned.watched, reports::kNoMemoryLimits);
+  aligned.profile = reports::align(input, reports::grouping_named(options.by));
+  aligned.stacks = reports::align(input, reports::ProfileBy::stack);
+  aligned.text = fmt::format("{}, {}: {} steady calls of each, in turns ({} each)\n", reports::printable(workload.name),
+                             fmt::join(aligned.profile.arms, " beside "), options.steps, workload.unit);
+  for (const std::vector<std::string>& notes : {traced.notes(), external.notes()}) {
+    for (const std::string& note : notes) {
+      aligned.text += note + "\n";
+    }
   }
-  for (const std::string& note : external.notes()) {
-    text += note + "\n";
-  }
-  constexpr std::size_t kMostRows = 40;
-  const std::string cost = reports::tracing_text(tracing);
-  constexpr int kNoLimit = 1000;
-  constexpr std::size_t kMostCounted = 10;
-  const std::string counters = reports::capability_text(capability);
-  fmt::print("{}\n{}\n{}{}\n{}\n{}\n", text,
-             reports::render_profile(profile, {wants_colour(), terminal_width()}, kMostRows),
-             reports::render_counts(profile, {wants_colour(), terminal_width()}, kMostCounted), counters,
-             reports::memory_summary(memory), cost);
-  reports::write_atomically(folder + "/ops.txt", text + "\n" + reports::render_profile(profile, {false, kNoLimit}) +
-                                                     "\n" + reports::render_counts(profile, {false, kNoLimit}) +
-                                                     counters + "\n" + cost);
-  reports::write_atomically(folder + "/ops.csv", reports::profile_csv(profile));
-  nlohmann::json ops = reports::profile_json(profile, options.steps);
-  ops["tracing"] = reports::tracing_json(tracing);
-  reports::write_atomically(folder + "/ops.json", reports::to_text(ops));
-  const reports::AlignedProfile stacks = reports::align(input, reports::ProfileBy::stack);
-  reports::write_atomically(folder + "/flame.svg", reports::flame_svg(reports::flame_frames(stacks)));
-  reports::write_atomically(folder + "/stacks.speedscope.json",
-                            reports::to_text(reports::speedscope_json(stacks, workload.name)));
-  reports::write_atomically(folder + "/memory.txt", reports::memory_text(memory, {false, kNoLimit}));
-  reports::write_atomically(folder + "/memory.svg", reports::memory_svg(memory));
-  reports::write_atomically(folder + "/memory.json", reports::to_text(reports::memory_json(watched)));
-  const std::string shown = reports::printable(folder);
-  fmt::print("{0}/ops.txt, ops.csv, ops.json   the table above, every row\n", shown);
-  fmt::print("{0}/flame.svg   modules and ops as flame graphs, coloured by what changes\n", shown);
-  fmt::print("{0}/stacks.speedscope.json   the same for speedscope.app, every arm a profile\n", shown);
-  fmt::print("{0}/memory.svg, memory.txt, memory.json   what each arm holds, and who holds it at the peak\n", shown);
-  const LinkedTrace all = traced.linked_traces();
-  write_trace(all.trace, folder + "/trace.json", all.options);
-  fmt::print("{}/trace.json   all arms on one time axis, arrows from op to kernel: open it at ui.perfetto.dev\n",
-             shown);
-  for (std::size_t arm = 0; arm < arms.size(); ++arm) {
-    const std::string of_arm = file_name(arms[arm]->name);
-    const std::string name = fmt::format("trace-{}.json", of_arm);
-    const LinkedTrace linked = traced.linked_trace(arm);
-    write_trace(linked.trace, folder + "/" + name, linked.options);
-    fmt::print("{}/{}   one arm, for Perfetto and for tools that read PyTorch's traces\n", shown, name);
-    const std::string collapsed = fmt::format("stacks-{}.txt", of_arm);
-    reports::write_atomically(folder + "/" + collapsed, reports::folded_stacks(stacks, arm));
-    fmt::print("{}/{}   collapsed stacks, for flamegraph.pl and its like\n", shown, collapsed);
-  }
+  print_aligned(aligned);
+  write_aligned(aligned, workload, options.steps, folder);
+  write_aligned_traces(traced, arms, aligned.stacks, folder);
   return kSuccess;
 }
 
