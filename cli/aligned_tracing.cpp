@@ -60,7 +60,8 @@ class Blocks {
     };
     traced_.push_back(workloads::time_calls(workloads::steady_seconds, calls_, call, [] {}) / calls_);
     const profiler::Trace trace = tracer.stop();
-    zones_ = static_cast<double>(trace.zones.size()) / (calls_ / every_ + 1);
+    const int traced_calls = calls_ / every_ + 1;
+    zones_ = static_cast<double>(trace.zones.size()) / traced_calls;
   }
 
   reports::TracedCalls result(const std::string& arm, double zone_seconds) const {

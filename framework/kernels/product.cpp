@@ -103,7 +103,7 @@ DIPTYCH_INLINE void last_rows(const ProductCall<T, Operands>& call, std::int64_t
 /// What the tiles of a part fetch: the same part of the right side that will be packed, or, of one that is read where
 /// it lies, the part that comes next: the first one of the next tile's columns if `part` is the last, and behind the
 /// last columns that of the next product. From null: nothing.
-template <int columns, class T>
+template <std::int64_t columns, class T>
 DIPTYCH_INLINE Fetch<T> fetch_beside(const ProductCall<T, StridedOperands<T>>& call, const Chains& part,
                                      std::int64_t column) {
   if (call.fetched.ahead != nullptr) {
@@ -136,7 +136,7 @@ DIPTYCH_INLINE void product_rows(const ProductCall<T, Operands>& call, std::int6
         T* const waiting = partial + (parts == 1 ? 0 : tile * height * width * lanes);
         const std::int64_t at = row + tile * height;
         if constexpr (fetches) {
-          constexpr int kColumns = width * lanes;
+          constexpr std::int64_t kColumns = std::int64_t{width} * lanes;
           constexpr std::int64_t kLine = 64 / sizeof(T);
           Fetch<T> fetch = fetch_beside<kColumns>(call, part, column);
           if (row == 0 && tile * kLine < kColumns && fetch.from != nullptr) {
