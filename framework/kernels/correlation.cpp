@@ -3,7 +3,6 @@
 #include <numeric>
 
 #include "framework/core/parallel.h"
-#include "framework/core/transpose.h"
 #include "framework/kernels/matrix_product.h"
 #include "framework/kernels/product.h"
 #include "framework/kernels/runs.h"
@@ -41,31 +40,6 @@ Piece largest_piece(std::int64_t batch, std::int64_t height, std::int64_t width,
     }
   }
   return {0, 1, 0, rows, 0, width};
-}
-
-/// Whether every cell lies in the plane, as where windows stand side by side: a row of the plane is then a matrix of
-/// cells by column phases.
-bool is_all_inside(const PhasedPlane& layout) {
-  const auto fits = [](const WindowAxis& axis, std::int64_t phases, std::int64_t cells) {
-    return axis.before <= 0 && phases == axis.stride && phases * cells - axis.before <= axis.input;
-  };
-  constexpr std::int64_t kLeastPhases = 4;  // of fewer, filling run by run is as fast
-  return layout.column_phases >= kLeastPhases && fits(layout.rows, layout.row_phases, layout.phase_rows) &&
-         fits(layout.columns, layout.column_phases, layout.pitch);
-}
-
-/// Sorts a plane by phases. What is padding, or lies behind the phases, must be set already.
-template <class T>
-void sort_by_phases(const PhasedPlane& layout, const T* plane, T* phases) {
-  if (!is_all_inside(layout)) {
-    PerIsa<FillPhases<T>>::active()(&layout, plane, phases);
-    return;
-  }
-  const std::int64_t stride = layout.columns.stride;
-  layout.for_each_row([&](std::int64_t cell, std::int64_t from) {
-    transpose_matrix(layout.pitch, stride, plane + from - layout.columns.before, stride, phases + cell,
-                     layout.phase_size());
-  });
 }
 
 /// Copies rows of `width` elements, `pitch` apart, into a dense run; reads and writes up to a vector more.
@@ -224,8 +198,7 @@ template <class T>
 void Gatherer<T>::find_runs(const Piece& piece, std::int64_t begin, std::vector<const T*>& rows) const {
   const PhasedPlane layout = layout_of(piece);
   const std::int64_t taps = correlation_.taps();
-  const std::int64_t inside =
-      is_all_inside(layout) ? layout.row_phases * layout.column_phases * layout.phase_size() : 0;
+  const auto fill = PerIsa<FillPhases<T>>::active();
   T* own = static_cast<T*>(phases_->data());
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const std::int64_t k = begin + static_cast<std::int64_t>(i);
@@ -235,10 +208,9 @@ void Gatherer<T>::find_runs(const Piece& piece, std::int64_t begin, std::vector<
     }
     if (i == 0 || tap == 0) {
       const T* plane = correlation_.source + piece.image * correlation_.image_step + k / taps * correlation_.plane_step;
+      std::fill_n(own, piece.images * layout.size(), T(0));
       for (std::int64_t image = 0; image < piece.images; ++image) {
-        T* const phases = own + image * layout.size();
-        std::fill_n(phases + inside, layout.size() - inside, T(0));
-        sort_by_phases(layout, plane + image * correlation_.image_step, phases);
+        fill(&layout, plane + image * correlation_.image_step, own + image * layout.size());
       }
     }
     rows[i] = own + layout.offset(tap / correlation_.columns.kernel, tap % correlation_.columns.kernel);
@@ -250,6 +222,7 @@ void Gatherer<T>::gather(const Piece& piece, std::int64_t begin, std::vector<con
   const PhasedPlane layout = layout_of(piece);
   const std::int64_t taps = correlation_.taps();
   const std::int64_t positions = piece.rows * piece.columns;
+  const auto fill = PerIsa<FillPhases<T>>::active();
   const auto join = PerIsa<JoinRows<T>>::active();
   const auto gather_tap = PerIsa<GatherTap<T>>::active();
   T* phases = in_phases_ ? static_cast<T*>(phases_->data()) : nullptr;
@@ -268,7 +241,7 @@ void Gatherer<T>::gather(const Piece& piece, std::int64_t begin, std::vector<con
       if (in_phases_) {
         T* own = phases + image * layout.size();
         if (tap == 0 || k == begin) {
-          sort_by_phases(layout, plane, own);
+          fill(&layout, plane, own);
         }
         join(piece.rows, piece.columns, own + layout.offset(row_tap, column_tap), layout.pitch,
              out + image * positions);
