@@ -221,8 +221,8 @@ class Product {
         const bool is_last = k + kSumBlock >= a_.columns;
         const std::int64_t next_k = is_last ? 0 : k + kSumBlock;
         const std::int64_t next_column = is_last ? column + columns : column;
-        later_ = b_.fetched(column, columns, next_k, next_column);
-        panel(k, column, std::min(kSumBlock, a_.columns - k), columns);
+        panel(k, column, std::min(kSumBlock, a_.columns - k), columns,
+              b_.fetched(column, columns, next_k, next_column));
       }
     }
   }
@@ -245,8 +245,9 @@ class Product {
     return {true, nullptr, a_.at(next, next_k), a_.row_step};
   }
 
-  /// One block of products for all rows.
-  void panel(std::int64_t k, std::int64_t column, std::int64_t depth, std::int64_t columns) {
+  /// One block of products for all rows. `fetched`: by the first of them; later rows find it in the cache.
+  void panel(std::int64_t k, std::int64_t column, std::int64_t depth, std::int64_t columns,
+             const FetchedRight<T>& fetched) {
     const Rows<T> right = b_.panel(k, column, depth, columns, right_);
     StridedOperands<T> operands{nullptr, a_.row_step, a_.column_step, right.data, right.pitch};
     for (std::int64_t row = 0; row < a_.rows; row += kRows) {
@@ -263,8 +264,8 @@ class Product {
         operands.a_step = rows;
       }
       T* const c = c_.data + row * c_.pitch + column;
-      fetched_ = row == 0 && later_.any ? later_ : next_rows(row, k);
-      tile(rows, columns, depth, operands, k == 0 ? start_at(row, column) : Rows<T>{c, c_.pitch}, c, room_ - column);
+      tile(rows, columns, depth, operands, k == 0 ? start_at(row, column) : Rows<T>{c, c_.pitch}, c, room_ - column,
+           row == 0 && fetched.any ? fetched : next_rows(row, k));
       if (k + depth == a_.columns) {
         c_.finish(row, rows, column, columns);
       }
@@ -273,11 +274,11 @@ class Product {
 
   /// `room`: for the elements of a row of c.
   void tile(std::int64_t rows, std::int64_t columns, std::int64_t depth, const StridedOperands<T>& operands,
-            const Rows<T>& start, T* c, std::int64_t room) {
+            const Rows<T>& start, T* c, std::int64_t room, const FetchedRight<T>& fetched) {
     using Call = ProductCall<T, StridedOperands<T>>;
     const bool start_has_room = start.data == nullptr || start.data == c;
     if (columns % kProductStep == 0 || (start_has_room && whole_vectors(columns) <= room)) {
-      product(Call{rows, columns, depth, operands, start.data, start.pitch, c, c_.pitch, fetched_});
+      product(Call{rows, columns, depth, operands, start.data, start.pitch, c, c_.pitch, fetched});
       return;
     }
     const T* from = nullptr;
@@ -286,7 +287,7 @@ class Product {
       pad(rows, columns, sums_, b_.pitch);
       from = sums_;
     }
-    product(Call{rows, columns, depth, operands, from, b_.pitch, sums_, b_.pitch, fetched_});
+    product(Call{rows, columns, depth, operands, from, b_.pitch, sums_, b_.pitch, fetched});
     pack(Matrix<T>{sums_, rows, columns, b_.pitch, 1}, c, c_.pitch);
   }
 
@@ -302,8 +303,6 @@ class Product {
   T* right_;
   T* left_;
   T* sums_;
-  FetchedRight<T> later_;    ///< by the panel at hand
-  FetchedRight<T> fetched_;  ///< by its rows at hand: later rows find it there
 };
 
 /// Of a product on several threads: ranges of columns if these are many, so that no thread packs what another one

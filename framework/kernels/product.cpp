@@ -100,7 +100,7 @@ DIPTYCH_INLINE void last_rows(const ProductCall<T, Operands>& call, std::int64_t
   }
 }
 
-/// What the tiles of a part fetch: the same part of the right side that will be packed, or, of one that is read where
+/// What the tiles of a part fetch: the same part of the matrix that will be copied, or, of one that is read where
 /// it lies, the part that comes next: the first one of the next tile's columns if `part` is the last, and behind the
 /// last columns that of the next product. From null: nothing.
 template <std::int64_t columns, class T>
@@ -117,8 +117,8 @@ DIPTYCH_INLINE Fetch<T> fetch_beside(const ProductCall<T, StridedOperands<T>>& c
 }
 
 /// The columns of one tile, for all rows. All rows read the same part of the right side: it is kept so short that it
-/// stays in the L1 cache, which interrupts the chains of a few rows at a time. With `fetches`, the first rows read it
-/// from memory, and each of their tiles fetches a line of every row of the next part.
+/// stays in the L1 cache, which interrupts the chains of a few rows at a time. With `fetches`, each of the first rows'
+/// tiles fetches a line of every row of what fetch_beside() names.
 template <class T, int lanes, int height, int width, bool fetches, class Operands>
 DIPTYCH_INLINE void product_rows(const ProductCall<T, Operands>& call, std::int64_t column) {
   constexpr std::int64_t kDepth = 192;

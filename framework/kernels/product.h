@@ -70,7 +70,8 @@ struct FetchedRight {
   /// By default a little ahead of where the right side is read, and at its end what the next product reads, with the
   /// same steps; null: nothing.
   const T* next = nullptr;
-  /// The whole right side of the next product instead, since it will be packed first; rows are `ahead_step` apart.
+  /// Instead, a matrix that will be copied before it is read: the right side of the next product, or the rows of the
+  /// left side that come next; its rows are `ahead_step` apart.
   const T* ahead = nullptr;
   std::int64_t ahead_step = 0;
 };
