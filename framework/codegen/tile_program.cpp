@@ -20,10 +20,12 @@ constexpr std::int64_t kTileBytes = 24 << 10;
 constexpr std::int64_t kMostElements = 1024;
 constexpr std::int64_t kMostBytesOfRows = 4 << 10;
 /// What comes from beyond the second cache goes through smaller tiles, so that the loads of a step begin before the
-/// last one has ended; very small ones where there is less to compute than to fetch.
-constexpr std::int64_t kBytesBeyondCache = 256 << 10;
+/// last one has ended; where so much is computed that calling a step for few elements counts, it is fetched a tile
+/// ahead instead, and in smaller tiles, too, if it is many tensors: the machine's own fetching ends at each page.
+constexpr std::int64_t kBytesBeyondCache = 1 << 20;
 constexpr std::int64_t kMostElementsBeyondCache = 512;
-constexpr std::int64_t kMostElementsOfStream = 256;
+constexpr std::size_t kManyStreams = 5;
+constexpr std::size_t kStepsOfStream = 2;
 /// Steps that read and write few tensors less together than by themselves gain nothing from tiles while their tensors
 /// are in the caches, and a single step never does: theirs are large enough that the time between two doesn't count.
 constexpr double kLeastPartSaved = 0.4;
@@ -140,8 +142,8 @@ TileProgram::TileProgram(std::int64_t rows, int column_axes, std::vector<Input> 
       fetched_.push_back(i);
     }
   }
-  if (rows > 0) {
-    choose_fetched_rows();
+  if (fetches_ahead_) {
+    plan_fetches(inputs.size());
   }
 }
 
@@ -373,13 +375,16 @@ bool TileProgram::saves_little(std::size_t streams) const {
 void TileProgram::choose_tile(std::size_t inputs, std::size_t outputs) {
   const auto streams = outputs + static_cast<std::size_t>(std::count_if(
                                      operands_.begin(), operands_.begin() + static_cast<std::ptrdiff_t>(inputs),
-                                     [](const Operand& input) { return input.is_dense || !input.same_rows(); }));
+                                     [](const Operand& input) { return input.is_dense || input.inner_stride != 0; }));
   std::int64_t elements = elements_of_tile();
   if (static_cast<std::int64_t>(streams) * rows_ * columns_ * operands_.back().size >= kBytesBeyondCache) {
-    elements = std::min(elements, streams < steps_.size() ? kMostElementsBeyondCache : kMostElementsOfStream);
+    const bool computes_much = steps_.size() >= kStepsOfStream * streams;
+    elements = std::min(elements, computes_much ? kMostElements : kMostElementsBeyondCache);
+    fetches_ahead_ = computes_much || streams >= kManyStreams;
   }
   if (saves_little(streams)) {
     elements = kMostElementsOfLoop;
+    fetches_ahead_ = false;
   }
   if (columns_ >= elements) {
     tiles_of_row_ = (columns_ + elements - 1) / elements;
@@ -432,19 +437,28 @@ void TileProgram::choose_tile_of_rows() {
   }
   tile_rows_ = std::min(std::max(kMostBytesOfRows / bytes, together), rows_);
   tiles_ = (rows_ + tile_rows_ - 1) / tile_rows_;
+  std::int64_t read = 0;
+  for (const Operand& operand : operands_) {
+    read += operand.access == Access::direct && operand.is_dense ? rows_ * operand.width * operand.size : 0;
+  }
+  fetches_ahead_ = read >= kBytesOfRowsToFetch;
   nanoseconds_of_tile_ = nanoseconds * static_cast<double>(tile_rows_);
 }
 
-void TileProgram::choose_fetched_rows() {
-  std::int64_t bytes = 0;
-  for (const std::uint32_t i : direct_) {
-    if (operands_[i].is_dense) {
-      fetched_.push_back(i);
-      bytes += rows_ * operands_[i].width * operands_[i].size;
+/// Dense inputs, a part between any two steps: all of a tile at once would keep the one at hand waiting.
+void TileProgram::plan_fetches(std::size_t inputs) {
+  std::vector<std::uint32_t> fetched;
+  std::copy_if(direct_.begin(), direct_.end(), std::back_inserter(fetched),
+               [&](std::uint32_t i) { return operands_[i].is_dense && operands_[i].data < inputs; });
+  const auto turns = static_cast<std::int64_t>(bound_.size());
+  for (std::int64_t turn = 0; turn < turns; ++turn) {
+    for (const std::uint32_t i : fetched) {
+      const Operand& operand = operands_[i];
+      const std::int64_t lines = rounded_up(tile_rows_ * tile_columns_ * operand.width * operand.size, kLine) / kLine;
+      fetches_.push_back(
+          {operand.place, (lines + lines * turn / turns) * kLine, (lines + lines * (turn + 1) / turns) * kLine});
     }
-  }
-  if (bytes < kBytesOfRowsToFetch) {
-    fetched_.clear();
+    bound_[static_cast<std::size_t>(turn)].last_fetch = static_cast<std::uint32_t>(fetches_.size());
   }
 }
 

@@ -115,10 +115,16 @@ class TileProgram {
     const void* attributes;
     std::int64_t width;  ///< of the result
     bool is_by_row;
+    std::uint32_t last_fetch;  ///< where its part of fetches_ ends
     // Of the inputs, then the result.
     std::uint32_t places[kMaxElementwiseInputs + 1];  ///< direct operands, then slots
     std::int64_t strides[kMaxElementwiseInputs + 1];
     std::int64_t row_strides[kMaxElementwiseInputs + 1];  ///< if it is by row
+  };
+  /// A part of what the next tile reads, which lies behind what this one does.
+  struct Fetch {
+    std::uint32_t place;
+    std::int64_t begin, end;  ///< bytes from the place on
   };
   struct Tile {
     std::int64_t row, rows, column, columns;
@@ -141,7 +147,7 @@ class TileProgram {
   std::int64_t elements_of_tile() const;
   bool saves_little(std::size_t streams) const;
   void choose_tile_of_rows();
-  void choose_fetched_rows();
+  void plan_fetches(std::size_t inputs);
   void choose_accesses();
   void place_slots();
   void bind_work(std::span<const Input> inputs);
@@ -172,7 +178,9 @@ class TileProgram {
   std::int64_t slot_bytes_ = 0;
   bool all_dense_ = false;              ///< of programs by parts
   bool in_blocks_ = false;              ///< tiles are parts of rows, because an operand is a transpose
-  std::vector<std::uint32_t> fetched_;  ///< operands that come from memory, row by row or a tile ahead
+  std::vector<std::uint32_t> fetched_;  ///< operands of a program by parts that come from memory row by row
+  bool fetches_ahead_ = false;
+  std::vector<Fetch> fetches_;  ///< step by step
 };
 
 }  // namespace diptych::codegen

@@ -137,10 +137,15 @@ class TileProgram::Run {
     }
     stage(program_.staged_, tile);
     const std::int64_t elements = tile.rows * tile.columns;
-    std::int64_t turn = 0;
+    const Fetch* next = fetches ? program_.fetches_.data() : nullptr;
     for (const BoundWork& work : program_.bound_) {
       if (fetches) {
-        fetch_next(tile, turn++);
+        for (const Fetch* const end = program_.fetches_.data() + work.last_fetch; next != end; ++next) {
+          const auto* const from = static_cast<const std::byte*>(places_[next->place]);
+          for (std::int64_t at = next->begin; at < next->end; at += kLine) {
+            fetch<kToSecondCache>(from + at);
+          }
+        }
       }
       if (work.loop == nullptr) {
         program_.run_kernel(work, tile.rows, places_);
@@ -167,19 +172,6 @@ class TileProgram::Run {
   }
 
  private:
-  /// A part of the tile that comes next, which lies behind this one: all of it at once would keep this one waiting.
-  void fetch_next(const Tile& tile, std::int64_t turn) const {
-    const auto turns = static_cast<std::int64_t>(program_.bound_.size());
-    for (const std::uint32_t i : program_.fetched_) {
-      const Operand& operand = program_.operands_[i];
-      const std::int64_t lines = (tile.rows * operand.width * operand.size + kLine - 1) / kLine;
-      const auto* const next = static_cast<const std::byte*>(places_[operand.place]) + lines * kLine;
-      for (std::int64_t at = lines * turn / turns; at < lines * (turn + 1) / turns; ++at) {
-        fetch<kToSecondCache>(next + at * kLine);
-      }
-    }
-  }
-
   void stage(std::span<const std::uint32_t> operands, const Tile& tile) const {
     for (const std::uint32_t i : operands) {
       const Operand& operand = program_.operands_[i];
@@ -206,7 +198,7 @@ void TileProgram::run_tiles(void* const* data, std::int64_t first, std::int64_t 
   for (std::int64_t t = first; t < last; ++t) {
     tile.rows = std::min(tile_rows_, rows_ - tile.row);
     tile.columns = std::min(tile_columns_, columns_ - tile.column);
-    run.run(tile, t + 1 < last && !fetched_.empty());
+    run.run(tile, t + 1 < last && !fetches_.empty());
     tile.column += tile_columns_;
     if (tile.column >= columns_) {
       tile.column = 0;

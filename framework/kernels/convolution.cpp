@@ -11,6 +11,8 @@
 #include "framework/kernels/matrix_product.h"
 #include "framework/kernels/product.h"
 #include "framework/kernels/wide_float.h"
+#include "framework/kernels/window_source.h"
+#include "framework/kernels/workspace.h"
 
 namespace diptych::kernels {
 namespace {
@@ -28,18 +30,29 @@ Correlation<T> correlation_of(const ConvolutionShape& shape, std::int64_t group,
   return c;
 }
 
+/// The weights of one group, as forward() reads them.
 template <class T>
-void forward(const ConvolutionShape& shape, const T* x, const T* weight, const T* bias, T* y,
+Correlation<T> forward_of(const ConvolutionShape& shape, std::int64_t group, const T* x, const T* weight) {
+  Correlation<T> c = correlation_of(shape, group, x);
+  c.outputs = shape.outputs;
+  c.weights = weight + group * shape.outputs * shape.depth();
+  c.output_step = shape.depth();
+  c.channel_step = shape.taps();
+  c.tap_offsets.resize(static_cast<std::size_t>(shape.taps()));
+  std::iota(c.tap_offsets.begin(), c.tap_offsets.end(), 0);
+  return c;
+}
+
+template <class T>
+void forward(const ConvolutionShape& shape, const T* x, const T* weight, const T* bias, T* y, const T* packed,
              const Epilogue* epilogue) {
   for (std::int64_t group = 0; group < shape.groups; ++group) {
-    Correlation<T> c = correlation_of(shape, group, x);
+    Correlation<T> c = forward_of(shape, group, x, weight);
     const std::int64_t output = group * shape.outputs;
-    c.outputs = shape.outputs;
-    c.weights = weight + output * shape.depth();
-    c.output_step = shape.depth();
-    c.channel_step = shape.taps();
-    c.tap_offsets.resize(static_cast<std::size_t>(shape.taps()));
-    std::iota(c.tap_offsets.begin(), c.tap_offsets.end(), 0);
+    if (packed != nullptr) {
+      c.packed = PackedMatrix<T>::packed(shape.depth(), shape.outputs, packed);
+      packed += PackedMatrix<T>::size(shape.depth(), shape.outputs);
+    }
     c.bias = bias != nullptr ? bias + output : nullptr;
     c.result = y + output * shape.output_plane();
     c.result_image_step = shape.groups * shape.outputs * shape.output_plane();
@@ -203,14 +216,14 @@ void gradient_of_range(const ConvolutionShape& shape, const WeightRange& range, 
   Correlation<T> c = correlation_of(shape, range.group, x);
   c.source += range.first_channel * c.plane_step;
   c.channels = range.channels;
-  const Gatherer<T> gatherer(c, kPositions, Gatherer<T>::Columns::sparse);
-  const Workspace<T> outputs(gatherer.most_positions() * outputs_pitch);
-  std::fill_n(outputs.data(), gatherer.most_positions() * outputs_pitch, T(0));
+  const WindowSource<T> source(c, kPositions);
+  const Workspace<T> outputs(source.most_positions() * outputs_pitch);
+  std::fill_n(outputs.data(), source.most_positions() * outputs_pitch, T(0));
   const std::int64_t first_output = range.group * shape.outputs + range.first_output;
   const T* output = dy + first_output * shape.output_plane();
-  std::vector<const T*> output_rows;
+  std::vector<const T*> values;
   bool first = true;
-  gatherer.for_each_piece([&](const Piece& piece) {
+  source.for_each_piece([&](const Piece& piece) {
     for (std::int64_t image = 0; image < piece.images; ++image) {
       const std::int64_t positions = piece.rows * piece.columns;
       transpose_matrix(range.outputs, positions,
@@ -218,21 +231,21 @@ void gradient_of_range(const ConvolutionShape& shape, const WeightRange& range, 
                            piece.row * shape.columns.output + piece.column,
                        shape.output_plane(), outputs.data() + image * positions * outputs_pitch, outputs_pitch);
     }
-    const std::vector<std::int64_t> at = gatherer.at(piece);
-    output_rows.clear();
-    for (std::int64_t position = 0; position < piece.positions(); ++position) {
-      output_rows.push_back(outputs.data() + position * outputs_pitch);
-    }
-    gatherer.for_each_block(piece, [&](std::int64_t begin, const std::vector<const T*>& rows) {
+    const std::vector<std::int64_t> positions = source.positions(piece);
+    source.for_each_block(piece, [&](std::int64_t begin, const T* origin, const std::vector<std::int64_t>& offsets) {
+      values.clear();
+      for (const std::int64_t offset : offsets) {
+        values.push_back(origin + offset);
+      }
       T* const sums = transposed.data() + begin * outputs_pitch;
-      product(ProductCall<T>{static_cast<std::int64_t>(rows.size()),
-                             range.outputs,
-                             piece.positions(),
-                             {rows.data(), at.data(), output_rows.data()},
-                             first ? nullptr : sums,
-                             outputs_pitch,
-                             sums,
-                             outputs_pitch});
+      product(ProductCall<T, ListedLeft<T>>{static_cast<std::int64_t>(values.size()),
+                                            range.outputs,
+                                            piece.positions(),
+                                            {values.data(), positions.data(), outputs.data(), outputs_pitch},
+                                            first ? nullptr : sums,
+                                            outputs_pitch,
+                                            sums,
+                                            outputs_pitch});
     });
     first = false;
   });
@@ -277,18 +290,38 @@ void with_type(DType dtype, std::int64_t elements, const Fn& fn) {
 }  // namespace
 
 void convolution(const ConvolutionShape& shape, DType dtype, const void* x, const void* weight, const void* bias,
-                 void* y, const Epilogue* epilogue) {
+                 void* y, const void* packed, const Epilogue* epilogue) {
   with_type(dtype, shape.batch * shape.groups * shape.outputs * shape.output_plane(), [&]<class T>() {
     const auto* const from = static_cast<const T*>(x);
     const auto* const by = static_cast<const T*>(weight);
     const auto* const start = static_cast<const T*>(bias);
     if (!direct_convolution_fits(shape)) {
-      forward(shape, from, by, start, static_cast<T*>(y), epilogue);
+      forward(shape, from, by, start, static_cast<T*>(y), static_cast<const T*>(packed), epilogue);
       return;
     }
     direct_convolution(shape, from, by, start, static_cast<T*>(y));
     if (epilogue != nullptr) {
       (*epilogue)(0, shape.batch * shape.groups * shape.outputs, 0, shape.output_plane());
+    }
+  });
+}
+
+std::size_t packed_weights_bytes(const ConvolutionShape& shape, DType dtype) {
+  std::int64_t elements = 0;
+  if (!direct_convolution_fits(shape)) {
+    with_type(dtype, shape.batch * shape.groups * shape.outputs * shape.output_plane(), [&]<class T>() {
+      const T* const none = nullptr;
+      elements = shape.groups * packed_weights_size(forward_of(shape, 0, none, none));
+    });
+  }
+  return static_cast<std::size_t>(elements) * size_of(dtype);
+}
+
+void pack_weights(const ConvolutionShape& shape, DType dtype, const void* weight, void* to) {
+  visit_wide_float(dtype, [&]<class T>() {
+    for (std::int64_t group = 0; group < shape.groups; ++group) {
+      pack_weights(forward_of<T>(shape, group, nullptr, static_cast<const T*>(weight)),
+                   static_cast<T*>(to) + group * PackedMatrix<T>::size(shape.depth(), shape.outputs));
     }
   });
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+
 #include "framework/core/dtype.h"
 #include "framework/dispatch/call.h"
 #include "framework/kernels/window.h"
@@ -26,10 +28,14 @@ struct ConvolutionShape {
 
 /// Dense f32 or f64; `bias` may be null. Groups with few channels are computed directly, all others as products of the
 /// weights and the values that the taps read (correlation.h), in blocks that depend on the shape alone: the same bits
-/// on every instruction set. The workspace is bounded, except for a copy of dweight. For the `epilogue`, or null, a row
-/// is a plane of y.
+/// on every instruction set. The workspace is bounded, except for a copy of the weights or of dweight. `packed`: null,
+/// or what pack_weights() has written. For the `epilogue`, or null, a row is a plane of y.
 void convolution(const ConvolutionShape& shape, DType dtype, const void* x, const void* weight, const void* bias,
-                 void* y, const Epilogue* epilogue = nullptr);
+                 void* y, const void* packed = nullptr, const Epilogue* epilogue = nullptr);
+/// The bytes that pack_weights() writes; 0: packing ahead would save less than a fiftieth of the time.
+std::size_t packed_weights_bytes(const ConvolutionShape& shape, DType dtype);
+/// `to` is aligned to a cache line.
+void pack_weights(const ConvolutionShape& shape, DType dtype, const void* weight, void* to);
 /// The transpose in x: dx from dy and weight. The arithmetic treats padding cells around dy as zeros, too.
 void convolution_input_gradient(const ConvolutionShape& shape, DType dtype, const void* dy, const void* weight,
                                 void* dx);

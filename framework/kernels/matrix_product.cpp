@@ -28,10 +28,6 @@ constexpr std::int64_t kFar = std::int64_t{128} << 10;
 /// Elements between the rows of a packed left side, so that they spread over the sets of a cache.
 constexpr std::int64_t kApart = 16;
 
-constexpr std::int64_t whole_vectors(std::int64_t columns) {
-  return (columns + kProductStep - 1) / kProductStep * kProductStep;
-}
-
 /// About kPanel, so that all panels are nearly as wide.
 constexpr std::int64_t panel_width(std::int64_t columns) {
   const std::int64_t panels = std::max<std::int64_t>((columns + kPanel - 1) / kPanel, 1);

@@ -103,13 +103,12 @@ DIPTYCH_INLINE void last_rows(const ProductCall<T, Operands>& call, std::int64_t
 /// What the tiles of a part fetch: the same part of the matrix that will be copied, or, of one that is read where
 /// it lies, the part that comes next: the first one of the next tile's columns if `part` is the last, and behind the
 /// last columns that of the next product. From null: nothing.
-template <std::int64_t columns, class T>
-DIPTYCH_INLINE Fetch<T> fetch_beside(const ProductCall<T, StridedOperands<T>>& call, const Chains& part,
-                                     std::int64_t column) {
+template <std::int64_t columns, class T, class Operands>
+DIPTYCH_INLINE Fetch<T> fetch_beside(const ProductCall<T, Operands>& call, const Chains& part, std::int64_t column) {
   if (call.fetched.ahead != nullptr) {
     return {call.fetched.ahead + part.begin * call.fetched.ahead_step + column, call.fetched.ahead_step};
   }
-  const StridedOperands<T>& operands = call.operands;
+  const Operands& operands = call.operands;
   const T* const next = part.end < call.depth                  ? operands.b + part.end * operands.b_step + column
                         : column + 2 * columns <= call.columns ? operands.b + column + columns
                                                                : call.fetched.next;
@@ -167,10 +166,10 @@ struct ProductRows {
 template <class T, int lanes, int height, int width, class Operands>
 DIPTYCH_INLINE void product_columns(const ProductCall<T, Operands>& call, std::int64_t column) {
   constexpr std::int64_t kStep = std::int64_t{width} * lanes;
-  // So few sums wait for each other's latency that one vector takes as long as two: four are two tiles of two.
-  constexpr bool kPairs = width == 3 && height == 4;
+  // One vector reads as many left sides as three: four are two tiles of two.
+  constexpr bool kPairs = width == 3;
   for (; column + kStep <= call.columns && !(kPairs && call.columns - column == kStep + lanes); column += kStep) {
-    if constexpr (std::is_same_v<Operands, StridedOperands<T>>) {  // lists are of what was gathered just before
+    if constexpr (Operands::kFetches) {
       if (call.fetched.any) {
         entry_of<ProductRows<T, lanes, height, width, true, Operands>, lanes * sizeof(T)>()(&call, column);
         continue;
@@ -231,6 +230,8 @@ void product(const ProductCall<T, Operands>& call) {
 
 template void product(const ProductCall<float, ListedOperands<float>>&);
 template void product(const ProductCall<double, ListedOperands<double>>&);
+template void product(const ProductCall<float, ListedLeft<float>>&);
+template void product(const ProductCall<double, ListedLeft<double>>&);
 template void product(const ProductCall<float, StridedOperands<float>>&);
 template void product(const ProductCall<double, StridedOperands<double>>&);
 

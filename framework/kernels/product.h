@@ -6,10 +6,15 @@ namespace diptych::kernels {
 
 /// Columns of a product are computed in whole vectors of this length.
 inline constexpr std::int64_t kProductStep = 16;
+constexpr std::int64_t whole_vectors(std::int64_t columns) {
+  return (columns + kProductStep - 1) / kProductStep * kProductStep;
+}
 
 /// The operands of a product as strided matrices: a[i][k] at a + i * a_row + k * a_step, b[k][j] at b + k * b_step + j.
 template <class T>
 struct StridedOperands {
+  static constexpr bool kFetches = true;
+
   const T* a;
   std::int64_t a_row;
   std::int64_t a_step;
@@ -38,9 +43,40 @@ struct StridedOperands {
   };
 };
 
-/// The same as lists: a[i][k] at rows[i] + at[k], b[k][j] at b[k] + j.
+/// The left side as lists: a[i][k] at rows[i] + at[k]. The right side as above.
+template <class T>
+struct ListedLeft {
+  static constexpr bool kFetches = true;
+
+  const T* const* rows;
+  const std::int64_t* at;
+  const T* b;
+  std::int64_t b_step;
+
+  const T* left_row(std::int64_t i) const { return rows[i]; }
+
+  class Walk {
+   public:
+    Walk(const ListedLeft& of, std::int64_t k) : at_(of.at + k), right_(of.b + k * of.b_step), b_step_(of.b_step) {}
+    std::int64_t left() const { return *at_; }
+    const T* right() const { return right_; }
+    void step() {
+      ++at_;
+      right_ += b_step_;
+    }
+
+   private:
+    const std::int64_t* at_;
+    const T* right_;
+    std::int64_t b_step_;
+  };
+};
+
+/// Both as lists: a[i][k] at rows[i] + at[k], b[k][j] at b[k] + j, which was gathered just before.
 template <class T>
 struct ListedOperands {
+  static constexpr bool kFetches = false;
+
   const T* const* rows;
   const std::int64_t* at;
   const T* const* b;
@@ -94,7 +130,7 @@ struct ProductCall {
 
 /// A pitch with that room for `columns`: an odd number of vectors, so that rows spread over the sets of a cache.
 constexpr std::int64_t product_pitch(std::int64_t columns) {
-  return (((columns + kProductStep - 1) / kProductStep + 1) | 1) * kProductStep;
+  return ((whole_vectors(columns) / kProductStep + 1) | 1) * kProductStep;
 }
 
 template <class T, class Operands>

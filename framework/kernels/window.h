@@ -29,6 +29,13 @@ struct WindowAxis {
   }
   /// The number of inputs from the first to the last that any window reads, including padding.
   std::int64_t span() const { return (output - 1) * stride + (kernel - 1) * dilation + 1; }
+  /// `count` outputs from `first` on.
+  WindowAxis part(std::int64_t first, std::int64_t count) const {
+    WindowAxis axis = *this;
+    axis.before -= first * stride;
+    axis.output = count;
+    return axis;
+  }
 };
 
 }  // namespace diptych::kernels

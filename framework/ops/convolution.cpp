@@ -188,8 +188,21 @@ void convolution_kernel(const KernelCall& call) {
     bias.emplace(call.inputs[2]);
   }
   kernels::convolution(shape_of_convolution(Recall(call).call), call.output.type->dtype, x.data(), weight.data(),
-                       bias ? bias->data() : nullptr, call.output.data, call.epilogue);
+                       bias ? bias->data() : nullptr, call.output.data, call.packed, call.epilogue);
 }
+
+/// Of f32 and f64; others are computed in a copy of f32.
+constexpr Packing kWeights{
+    1,
+    [](const KernelCall& call) {
+      const DType dtype = call.output.type->dtype;
+      const bool is_wide = dtype == DType::float32 || dtype == DType::float64;
+      return is_wide ? kernels::packed_weights_bytes(shape_of_convolution(Recall(call).call), dtype) : std::size_t(0);
+    },
+    [](const KernelCall& call, void* to) {
+      const kernels::Dense weight(call.inputs[1]);
+      kernels::pack_weights(shape_of_convolution(Recall(call).call), call.output.type->dtype, weight.data(), to);
+    }};
 
 const Op kConv2d{
     contraction_op({.name = "conv2d",
@@ -203,6 +216,7 @@ const Op kConv2d{
                           check_elements(call, output.shape);
                         },
                     .kernel = kernels::through_float<convolution_kernel>,
+                    .packing = &kWeights,
                     .epilogue_axes = 2,
                     .vjp = [](const VjpCall& v) -> Gradients {
                       const auto& a = v.as<ConvolutionAttributes>();

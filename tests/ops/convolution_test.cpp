@@ -1,5 +1,7 @@
 // Convolutions against loops written from the definition, in double.
 
+#include "framework/kernels/convolution.h"
+
 #include <cmath>
 
 #include <fmt/format.h>
@@ -118,6 +120,9 @@ std::vector<ConvolutionCase> convolution_grid() {
   cases.push_back({3, 2, 17, 14, 4, 3, 2, {{5, 4}, {0}, {1}, 1}});        // gaps between them
   cases.push_back({2, 3, 15, 14, 4, 4, 4, {{4}, {0, 1, 0, 2}, {1}, 1}});  // the last ones padded
   cases.push_back({1, 5, 30, 45, 3, 15, 15, {{15}, {0}, {1}, 1}});        // more cells than outputs of a pass
+  cases.push_back({2, 20, 25, 27, 32, 3, 2, {{3, 2}, {1, 2, 0, 1}, {2, 1}, 1}});  // vectors of outputs, both ways
+  cases.push_back({1, 24, 33, 31, 24, 2, 3, {{2}, {1}, {3}, 1}});
+  cases.push_back({3, 32, 20, 20, 16, 2, 2, {{19}, {19}, {25}, 1}});  // copies of the source would be too large
   return cases;
 }
 
@@ -254,6 +259,48 @@ TEST_P(BitsOfConvolutions, AreThoseOfTheDefinition) {
   }
 }
 
+kernels::ConvolutionShape shape_of(const ConvolutionCase& c) {
+  const Geometry g(c.options);
+  const auto [height, width] = result_size(c);
+  return {c.batch,
+          c.options.groups,
+          c.channels / c.options.groups,
+          c.outputs / c.options.groups,
+          {c.height, height, c.kernel_h, g.stride_h, g.dilation_h, g.top},
+          {c.width, width, c.kernel_w, g.stride_w, g.dilation_w, g.left}};
+}
+
+// Graphs pack the weights once. Both ways of computing, with vectors of outputs and of positions, have the same bits.
+template <class T>
+void expect_bits_of_packed_weights(const ConvolutionCase& c, const Tensor& x, const Tensor& w, const Tensor& b) {
+  const DType dtype = x.dtype();
+  const std::size_t bytes = kernels::packed_weights_bytes(shape_of(c), dtype);
+  if (bytes == 0) {
+    GTEST_SKIP() << "packing doesn't pay for this shape";
+  }
+  const StorageRef packed = allocate_storage(bytes);
+  kernels::pack_weights(shape_of(c), dtype, w.data<T>(), packed->data());
+  const Tensor expected = conv2d(x, w, b, c.options);
+  for (const int threads : {1, 2, 3}) {
+    const testing::WithThreads with(threads, true);
+    Tensor result = Tensor::empty(dtype, expected.shape());
+    kernels::convolution(shape_of(c), dtype, x.data<T>(), w.data<T>(), b.data<T>(), result.mutable_data<T>(),
+                         packed->data());
+    EXPECT_TRUE(bitwise_equal(result, expected)) << name_of(dtype) << ' ' << threads;
+  }
+}
+TEST_P(BitsOfConvolutions, AreThoseOfPackedWeights) {
+  const ConvolutionCase& c = GetParam();
+  for (const DType dtype : {DType::float32, DType::float64}) {
+    Rng rng(5);
+    const Tensor x = rng.normal({c.batch, c.channels, c.height, c.width}, 0, 1, dtype);
+    const Tensor w = rng.normal({c.outputs, c.channels / c.options.groups, c.kernel_h, c.kernel_w}, 0, 1, dtype);
+    const Tensor b = rng.normal({c.outputs}, 0, 1, dtype);
+    dtype == DType::float32 ? expect_bits_of_packed_weights<float>(c, x, w, b)
+                            : expect_bits_of_packed_weights<double>(c, x, w, b);
+  }
+}
+
 TEST_P(BitsOfConvolutions, AreTheSameOnEveryInstructionSetAndNumberOfThreads) {
   const ConvolutionCase& c = GetParam();
   for (const DType dtype : {DType::float32, DType::float64}) {
@@ -297,7 +344,16 @@ INSTANTIATE_TEST_SUITE_P(Shapes, BitsOfConvolutions,
                                            ConvolutionCase{1, 3, 40, 120, 10, 7, 7, {{2}, {3}, {1}, 1}},
                                            ConvolutionCase{2, 70, 6, 6, 65, 1, 1, {{2}, {0}, {1}, 1}},
                                            ConvolutionCase{9, 12, 9, 8, 24, 3, 3, {{2}, {1}, {1}, 12}},
-                                           ConvolutionCase{1, 300, 5, 5, 17, 1, 1, {}}),
+                                           ConvolutionCase{1, 300, 5, 5, 17, 1, 1, {}},
+                                           // Vectors of outputs: padded, strided, read where they lie, two groups,
+                                           // one position, many panels of outputs, images side by side.
+                                           ConvolutionCase{1, 30, 28, 28, 64, 3, 3, {{1}, {1}, {1}, 1}},
+                                           ConvolutionCase{2, 35, 17, 19, 80, 3, 3, {{2}, {1}, {1}, 1}},
+                                           ConvolutionCase{2, 3, 48, 64, 48, 8, 8, {{8}, {0}, {1}, 1}},
+                                           ConvolutionCase{1, 64, 14, 14, 96, 3, 3, {{1}, {1}, {1}, 2}},
+                                           ConvolutionCase{1, 300, 1, 1, 64, 1, 1, {}},
+                                           ConvolutionCase{1, 40, 7, 7, 1100, 3, 3, {{1}, {1}, {1}, 1}},
+                                           ConvolutionCase{20, 17, 4, 4, 61, 3, 3, {{1}, {1}, {1}, 1}}),
                          name_of_case);
 
 // A sum of 4608 products of normal numbers is itself about 68: its error must be that of blocks, not of one long chain.

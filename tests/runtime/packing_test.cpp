@@ -94,6 +94,22 @@ TEST_P(Packing, FollowsACapturedTensorThatChanges) {
   }
 }
 
+TEST(PackingOfConvolutions, HasTheBitsOfEagerAndFollowsTheWeights) {
+  for (const DType dtype : {DType::float32, DType::float64, DType::bfloat16}) {
+    Variable weight(normal(1, {32, 40, 3, 3}, dtype), "weight");
+    const Tensor bias = normal(2, {32}, dtype);
+    const Tensor x = normal(3, {1, 40, 7, 7}, dtype);
+    const auto infer = [&](const Tensor& a) { return relu(conv2d(a, weight.value(), bias, {.padding = {1}})); };
+    auto graph = jit(infer);
+    for (const double scale : {1.0, 0.5, 3.0}) {
+      no_grad([&] { mul_(weight.value(), full({}, scale, dtype)); });
+      for (int call = 0; call < 3; ++call) {
+        EXPECT_TRUE(bitwise_equal(infer(x), graph(x))) << name_of(dtype) << ", scale " << scale << ", call " << call;
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Rows, Packing, ::testing::Values(1, 3, 32, 250, 251));
 
 }  // namespace

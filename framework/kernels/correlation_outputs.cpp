@@ -1,0 +1,134 @@
+#include <algorithm>
+
+#include "framework/core/transpose.h"
+#include "framework/kernels/correlation_ways.h"
+#include "framework/kernels/finish_rows.h"
+#include "framework/kernels/product.h"
+#include "framework/kernels/window_source.h"
+#include "framework/kernels/workspace.h"
+
+namespace diptych::kernels {
+namespace {
+
+/// A piece of the result as it is computed: [positions, outputs].
+template <class T>
+class OutputVectors {
+ public:
+  OutputVectors(const Correlation<T>& c, std::int64_t first, std::int64_t outputs)
+      : c_(c),
+        first_(first),
+        outputs_(outputs),
+        source_(c, positions_of_piece<T>(outputs)),
+        pitch_(product_pitch(outputs)),
+        sums_(source_.most_positions() * pitch_),
+        start_(pitch_),
+        turned_(is_scattered() ? outputs * source_.most_positions() : 0) {
+    std::fill_n(start_.data(), pitch_, T(0));
+    if (c.bias != nullptr) {
+      std::copy_n(c.bias + first, outputs, start_.data());
+    }
+  }
+
+  void run() {
+    source_.for_each_piece([&](const Piece& piece) {
+      const std::vector<std::int64_t> positions = source_.positions(piece);
+      left_.resize(positions.size());
+      if (c_.depth() == 0) {
+        for (std::int64_t i = 0; i < piece.positions(); ++i) {
+          std::copy_n(start_.data(), outputs_, sums_.data() + i * pitch_);
+        }
+      }
+      source_.for_each_block(piece, [&](std::int64_t begin, const T* origin, const std::vector<std::int64_t>& values) {
+        std::transform(positions.begin(), positions.end(), left_.begin(), [=](std::int64_t at) { return origin + at; });
+        add_block(begin, values);
+      });
+      store(piece);
+      c_.finish(piece, first_, outputs_);
+    });
+  }
+
+ private:
+  /// Where the weights of value k for output `output` of these lie, in the panel of so many more.
+  const T* weights_at(std::int64_t k, std::int64_t output) const {
+    const std::int64_t column = c_.first_output + first_ + output;
+    const std::int64_t inside = column % c_.packed.pitch;
+    return c_.packed.at(k, column - inside) + inside;
+  }
+  std::int64_t rest_of_panel(std::int64_t output) const {
+    return std::min(c_.packed.pitch - (c_.first_output + first_ + output) % c_.packed.pitch, outputs_ - output);
+  }
+
+  void add_block(std::int64_t begin, const std::vector<std::int64_t>& values) {
+    // Weights that won't be in the second cache before they are read.
+    constexpr std::int64_t kFar = std::int64_t{128} << 10;
+    const bool is_far = c_.depth() * outputs_ >= kFar;
+    const auto depth = static_cast<std::int64_t>(values.size());
+    const bool is_first = begin == 0;
+    for (std::int64_t output = 0; output < outputs_;) {
+      const std::int64_t count = rest_of_panel(output);
+      const std::int64_t next = output + count;
+      const bool ends = next == outputs_;
+      const std::int64_t next_k = !ends ? begin : begin + depth < c_.depth() ? begin + depth : 0;
+      T* const to = sums_.data() + output;
+      const bool starts = !is_first || c_.bias != nullptr;
+      product(ProductCall<T, ListedLeft<T>>{static_cast<std::int64_t>(left_.size()),
+                                            count,
+                                            depth,
+                                            {left_.data(), values.data(), weights_at(begin, output), c_.packed.pitch},
+                                            !starts    ? nullptr
+                                            : is_first ? start_.data() + output
+                                                       : to,
+                                            is_first ? 0 : pitch_,
+                                            to,
+                                            pitch_,
+                                            {is_far, is_far ? weights_at(next_k, ends ? 0 : next) : nullptr}});
+      output = next;
+    }
+  }
+
+  /// Whether results that are computed one after the other don't lie so in a plane.
+  bool is_scattered() const {
+    return c_.result_column_step != 1 || c_.result_row_step != c_.columns.output || c_.in_plane.size() != 1;
+  }
+
+  void store(const Piece& piece) {
+    const std::int64_t positions = piece.rows * piece.columns;
+    T* const out = c_.result + piece.image * c_.result_image_step + piece.row * c_.result_row_step +
+                   piece.column * c_.result_column_step;
+    for (std::int64_t image = 0; image < piece.images; ++image) {
+      const T* const sums = sums_.data() + image * positions * pitch_;
+      T* const to = out + image * c_.result_image_step;
+      if (!is_scattered()) {
+        transpose_matrix(positions, outputs_, sums, pitch_, to + c_.place_of(first_), c_.result_plane_step);
+        continue;
+      }
+      const auto finish = PerIsa<FinishRows<T>>::active();
+      transpose_matrix(positions, outputs_, sums, pitch_, turned_.data(), positions);
+      for (std::int64_t output = 0; output < outputs_; ++output) {
+        finish(piece.rows, piece.columns, piece.columns, turned_.data() + output * positions,
+               to + c_.place_of(first_ + output), c_.result_row_step, c_.result_column_step);
+      }
+    }
+  }
+
+  const Correlation<T>& c_;
+  std::int64_t first_, outputs_;
+  WindowSource<T> source_;
+  std::int64_t pitch_;
+  Workspace<T> sums_, start_, turned_;
+  std::vector<const T*> left_;
+};
+
+}  // namespace
+
+template <class T>
+void correlate_outputs(const Correlation<T>& c) {
+  for (std::int64_t first = 0; first < c.outputs; first += kMostOutputs) {
+    OutputVectors<T>(c, first, std::min(kMostOutputs, c.outputs - first)).run();
+  }
+}
+
+template void correlate_outputs(const Correlation<float>&);
+template void correlate_outputs(const Correlation<double>&);
+
+}  // namespace diptych::kernels
