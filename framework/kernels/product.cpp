@@ -1,7 +1,6 @@
 #include "framework/kernels/product.h"
 
 #include <algorithm>
-#include <type_traits>
 
 #include "framework/kernels/fused_add.h"
 #include "framework/kernels/vector_length.h"
@@ -116,9 +115,9 @@ DIPTYCH_INLINE Fetch<T> fetch_beside(const ProductCall<T, Operands>& call, const
 }
 
 /// The columns of one tile, for all rows. All rows read the same part of the right side: it is kept so short that it
-/// stays in the L1 cache, which interrupts the chains of a few rows at a time. With `fetches`, each of the first rows'
-/// tiles fetches a line of every row of what fetch_beside() names.
-template <class T, int lanes, int height, int width, bool fetches, class Operands>
+/// stays in the L1 cache, which interrupts the chains of a few rows at a time. Each of the first rows' tiles may fetch a
+/// line of every row of what fetch_beside() names.
+template <class T, int lanes, int height, int width, class Operands>
 DIPTYCH_INLINE void product_rows(const ProductCall<T, Operands>& call, std::int64_t column) {
   constexpr std::int64_t kDepth = 192;
   constexpr std::int64_t kTiles = 64 / height;
@@ -134,11 +133,14 @@ DIPTYCH_INLINE void product_rows(const ProductCall<T, Operands>& call, std::int6
       for (std::int64_t tile = 0; tile < count; ++tile) {
         T* const waiting = partial + (parts == 1 ? 0 : tile * height * width * lanes);
         const std::int64_t at = row + tile * height;
-        if constexpr (fetches) {
+        if constexpr (Operands::kFetches) {
           constexpr std::int64_t kColumns = std::int64_t{width} * lanes;
           constexpr std::int64_t kLine = 64 / sizeof(T);
-          Fetch<T> fetch = fetch_beside<kColumns>(call, part, column);
-          if (row == 0 && tile * kLine < kColumns && fetch.from != nullptr) {
+          Fetch<T> fetch{};
+          if (call.fetched.any && row == 0 && tile * kLine < kColumns) {
+            fetch = fetch_beside<kColumns>(call, part, column);
+          }
+          if (fetch.from != nullptr) {
             fetch.from += tile * kLine;
             product_tile<T, lanes, height, width>(call, part, at, column, waiting, fetch);
             continue;
@@ -156,10 +158,10 @@ DIPTYCH_INLINE void product_rows(const ProductCall<T, Operands>& call, std::int6
 }
 
 /// Each a function for itself: one of all widths would take the compiler twice as long.
-template <class T, int lanes, int height, int width, bool fetches, class Operands>
+template <class T, int lanes, int height, int width, class Operands>
 struct ProductRows {
   DIPTYCH_INLINE static void run(const ProductCall<T, Operands>* call, std::int64_t column) {
-    product_rows<T, lanes, height, width, fetches>(*call, column);
+    product_rows<T, lanes, height, width>(*call, column);
   }
 };
 
@@ -169,13 +171,7 @@ DIPTYCH_INLINE void product_columns(const ProductCall<T, Operands>& call, std::i
   // One vector reads as many left sides as three: four are two tiles of two.
   constexpr bool kPairs = width == 3;
   for (; column + kStep <= call.columns && !(kPairs && call.columns - column == kStep + lanes); column += kStep) {
-    if constexpr (Operands::kFetches) {
-      if (call.fetched.any) {
-        entry_of<ProductRows<T, lanes, height, width, true, Operands>, lanes * sizeof(T)>()(&call, column);
-        continue;
-      }
-    }
-    entry_of<ProductRows<T, lanes, height, width, false, Operands>, lanes * sizeof(T)>()(&call, column);
+    entry_of<ProductRows<T, lanes, height, width, Operands>, lanes * sizeof(T)>()(&call, column);
   }
   if constexpr (width > 1) {
     product_columns<T, lanes, height, width - 1>(call, column);
