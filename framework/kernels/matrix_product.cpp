@@ -25,6 +25,8 @@ constexpr std::int64_t kCompact = 384;
 constexpr std::int64_t kFewPages = 32;
 /// Elements of a right side that won't be in the second cache before it is read.
 constexpr std::int64_t kFar = std::int64_t{128} << 10;
+/// Elements of a left side that is copied whole.
+constexpr std::int64_t kMostLeft = std::int64_t{1} << 20;
 /// Elements between the rows of a packed left side, so that they spread over the sets of a cache.
 constexpr std::int64_t kApart = 16;
 
@@ -204,7 +206,11 @@ class Product {
     thread_local Scratch scratch;
     const std::int64_t depth = std::min(kSumBlock, a.columns);
     const std::int64_t rows = std::min(kRows, a.rows);
-    const std::int64_t left = rows * (depth + kApart);
+    block_of_left_ = rows * (depth + kApart);
+    blocks_of_rows_ = (a.rows + kRows - 1) / kRows;
+    const std::int64_t blocks = blocks_of_rows_ * ((a.columns + kSumBlock - 1) / kSumBlock);
+    keeps_left_ = is_copied() && b_.columns > b_.panel_at(0) && blocks * block_of_left_ <= kMostLeft;
+    const std::int64_t left = block_of_left_ * (keeps_left_ ? blocks : 1);
     right_ = scratch.elements<T>(b_.scratch() + left + rows * b_.pitch);
     left_ = right_ + b_.scratch();
     sums_ = left_ + left;
@@ -225,17 +231,18 @@ class Product {
 
  private:
   /// Rows on as many pages, perhaps in the same few sets of the cache, are copied if enough columns read them.
-  bool is_far_apart() const {
+  bool is_copied() const {
     constexpr std::int64_t kPart = 1024 / sizeof(T);
-    return a_.row_step > kPart && a_.rows > kFewRows && b_.columns > 2 * kTiles;
+    return a_.column_step != 1 || (a_.row_step > kPart && a_.rows > kFewRows && b_.columns > 2 * kTiles);
   }
 
   /// The rows of the left side that come after those from `row` on, if they will be copied from memory.
-  FetchedRight<T> next_rows(std::int64_t row, std::int64_t k) const {
+  FetchedRight<T> next_rows(std::int64_t row, std::int64_t k, std::int64_t column) const {
     const bool is_last = row + kRows >= a_.rows;
     const std::int64_t next = is_last ? 0 : row + kRows;
     const std::int64_t next_k = is_last ? k + kSumBlock : k;
-    if (a_.column_step != 1 || !is_far_apart() || a_.rows * a_.columns < kFar || next_k >= a_.columns) {
+    const bool was_copied = keeps_left_ && column > 0;
+    if (a_.column_step != 1 || !is_copied() || was_copied || a_.rows * a_.columns < kFar || next_k >= a_.columns) {
       return {};
     }
     return {true, nullptr, a_.at(next, next_k), a_.row_step};
@@ -249,19 +256,20 @@ class Product {
     for (std::int64_t row = 0; row < a_.rows; row += kRows) {
       const std::int64_t rows = std::min(kRows, a_.rows - row);
       operands.a = a_.at(row, k);
-      if (a_.column_step == 1 && is_far_apart()) {
-        pack(Matrix<T>{operands.a, rows, depth, a_.row_step, 1}, left_, depth + kApart);
-        operands.a = left_;
-        operands.a_row = depth + kApart;
-      } else if (a_.column_step != 1) {  // k by k, as it is read
-        pack(Matrix<T>{operands.a, rows, depth, a_.row_step, a_.column_step}.transposed(), left_, rows);
-        operands.a = left_;
-        operands.a_row = 1;
-        operands.a_step = rows;
+      if (is_copied()) {
+        const Matrix<T> part{operands.a, rows, depth, a_.row_step, a_.column_step};
+        T* const copy = left_ + (keeps_left_ ? (k / kSumBlock * blocks_of_rows_ + row / kRows) * block_of_left_ : 0);
+        const bool by_rows = a_.column_step == 1;  // else k by k, as it is read
+        operands.a = copy;
+        operands.a_row = by_rows ? depth + kApart : 1;
+        operands.a_step = by_rows ? 1 : rows;
+        if (!keeps_left_ || column == 0) {
+          by_rows ? pack(part, copy, operands.a_row) : pack(part.transposed(), copy, rows);
+        }
       }
       T* const c = c_.data + row * c_.pitch + column;
       tile(rows, columns, depth, operands, k == 0 ? start_at(row, column) : Rows<T>{c, c_.pitch}, c, room_ - column,
-           row == 0 && fetched.any ? fetched : next_rows(row, k));
+           row == 0 && fetched.any ? fetched : next_rows(row, k, column));
       if (k + depth == a_.columns) {
         c_.finish(row, rows, column, columns);
       }
@@ -297,8 +305,10 @@ class Product {
   Result<T> c_;
   std::int64_t room_;
   T* right_;
-  T* left_;
+  T* left_;  ///< copies: all of them, if several panels of columns read them, or those of one block
   T* sums_;
+  std::int64_t block_of_left_, blocks_of_rows_;
+  bool keeps_left_;
 };
 
 /// Of a product on several threads: ranges of columns if these are many, so that no thread packs what another one
