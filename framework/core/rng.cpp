@@ -1,9 +1,57 @@
 #include "framework/core/rng.h"
 
+#include "framework/core/isa.h"
 #include "framework/math/philox.h"
 #include "framework/math/scalar_math.h"
 
 namespace diptych {
+namespace {
+
+DIPTYCH_INLINE double double_of(std::uint64_t bits) { return static_cast<double>(bits >> 11U) * 0x1p-53; }
+
+/// A point of the square around the unit circle, by which Marsaglia's polar method gives a number if it lies inside.
+struct Polar {
+  double square;
+  double number;
+
+  DIPTYCH_INLINE static Polar of(double u, double v) {
+    const double x = 2 * u - 1;
+    const double y = 2 * v - 1;
+    const double square = x * x + y * y;
+    return {square, x * math::sqrt(-2 * math::log(square) / square)};
+  }
+  bool is_inside() const { return square > 0 && square < 1; }
+};
+
+/// Those of kCount successive counters, each of which gives the two numbers of a point.
+struct PolarBlock {
+  static constexpr std::size_t kCount = 64;
+
+  DIPTYCH_INLINE static void run(const math::PhiloxKeys* keys, std::uint64_t counter, Polar* out) {
+    std::uint64_t first[kCount];
+    std::uint64_t second[kCount];
+#pragma GCC ivdep
+    for (std::size_t i = 0; i < kCount; ++i) {
+      auto c0 = static_cast<std::uint32_t>(counter + i);
+      auto c1 = static_cast<std::uint32_t>((counter + i) >> 32U);
+      std::uint32_t c2 = 0;
+      std::uint32_t c3 = 0;
+      math::philox(*keys, c0, c1, c2, c3);
+      first[i] = (std::uint64_t{c1} << 32U) | c0;
+      second[i] = (std::uint64_t{c3} << 32U) | c2;
+    }
+#pragma GCC ivdep
+    for (std::size_t i = 0; i < kCount; ++i) {
+      out[i] = Polar::of(double_of(first[i]), double_of(second[i]));
+    }
+  }
+};
+
+math::PhiloxKeys keys_of(std::uint64_t seed) {
+  return math::philox_keys(static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32U));
+}
+
+}  // namespace
 
 std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> c, std::array<std::uint32_t, 2> key) {
   math::philox(math::philox_keys(key[0], key[1]), c[0], c[1], c[2], c[3]);
@@ -22,7 +70,7 @@ std::uint64_t Rng::next_u64() {
   return buffered_[static_cast<std::size_t>(2 - left_--)];
 }
 
-double Rng::next_double() { return static_cast<double>(next_u64() >> 11U) * 0x1p-53; }
+double Rng::next_double() { return double_of(next_u64()); }
 
 std::uint64_t Rng::below(std::uint64_t bound) {
   internal_check(bound > 0, "below() needs a bound");
@@ -37,11 +85,10 @@ std::uint64_t Rng::below(std::uint64_t bound) {
 
 double Rng::next_normal() {
   for (;;) {
-    const double x = 2 * next_double() - 1;
-    const double y = 2 * next_double() - 1;
-    const double square = x * x + y * y;
-    if (square > 0 && square < 1) {
-      return x * math::sqrt(-2 * math::log(square) / square);
+    const double u = next_double();
+    const Polar polar = Polar::of(u, next_double());
+    if (polar.is_inside()) {
+      return polar.number;
     }
   }
 }
@@ -64,7 +111,26 @@ Tensor Rng::uniform(const Shape& shape, double low, double high, DType dtype) {
   return fill(shape, dtype, [&] { return low + (high - low) * next_double(); });
 }
 Tensor Rng::normal(const Shape& shape, double mean, double deviation, DType dtype) {
-  return fill(shape, dtype, [&] { return mean + deviation * next_normal(); });
+  if (left_ > 0) {  // points begin between two counters
+    return fill(shape, dtype, [&] { return mean + deviation * next_normal(); });
+  }
+  const math::PhiloxKeys keys = keys_of(seed_);
+  const auto run = PerIsa<PolarBlock>::active();
+  Polar points[PolarBlock::kCount];
+  std::size_t next = PolarBlock::kCount;
+  return fill(shape, dtype, [&] {
+    for (;;) {
+      if (next == PolarBlock::kCount) {
+        run(&keys, counter_, points);
+        next = 0;
+      }
+      ++counter_;
+      const Polar& point = points[next++];
+      if (point.is_inside()) {
+        return mean + deviation * point.number;
+      }
+    }
+  });
 }
 Tensor Rng::integers(const Shape& shape, std::int64_t low, std::int64_t high) {
   return fill(shape, DType::int64,
