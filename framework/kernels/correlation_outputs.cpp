@@ -20,12 +20,13 @@ class OutputVectors {
         outputs_(outputs),
         source_(c, positions_of_piece<T>(outputs)),
         pitch_(product_pitch(outputs)),
-        sums_(source_.most_positions() * pitch_),
-        start_(pitch_),
-        turned_(is_scattered() ? outputs * source_.most_positions() : 0) {
-    std::fill_n(start_.data(), pitch_, T(0));
+        workspace_(pitch_ + source_.most_positions() * (pitch_ + (is_scattered() ? outputs : 0))),
+        start_(workspace_.data()),
+        sums_(start_ + pitch_),
+        turned_(sums_ + source_.most_positions() * pitch_) {
+    std::fill_n(start_, pitch_, T(0));
     if (c.bias != nullptr) {
-      std::copy_n(c.bias + first, outputs, start_.data());
+      std::copy_n(c.bias + first, outputs, start_);
     }
   }
 
@@ -35,7 +36,7 @@ class OutputVectors {
       left_.resize(positions.size());
       if (c_.depth() == 0) {
         for (std::int64_t i = 0; i < piece.positions(); ++i) {
-          std::copy_n(start_.data(), outputs_, sums_.data() + i * pitch_);
+          std::copy_n(start_, outputs_, sums_ + i * pitch_);
         }
       }
       source_.for_each_block(piece, [&](std::int64_t begin, const T* origin, const std::vector<std::int64_t>& values) {
@@ -69,14 +70,14 @@ class OutputVectors {
       const std::int64_t next = output + count;
       const bool ends = next == outputs_;
       const std::int64_t next_k = !ends ? begin : begin + depth < c_.depth() ? begin + depth : 0;
-      T* const to = sums_.data() + output;
+      T* const to = sums_ + output;
       const bool starts = !is_first || c_.bias != nullptr;
       product(ProductCall<T, ListedLeft<T>>{static_cast<std::int64_t>(left_.size()),
                                             count,
                                             depth,
                                             {left_.data(), values.data(), weights_at(begin, output), c_.packed.pitch},
                                             !starts    ? nullptr
-                                            : is_first ? start_.data() + output
+                                            : is_first ? start_ + output
                                                        : to,
                                             is_first ? 0 : pitch_,
                                             to,
@@ -96,16 +97,16 @@ class OutputVectors {
     T* const out = c_.result + piece.image * c_.result_image_step + piece.row * c_.result_row_step +
                    piece.column * c_.result_column_step;
     for (std::int64_t image = 0; image < piece.images; ++image) {
-      const T* const sums = sums_.data() + image * positions * pitch_;
+      const T* const sums = sums_ + image * positions * pitch_;
       T* const to = out + image * c_.result_image_step;
       if (!is_scattered()) {
         transpose_matrix(positions, outputs_, sums, pitch_, to + c_.place_of(first_), c_.result_plane_step);
         continue;
       }
       const auto finish = PerIsa<FinishRows<T>>::active();
-      transpose_matrix(positions, outputs_, sums, pitch_, turned_.data(), positions);
+      transpose_matrix(positions, outputs_, sums, pitch_, turned_, positions);
       for (std::int64_t output = 0; output < outputs_; ++output) {
-        finish(piece.rows, piece.columns, piece.columns, turned_.data() + output * positions,
+        finish(piece.rows, piece.columns, piece.columns, turned_ + output * positions,
                to + c_.place_of(first_ + output), c_.result_row_step, c_.result_column_step);
       }
     }
@@ -115,7 +116,10 @@ class OutputVectors {
   std::int64_t first_, outputs_;
   WindowSource<T> source_;
   std::int64_t pitch_;
-  Workspace<T> sums_, start_, turned_;
+  Workspace<T> workspace_;
+  T* start_;   ///< of each sum
+  T* sums_;    ///< [positions, pitch]
+  T* turned_;  ///< [outputs, positions] of an image, on their way to where they are scattered
   std::vector<const T*> left_;
 };
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "framework/core/rng.h"
+#include "framework/core/storage.h"
 #include "framework/kernels/convolution.h"
 #include "tests/speed/ratio.h"
 #include "tests/support/speed_bound.h"
