@@ -46,6 +46,7 @@ std::int64_t all_positions(const Correlation<T>& c) {
 // may not be full, and elements that are copied. What counts is how they compare.
 constexpr double kOfProduct = 0.01;
 constexpr double kOfCopy = 0.1;
+constexpr double kOfGathered = 0.7;  // element by element: from windows with larger strides
 
 template <class T>
 double cost_of_positions(const Correlation<T>& c) {
@@ -56,8 +57,10 @@ double cost_of_positions(const Correlation<T>& c) {
   const std::int64_t columns = Gatherer<T>::columns(c, piece, in_runs);
   const double computed = static_cast<double>(whole_vectors(columns)) / static_cast<double>(piece.positions());
   const bool in_place = piece.images == 1 && columns == piece.positions() && columns % kProductStep == 0;
-  const std::int64_t copied = (in_runs ? c.channels : c.depth()) + (in_place ? 0 : c.outputs);
-  return kOfProduct * computed * static_cast<double>(c.depth() * c.outputs) + kOfCopy * static_cast<double>(copied);
+  const double read =
+      static_cast<double>(in_runs ? c.channels : c.depth()) * (c.columns.stride > 2 ? kOfGathered : kOfCopy);
+  return kOfProduct * computed * static_cast<double>(c.depth() * c.outputs) + read +
+         (in_place ? 0 : kOfCopy * static_cast<double>(c.outputs));
 }
 
 template <class T>
