@@ -26,7 +26,8 @@ struct StepTimes {
   double total_seconds = 0;
 };
 
-/// The time between a zone's own stamps, less what its children and tracing take: never negative.
+/// The time between a zone's own stamps, less what its children and tracing take: negative, if tracing took less than
+/// it does on average.
 std::vector<double> own_seconds(const profiler::Trace& trace, const profiler::TracerOverhead& overhead) {
   std::vector<double> seconds;
   seconds.reserve(trace.zones.size());
@@ -40,9 +41,26 @@ std::vector<double> own_seconds(const profiler::Trace& trace, const profiler::Tr
     }
   }
   for (double& each : seconds) {
-    each = std::max(0.0, each) * 1e-9;
+    each *= 1e-9;
   }
   return seconds;
+}
+
+/// Ops that would have taken less than nothing took nothing, and the others as much less as keeps the sum: where an op
+/// takes less than a zone, leaving out what is negative would make all of them together up to twice as long.
+void make_positive(StepTimes& step) {
+  double sum = 0;
+  double positive = 0;
+  for (const OpZone& op : step.ops) {
+    sum += op.seconds;
+    positive += std::max(0.0, op.seconds);
+  }
+  const double scale = positive > 0 ? std::max(0.0, sum) / positive : 0;
+  for (OpZone& op : step.ops) {
+    op.seconds = std::max(0.0, op.seconds) * scale;
+  }
+  step.tape_seconds = std::max(0.0, step.tape_seconds);
+  step.total_seconds = std::max(step.total_seconds, std::max(0.0, sum) + step.tape_seconds);
 }
 
 std::vector<StepTimes> times_of_steps(const profiler::Trace& trace, const profiler::TracerOverhead& overhead) {
@@ -75,6 +93,7 @@ std::vector<StepTimes> times_of_steps(const profiler::Trace& trace, const profil
       step.tape_seconds += seconds[i];
     }
   }
+  std::for_each(times.begin(), times.end(), make_positive);
   return times;
 }
 

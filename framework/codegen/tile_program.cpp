@@ -373,13 +373,15 @@ bool TileProgram::saves_little(std::size_t streams) const {
 }
 
 void TileProgram::choose_tile(std::size_t inputs, std::size_t outputs) {
-  const auto streams = outputs + static_cast<std::size_t>(std::count_if(
-                                     operands_.begin(), operands_.begin() + static_cast<std::ptrdiff_t>(inputs),
-                                     [](const Operand& input) { return input.is_dense || input.inner_stride != 0; }));
+  const auto streams =
+      outputs +
+      static_cast<std::size_t>(std::count_if(
+          operands_.begin(), operands_.begin() + static_cast<std::ptrdiff_t>(inputs),
+          [](const Operand& input) { return input.is_dense || (input.inner_stride != 0 && !input.same_rows()); }));
   std::int64_t elements = elements_of_tile();
   if (static_cast<std::int64_t>(streams) * rows_ * columns_ * operands_.back().size >= kBytesBeyondCache) {
     const bool computes_much = steps_.size() >= kStepsOfStream * streams;
-    elements = std::min(elements, computes_much ? kMostElements : kMostElementsBeyondCache);
+    elements = computes_much ? elements : std::min(elements, kMostElementsBeyondCache);
     fetches_ahead_ = computes_much || streams >= kManyStreams;
   }
   if (saves_little(streams)) {

@@ -111,7 +111,8 @@ Tensor Rng::uniform(const Shape& shape, double low, double high, DType dtype) {
   return fill(shape, dtype, [&] { return low + (high - low) * next_double(); });
 }
 Tensor Rng::normal(const Shape& shape, double mean, double deviation, DType dtype) {
-  if (left_ > 0) {  // points begin between two counters
+  constexpr std::int64_t kFew = 32;
+  if (left_ > 0 || shape.product() < kFew) {  // left: points begin between two counters
     return fill(shape, dtype, [&] { return mean + deviation * next_normal(); });
   }
   const math::PhiloxKeys keys = keys_of(seed_);

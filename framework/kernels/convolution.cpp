@@ -24,13 +24,13 @@ Correlation<T> correlation_of(const ConvolutionShape& shape, std::int64_t group,
   c.channels = shape.channels;
   c.rows = shape.rows;
   c.columns = shape.columns;
-  c.source = x + group * shape.channels * shape.input_plane();
+  c.source = x != nullptr ? x + group * shape.channels * shape.input_plane() : nullptr;
   c.image_step = shape.groups * shape.channels * shape.input_plane();
   c.plane_step = shape.input_plane();
   return c;
 }
 
-/// The weights of one group, as forward() reads them.
+/// Of one group, but for where the result lies. Without x: the weights and the sizes.
 template <class T>
 Correlation<T> forward_of(const ConvolutionShape& shape, std::int64_t group, const T* x, const T* weight) {
   Correlation<T> c = correlation_of(shape, group, x);
@@ -44,8 +44,8 @@ Correlation<T> forward_of(const ConvolutionShape& shape, std::int64_t group, con
 }
 
 template <class T>
-void forward(const ConvolutionShape& shape, const T* x, const T* weight, const T* bias, T* y, const T* packed,
-             const Epilogue* epilogue) {
+void forward(const ConvolutionShape& shape, const T* x, const T* weight, const T* bias, T* y, const Epilogue* epilogue,
+             const T* packed) {
   for (std::int64_t group = 0; group < shape.groups; ++group) {
     Correlation<T> c = forward_of(shape, group, x, weight);
     const std::int64_t output = group * shape.outputs;
@@ -290,13 +290,13 @@ void with_type(DType dtype, std::int64_t elements, const Fn& fn) {
 }  // namespace
 
 void convolution(const ConvolutionShape& shape, DType dtype, const void* x, const void* weight, const void* bias,
-                 void* y, const void* packed, const Epilogue* epilogue) {
+                 void* y, const Epilogue* epilogue, const void* packed) {
   with_type(dtype, shape.batch * shape.groups * shape.outputs * shape.output_plane(), [&]<class T>() {
     const auto* const from = static_cast<const T*>(x);
     const auto* const by = static_cast<const T*>(weight);
     const auto* const start = static_cast<const T*>(bias);
     if (!direct_convolution_fits(shape)) {
-      forward(shape, from, by, start, static_cast<T*>(y), static_cast<const T*>(packed), epilogue);
+      forward(shape, from, by, start, static_cast<T*>(y), epilogue, static_cast<const T*>(packed));
       return;
     }
     direct_convolution(shape, from, by, start, static_cast<T*>(y));

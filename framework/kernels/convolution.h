@@ -31,7 +31,7 @@ struct ConvolutionShape {
 /// on every instruction set. The workspace is bounded, except for a copy of the weights or of dweight. `packed`: null,
 /// or what pack_weights() has written. For the `epilogue`, or null, a row is a plane of y.
 void convolution(const ConvolutionShape& shape, DType dtype, const void* x, const void* weight, const void* bias,
-                 void* y, const void* packed = nullptr, const Epilogue* epilogue = nullptr);
+                 void* y, const Epilogue* epilogue = nullptr, const void* packed = nullptr);
 /// The bytes that pack_weights() writes; 0: packing ahead would save less than a fiftieth of the time.
 std::size_t packed_weights_bytes(const ConvolutionShape& shape, DType dtype);
 /// `to` is aligned to a cache line.

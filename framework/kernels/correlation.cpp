@@ -73,12 +73,14 @@ double cost_of_outputs(const Correlation<T>& c) {
 template <class T>
 double cost_of_packing(const Correlation<T>& c) {
   constexpr double kOfWeight = 0.25;
-  return kOfWeight * static_cast<double>(c.depth() * c.outputs) / static_cast<double>(all_positions(c));
+  // One thread packs, while the others wait.
+  return kOfWeight * static_cast<double>(thread_count() * c.depth() * c.outputs) /
+         static_cast<double>(all_positions(c));
 }
 
 template <class T>
 bool packs_now(const Correlation<T>& c) {
-  return cost_of_packing(c) + cost_of_outputs(c) < cost_of_positions(c);
+  return c.outputs >= kProductStep && cost_of_packing(c) + cost_of_outputs(c) < cost_of_positions(c);
 }
 
 /// Whether the weights of an output follow each other as its values do.
@@ -143,7 +145,7 @@ void correlate(const Correlation<T>& c) {
 template <class T>
 std::int64_t packed_weights_size(const Correlation<T>& c) {
   constexpr double kLeast = 0.02;
-  if (c.outputs * all_positions(c) == 0) {
+  if (c.outputs < kProductStep || all_positions(c) == 0) {
     return 0;
   }
   const double now = std::min(cost_of_positions(c), cost_of_outputs(c) + cost_of_packing(c));
@@ -152,11 +154,14 @@ std::int64_t packed_weights_size(const Correlation<T>& c) {
 
 template <class T>
 PackedMatrix<T> pack_weights(const Correlation<T>& c, T* to) {
-  const Matrix<T> weights{c.weights, c.depth(), c.outputs, 1, c.output_step};
   if (is_dense(c)) {
-    return PackedMatrix<T>::pack(weights, to);
+    return PackedMatrix<T>::pack(Matrix<T>{c.weights, c.depth(), c.outputs, 1, c.output_step}, to);
   }
-  const auto packed = PackedMatrix<T>::packed(weights.rows, weights.columns, to);
+  if (c.taps() == 1) {
+    return PackedMatrix<T>::pack(
+        Matrix<T>{c.weights + c.tap_offsets[0], c.channels, c.outputs, c.channel_step, c.output_step}, to);
+  }
+  const auto packed = PackedMatrix<T>::packed(c.depth(), c.outputs, to);
   for (std::int64_t first = 0; first < c.outputs; first += packed.pitch) {
     for (std::int64_t channel = 0; channel < c.channels; ++channel) {
       for (const std::int64_t offset : c.tap_offsets) {

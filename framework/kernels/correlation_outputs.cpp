@@ -49,24 +49,18 @@ class OutputVectors {
   }
 
  private:
-  /// Where the weights of value k for output `output` of these lie, in the panel of so many more.
+  /// Of value k for output `output` of these.
   const T* weights_at(std::int64_t k, std::int64_t output) const {
-    const std::int64_t column = c_.first_output + first_ + output;
-    const std::int64_t inside = column % c_.packed.pitch;
-    return c_.packed.at(k, column - inside) + inside;
-  }
-  std::int64_t rest_of_panel(std::int64_t output) const {
-    return std::min(c_.packed.pitch - (c_.first_output + first_ + output) % c_.packed.pitch, outputs_ - output);
+    return c_.packed.lies_at(k, c_.first_output + first_ + output);
   }
 
   void add_block(std::int64_t begin, const std::vector<std::int64_t>& values) {
-    // Weights that won't be in the second cache before they are read.
-    constexpr std::int64_t kFar = std::int64_t{128} << 10;
     const bool is_far = c_.depth() * outputs_ >= kFar;
     const auto depth = static_cast<std::int64_t>(values.size());
     const bool is_first = begin == 0;
     for (std::int64_t output = 0; output < outputs_;) {
-      const std::int64_t count = rest_of_panel(output);
+      const std::int64_t count =
+          std::min(c_.packed.rest_of_panel(c_.first_output + first_ + output), outputs_ - output);
       const std::int64_t next = output + count;
       const bool ends = next == outputs_;
       const std::int64_t next_k = !ends ? begin : begin + depth < c_.depth() ? begin + depth : 0;

@@ -23,8 +23,6 @@ constexpr std::int64_t kFewRows = 16;
 /// And if its rows are so close that they share pages: read from many pages, it is slower than packed.
 constexpr std::int64_t kCompact = 384;
 constexpr std::int64_t kFewPages = 32;
-/// Elements of a right side that won't be in the second cache before it is read.
-constexpr std::int64_t kFar = std::int64_t{128} << 10;
 /// Elements of a left side that is copied whole.
 constexpr std::int64_t kMostLeft = std::int64_t{1} << 20;
 /// Elements between the rows of a packed left side, so that they spread over the sets of a cache.
@@ -171,25 +169,21 @@ class PackedRight {
   PackedRight part(std::int64_t column, std::int64_t count) const { return {b_, first_ + column, count}; }
   std::int64_t scratch() const { return 0; }
   std::int64_t panel_at(std::int64_t column) const {
-    return std::min(pitch - (first_ + column) % pitch, columns - column);
+    return std::min(b_.rest_of_panel(first_ + column), columns - column);
   }
   Rows<T> panel(std::int64_t k, std::int64_t column, std::int64_t /*depth*/, std::int64_t /*count*/,
                 T* /*scratch*/) const {
-    return {lies_at(k, column), pitch};
+    return {b_.lies_at(k, first_ + column), pitch};
   }
   FetchedRight<T> fetched(std::int64_t /*column*/, std::int64_t /*count*/, std::int64_t next_k,
                           std::int64_t next_column) const {
     const bool is_far = rows * columns >= kFar;
-    return {is_far, is_far && next_column < columns ? lies_at(next_k, next_column) : nullptr};
+    return {is_far, is_far && next_column < columns ? b_.lies_at(next_k, first_ + next_column) : nullptr};
   }
 
   const std::int64_t columns, rows, pitch;
 
  private:
-  const T* lies_at(std::int64_t k, std::int64_t column) const {
-    const std::int64_t inside = (first_ + column) % pitch;
-    return b_.at(k, first_ + column - inside) + inside;
-  }
   PackedRight(const PackedMatrix<T>& b, std::int64_t first, std::int64_t count)
       : columns(count), rows(b.rows), pitch(b.pitch), b_(b), first_(first) {}
 
@@ -230,7 +224,8 @@ class Product {
   }
 
  private:
-  /// Rows on as many pages, perhaps in the same few sets of the cache, are copied if enough columns read them.
+  /// What lies transposed is; so are rows on as many pages, perhaps in the same few sets of the cache, if enough
+  /// columns read them.
   bool is_copied() const {
     constexpr std::int64_t kPart = 1024 / sizeof(T);
     return a_.column_step != 1 || (a_.row_step > kPart && a_.rows > kFewRows && b_.columns > 2 * kTiles);

@@ -17,6 +17,9 @@ constexpr double nanoseconds_of_product(std::int64_t rows, std::int64_t columns,
          static_cast<double>(depth);
 }
 
+/// Elements of a right side that won't be in the second cache before it is read.
+inline constexpr std::int64_t kFar = std::int64_t{128} << 10;
+
 /// A matrix where it lies; the steps are in elements.
 template <class T>
 struct Matrix {
@@ -52,6 +55,12 @@ class PackedMatrix {
   }
   /// Row `row`, which is a multiple of kSumBlock, of the columns from `column` on, which is a multiple of `pitch`.
   const T* at(std::int64_t row, std::int64_t column) const { return data_ + column * packed_rows_ + row * pitch; }
+  /// Where an element lies, and how many columns from its one on lie in the same panel.
+  const T* lies_at(std::int64_t row, std::int64_t column) const {
+    const std::int64_t inside = column % pitch;
+    return at(row, column - inside) + inside;
+  }
+  std::int64_t rest_of_panel(std::int64_t column) const { return pitch - column % pitch; }
 
   std::int64_t rows = 0, columns = 0;
   std::int64_t pitch = 0;

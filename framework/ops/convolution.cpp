@@ -188,7 +188,7 @@ void convolution_kernel(const KernelCall& call) {
     bias.emplace(call.inputs[2]);
   }
   kernels::convolution(shape_of_convolution(Recall(call).call), call.output.type->dtype, x.data(), weight.data(),
-                       bias ? bias->data() : nullptr, call.output.data, call.packed, call.epilogue);
+                       bias ? bias->data() : nullptr, call.output.data, call.epilogue, call.packed);
 }
 
 /// Of f32 and f64; others are computed in a copy of f32.

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "framework/core/isa.h"
 #include "framework/data/dataset.h"
 
 namespace diptych {
@@ -23,6 +24,30 @@ TEST(Philox, KnownAnswers) {
 TEST(Rng, SameSeedSameNumbers) {
   EXPECT_TRUE(bitwise_equal(Rng(7).normal({100}), Rng(7).normal({100})));
   EXPECT_FALSE(bitwise_equal(Rng(7).normal({100}), Rng(8).normal({100})));
+}
+
+// Tensors are drawn many points at a time. Wherever a draw begins and ends, the numbers are those drawn one by one.
+TEST(Rng, TensorsHaveTheNumbersOfTheStream) {
+  const Isa best = active_isa();
+  for (const Isa isa : {Isa::generic, Isa::avx2, Isa::avx512}) {
+    if (!is_supported(isa)) {
+      continue;
+    }
+    set_isa(isa);
+    Rng tensors(21);
+    Rng one_by_one(21);
+    for (const std::int64_t count : {0, 1, 31, 32, 50, 64, 65, 1000}) {
+      const Tensor drawn = tensors.normal({count}, 1, 2, DType::float64);
+      for (std::int64_t i = 0; i < count; ++i) {
+        ASSERT_EQ(drawn.data<double>()[i], 1 + 2 * one_by_one.next_normal()) << count << ", element " << i;
+      }
+      if (count == 64) {  // from here on, points begin between two counters
+        ASSERT_EQ(tensors.next_u64(), one_by_one.next_u64());
+      }
+    }
+    EXPECT_EQ(tensors.next_u64(), one_by_one.next_u64());
+  }
+  set_isa(best);
 }
 
 TEST(Rng, MomentsOfTheDistributions) {

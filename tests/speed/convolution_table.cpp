@@ -85,7 +85,7 @@ void print_table() {
     options.block_seconds = 0.002;
     InterleavedRounds round(
         {block_of([=] { kernels::convolution(shape, DType::float32, from, by, start, to); }),
-         block_of([=] { kernels::convolution(shape, DType::float32, from, by, start, to, ahead); }),
+         block_of([=] { kernels::convolution(shape, DType::float32, from, by, start, to, nullptr, ahead); }),
          block_of([=] { kernels::convolution_input_gradient(shape, DType::float32, to, by, to_x); }),
          block_of([=] { kernels::convolution_weight_gradient(shape, DType::float32, from, to, to_weight); })},
         {}, options);
