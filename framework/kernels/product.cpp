@@ -115,8 +115,8 @@ DIPTYCH_INLINE Fetch<T> fetch_beside(const ProductCall<T, Operands>& call, const
 }
 
 /// The columns of one tile, for all rows. All rows read the same part of the right side: it is kept so short that it
-/// stays in the L1 cache, which interrupts the chains of a few rows at a time. Each of the first rows' tiles may fetch a
-/// line of every row of what fetch_beside() names.
+/// stays in the L1 cache, which interrupts the chains of a few rows at a time. Each of the first rows' tiles may fetch
+/// a line of every row of what fetch_beside() names.
 template <class T, int lanes, int height, int width, class Operands>
 DIPTYCH_INLINE void product_rows(const ProductCall<T, Operands>& call, std::int64_t column) {
   constexpr std::int64_t kDepth = 192;
