@@ -61,14 +61,14 @@ WindowSource<T>::WindowSource(const Correlation<T>& correlation, std::int64_t po
     place_ = Place::source;
     return;
   }
-  constexpr double kMost = (std::int64_t{4} << 20) / sizeof(T);
+  constexpr std::int64_t kMost = (std::int64_t{4} << 20) / sizeof(T);
   const Piece& most = pieces_.most();
   const std::int64_t taps = std::max<std::int64_t>(correlation.taps(), 1);
   const std::int64_t planes = std::min(correlation.channels, kBlock / taps + 2) * most.images;
   const WindowAxis rows = correlation.rows.part(0, most.rows);
   const WindowAxis columns = correlation.columns.part(0, most.columns);
   const double copies = static_cast<double>(planes) * static_cast<double>(rows.span());
-  if (copies * static_cast<double>(columns.span()) <= kMost) {
+  if (copies * static_cast<double>(columns.span()) <= static_cast<double>(kMost)) {
     place_ = Place::padded;
     copies_ = allocate_storage(static_cast<std::size_t>(planes * plane_of(most).size) * sizeof(T));
   } else {
