@@ -24,7 +24,7 @@ constexpr std::int64_t kMostBytesOfRows = 4 << 10;
 /// ahead instead, and in smaller tiles, too, if it is many tensors: the machine's own fetching ends at each page.
 constexpr std::int64_t kBytesBeyondCache = 1 << 20;
 constexpr std::int64_t kMostElementsBeyondCache = 512;
-constexpr std::size_t kManyStreams = 5;
+constexpr std::size_t kManyStreams = 6;
 constexpr std::size_t kStepsOfStream = 2;
 /// Steps that read and write few tensors less together than by themselves gain nothing from tiles while their tensors
 /// are in the caches, and a single step never does: theirs are large enough that the time between two doesn't count.
