@@ -4,12 +4,10 @@
 
 #include "framework/core/isa.h"
 #include "framework/kernels/phased_plane.h"
+#include "framework/kernels/product.h"
 
 namespace diptych::kernels {
 namespace {
-
-/// Pieces of whole tiles of rows.
-constexpr std::int64_t kStep = 8;
 
 /// Rows of a plane from `first_row` on, whose first element is that of `first_column`; zeros stand outside of the
 /// plane.
@@ -55,7 +53,7 @@ bool WindowSource<T>::is_inside(const Correlation<T>& correlation) {
 template <class T>
 WindowSource<T>::WindowSource(const Correlation<T>& correlation, std::int64_t positions)
     : correlation_(correlation),
-      pieces_(correlation.batch, correlation.rows.output, correlation.columns.output, positions, kStep),
+      pieces_(correlation.batch, correlation.rows.output, correlation.columns.output, positions, kProductStep),
       place_(Place::gathered) {
   if (is_inside(correlation)) {
     place_ = Place::source;
