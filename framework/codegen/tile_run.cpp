@@ -137,15 +137,10 @@ class TileProgram::Run {
     }
     stage(program_.staged_, tile);
     const std::int64_t elements = tile.rows * tile.columns;
-    const Fetch* next = fetches ? program_.fetches_.data() : nullptr;
+    std::uint32_t fetched = 0;
     for (const BoundWork& work : program_.bound_) {
-      if (fetches) {
-        for (const Fetch* const end = program_.fetches_.data() + work.last_fetch; next != end; ++next) {
-          const auto* const from = static_cast<const std::byte*>(places_[next->place]);
-          for (std::int64_t at = next->begin; at < next->end; at += kLine) {
-            fetch<kToSecondCache>(from + at);
-          }
-        }
+      for (; fetches && fetched < work.last_fetch; ++fetched) {
+        fetch_part(program_.fetches_[fetched]);
       }
       if (work.loop == nullptr) {
         program_.run_kernel(work, tile.rows, places_);
@@ -172,6 +167,13 @@ class TileProgram::Run {
   }
 
  private:
+  void fetch_part(const Fetch& part) const {
+    const auto* const from = static_cast<const std::byte*>(places_[part.place]);
+    for (std::int64_t at = part.begin; at < part.end; at += kLine) {
+      fetch<kToSecondCache>(from + at);
+    }
+  }
+
   void stage(std::span<const std::uint32_t> operands, const Tile& tile) const {
     for (const std::uint32_t i : operands) {
       const Operand& operand = program_.operands_[i];

@@ -259,6 +259,19 @@ TEST_P(BitsOfConvolutions, AreThoseOfTheDefinition) {
   }
 }
 
+struct Operands {
+  Tensor x, w, b, dy;
+};
+Operands operands_of(const ConvolutionCase& c, DType dtype) {
+  Rng rng(5);
+  Operands drawn;
+  drawn.x = rng.normal({c.batch, c.channels, c.height, c.width}, 0, 1, dtype);
+  drawn.w = rng.normal({c.outputs, c.channels / c.options.groups, c.kernel_h, c.kernel_w}, 0, 1, dtype);
+  drawn.b = rng.normal({c.outputs}, 0, 1, dtype);
+  drawn.dy = rng.normal({c.batch, c.outputs, result_size(c).height, result_size(c).width}, 0, 1, dtype);
+  return drawn;
+}
+
 kernels::ConvolutionShape shape_of(const ConvolutionCase& c) {
   const Geometry g(c.options);
   const auto [height, width] = result_size(c);
@@ -272,47 +285,39 @@ kernels::ConvolutionShape shape_of(const ConvolutionCase& c) {
 
 // Graphs pack the weights once. Both ways of computing, with vectors of outputs and of positions, have the same bits.
 template <class T>
-void expect_bits_of_packed_weights(const ConvolutionCase& c, const Tensor& x, const Tensor& w, const Tensor& b) {
-  const DType dtype = x.dtype();
+void expect_bits_of_packed_weights(const ConvolutionCase& c, const Operands& of) {
+  const DType dtype = of.x.dtype();
   const std::size_t bytes = kernels::packed_weights_bytes(shape_of(c), dtype);
   if (bytes == 0) {
     GTEST_SKIP() << "packing doesn't pay for this shape";
   }
   const StorageRef packed = allocate_storage(bytes);
-  kernels::pack_weights(shape_of(c), dtype, w.data<T>(), packed->data());
-  const Tensor expected = conv2d(x, w, b, c.options);
+  kernels::pack_weights(shape_of(c), dtype, of.w.data<T>(), packed->data());
+  const Tensor expected = conv2d(of.x, of.w, of.b, c.options);
   for (const int threads : {1, 2, 3}) {
     const testing::WithThreads with(threads, true);
     Tensor result = Tensor::empty(dtype, expected.shape());
-    kernels::convolution(shape_of(c), dtype, x.data<T>(), w.data<T>(), b.data<T>(), result.mutable_data<T>(), nullptr,
-                         packed->data());
+    kernels::convolution(shape_of(c), dtype, of.x.data<T>(), of.w.data<T>(), of.b.data<T>(), result.mutable_data<T>(),
+                         nullptr, packed->data());
     EXPECT_TRUE(bitwise_equal(result, expected)) << name_of(dtype) << ' ' << threads;
   }
 }
 TEST_P(BitsOfConvolutions, AreThoseOfPackedWeights) {
   const ConvolutionCase& c = GetParam();
   for (const DType dtype : {DType::float32, DType::float64}) {
-    Rng rng(5);
-    const Tensor x = rng.normal({c.batch, c.channels, c.height, c.width}, 0, 1, dtype);
-    const Tensor w = rng.normal({c.outputs, c.channels / c.options.groups, c.kernel_h, c.kernel_w}, 0, 1, dtype);
-    const Tensor b = rng.normal({c.outputs}, 0, 1, dtype);
-    dtype == DType::float32 ? expect_bits_of_packed_weights<float>(c, x, w, b)
-                            : expect_bits_of_packed_weights<double>(c, x, w, b);
+    dtype == DType::float32 ? expect_bits_of_packed_weights<float>(c, operands_of(c, dtype))
+                            : expect_bits_of_packed_weights<double>(c, operands_of(c, dtype));
   }
 }
 
 TEST_P(BitsOfConvolutions, AreTheSameOnEveryInstructionSetAndNumberOfThreads) {
   const ConvolutionCase& c = GetParam();
   for (const DType dtype : {DType::float32, DType::float64}) {
-    Rng rng(5);
-    const Tensor x = rng.normal({c.batch, c.channels, c.height, c.width}, 0, 1, dtype);
-    const Tensor w = rng.normal({c.outputs, c.channels / c.options.groups, c.kernel_h, c.kernel_w}, 0, 1, dtype);
-    const Tensor b = rng.normal({c.outputs}, 0, 1, dtype);
-    const Tensor dy = rng.normal({c.batch, c.outputs, result_size(c).height, result_size(c).width}, 0, 1, dtype);
+    const Operands of = operands_of(c, dtype);
     const auto results = [&] {
-      return std::vector<Tensor>{conv2d(x, w, b, c.options),
-                                 conv2d_input_gradient(dy, w, {c.height, c.width}, c.options),
-                                 conv2d_weight_gradient(x, dy, {c.kernel_h, c.kernel_w}, c.options)};
+      return std::vector<Tensor>{conv2d(of.x, of.w, of.b, c.options),
+                                 conv2d_input_gradient(of.dy, of.w, {c.height, c.width}, c.options),
+                                 conv2d_weight_gradient(of.x, of.dy, {c.kernel_h, c.kernel_w}, c.options)};
     };
     const Isa best = active_isa();
     set_isa(Isa::generic);
