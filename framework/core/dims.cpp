@@ -24,16 +24,6 @@ std::string to_string(const Dims& dims) {
   return fmt::format("[{}]", fmt::join(std::span(dims.begin(), dims.end()), ","));
 }
 
-Strides contiguous_strides(const Shape& shape) {
-  Strides strides = shape;
-  std::int64_t step = 1;
-  for (int i = shape.rank() - 1; i >= 0; --i) {
-    strides[i] = step;
-    step *= shape[i];
-  }
-  return strides;
-}
-
 bool is_contiguous(const Shape& shape, const Strides& strides) {
   if (shape.contains(0)) {
     return true;

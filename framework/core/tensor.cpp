@@ -28,9 +28,7 @@ void destroy(TensorBody* body) noexcept {
 }
 
 void allocate_dense(TensorBody* body) {
-  const Shape& shape = body->type.shape;
-  body->strides = contiguous_strides(shape);
-  body->numel = shape.product();
+  body->numel = set_contiguous_strides(body->type.shape, body->strides);
   body->contiguous = true;
   body->storage = allocate_storage(static_cast<std::size_t>(body->numel) * size_of(body->type.dtype));
   body->data = body->storage->data();
