@@ -63,16 +63,17 @@ struct MaskedSoftmax {
           scaled_and_masked(n, scale, in + row * part->pitch, mask, scores->mask_column, to);
         }
         std::fill(to + n, to + vectors_of(*part, n), kHidden);
-        const T largest = reduce_dense<MaxCombine>(static_cast<const T*>(to), vectors_of(*part, n));
+        const T largest = largest_for_shift(vectors_of(*part, n), static_cast<const T*>(to));
         shift[row - first] = largest * late;
       }
       for (std::int64_t row = first; row < end; ++row) {
         T& least = shift[row - first];
+        // The largest number: there may be NaN besides, which the sum will have.
         const bool has_none = !std::is_void_v<Mask> && least == kHidden;
         least = has_none ? T(0) : least;
         total[row - first] = exponentials(vectors_of(*part, scores->attended(part->first_row + row)),
                                           from + row * part->pitch, late, least, out + row * part->pitch);
-        total[row - first] = has_none ? T(1) : total[row - first];
+        total[row - first] = has_none && total[row - first] == T(0) ? T(1) : total[row - first];
       }
       for (std::int64_t row = first; row < end; ++row) {
         const std::int64_t n = scores->attended(part->first_row + row);

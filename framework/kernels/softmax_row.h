@@ -5,6 +5,53 @@
 /// Passes over one row of a softmax.
 namespace diptych::kernels {
 
+namespace detail {
+
+/// a = the larger; a where one isn't a number
+struct LargerNumber {
+  template <class V>
+  DIPTYCH_INLINE static void merge(V& a, const V& b) {
+    a = b > a ? b : a;
+  }
+  template <class T>
+  DIPTYCH_INLINE static T apply(T a, T b) {
+    return b > a ? b : a;
+  }
+};
+
+}  // namespace detail
+
+/// What a softmax subtracts: the largest element. If some are NaN it may be that of the others, since their
+/// exponentials make the sum NaN; the sign of a zero doesn't matter to exponentials.
+template <class T>
+DIPTYCH_INLINE T largest_for_shift(std::int64_t n, const T* row) {
+  if (n < 2 * kLanes) {
+    return reduce_dense<MaxCombine>(row, n);
+  }
+  // As vectors: GCC 12 makes scalars of loops over so few lanes.
+  constexpr int kWidth = 64 / sizeof(T);
+  using V = detail::Vector<T, kWidth>;
+  constexpr int kVectors = 2 * kLanes / kWidth;
+  V largest[kVectors];
+  std::memcpy(largest, row, sizeof(largest));
+  for (std::int64_t begin = 2 * kLanes; begin < n; begin += 2 * kLanes) {
+    const std::int64_t from = begin + 2 * kLanes <= n ? begin : n - 2 * kLanes;  // the last may repeat some
+    for (int i = 0; i < kVectors; ++i) {
+      V x;
+      std::memcpy(&x, row + from + i * kWidth, sizeof(x));
+      detail::LargerNumber::merge(largest[i], x);
+    }
+  }
+  for (int i = kVectors / 2; i > 0; i /= 2) {
+    for (int k = 0; k < i; ++k) {
+      detail::LargerNumber::merge(largest[k], largest[k + i]);
+    }
+  }
+  T lanes[kWidth];
+  std::memcpy(lanes, largest, sizeof(lanes));
+  return detail::combine_lanes<detail::LargerNumber, T, kWidth>(lanes);
+}
+
 /// out[i] = exp(in[i] * scale - shift), which is at most 1; 0 below the smallest normal number. Returns the sum. The
 /// remaining elements are computed as a whole vector too, in a buffer of their own: one by one, five of them would take
 /// as long as fifty.

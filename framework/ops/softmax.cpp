@@ -20,7 +20,8 @@ template <class T, bool logarithm>
 struct SoftmaxRows {
   DIPTYCH_INLINE static void run(std::int64_t rows, std::int64_t columns, const T* in, T* out) {
     for (std::int64_t row = 0; row < rows; ++row, in += columns, out += columns) {
-      const T largest = kernels::reduce_dense<kernels::MaxCombine>(in, columns);
+      const T largest =
+          logarithm ? kernels::reduce_dense<kernels::MaxCombine>(in, columns) : kernels::largest_for_shift(columns, in);
       const T total = kernels::exponentials(columns, in, T(1), largest, out);
       if constexpr (logarithm) {
         const T shift = math::log(total);

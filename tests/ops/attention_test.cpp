@@ -397,6 +397,32 @@ TEST(MaskedSoftmax, SpecialValuesComeThrough) {
   EXPECT_THAT(masked_softmax(scores, {}, true).to_vector<double>(), Each(::testing::IsNan()));
 }
 
+TEST(MaskedSoftmax, OneNaNMakesItsRowNaNWhereverItStands) {
+  for (const std::int64_t length : {5, 31, 32, 33, 64, 70}) {
+    for (const double other : {1.0, kMasked, -kMasked}) {
+      for (std::int64_t at = 0; at < length; ++at) {
+        std::vector<double> values(static_cast<std::size_t>(2 * length), other);
+        values[static_cast<std::size_t>(at)] = std::nan("");
+        for (const DType dtype : {DType::float32, DType::float64}) {
+          const Tensor scores = cast(Tensor::from(values, {2, length}), dtype);
+          const Tensor all_seen = full({2, length}, true, DType::boolean);
+          for (const Tensor& result :
+               {softmax(scores), masked_softmax(scores), masked_softmax(scores, full({}, 0.0, dtype)),
+                masked_softmax(scores, all_seen), masked_softmax(scores, {}, false, -1)}) {
+            const std::vector<double> row = select(result, 0, 0).to_vector<double>();
+            EXPECT_THAT(row, Each(::testing::IsNan())) << length << " " << other << " " << at;
+          }
+          // The second row has none: with a mask it is zero where every score is -inf.
+          const std::vector<double> row = select(masked_softmax(scores, all_seen), 0, 1).to_vector<double>();
+          EXPECT_THAT(row, other == -kMasked ? Each(::testing::Eq(0))
+                           : other == 1.0    ? Each(::testing::DoubleNear(1.0 / static_cast<double>(length), 1e-6))
+                                             : ::testing::Matcher<std::vector<double>>(Each(::testing::IsNan())));
+        }
+      }
+    }
+  }
+}
+
 TEST(MaskedSoftmax, GradientsAreThoseOfTheOpsThatItJoins) {
   const Tensor scores = random_normal({2, 6, 9}, 1);
   const Tensor mask = random_normal({6, 1}, 2);
