@@ -8,6 +8,7 @@
 #include "framework/codegen/rows.h"
 #include "framework/core/parallel.h"
 #include "framework/kernels/elementwise.h"
+#include "framework/kernels/pair_loops.h"
 
 namespace diptych::codegen {
 namespace {
@@ -132,6 +133,7 @@ TileProgram::TileProgram(std::int64_t rows, int column_axes, std::vector<Input> 
     output.access = Access::direct;
     output.data = static_cast<std::uint32_t>(inputs.size() + i);
   }
+  join_pairs();
   choose_accesses();
   place_slots();
   bind_work(inputs);
@@ -464,6 +466,62 @@ void TileProgram::plan_fetches(std::size_t inputs) {
   }
 }
 
+LoopFn TileProgram::loop_of(const Work& work) const {
+  const Step& step = steps_[work.step];
+  const TensorType* types[kMaxElementwiseInputs];
+  for (std::size_t k = 0; k < step.input_types.size(); ++k) {
+    types[k] = &step.input_types[k];
+  }
+  return step.op->loop({types, step.input_types.size()}, step.type);
+}
+
+/// Whether nothing but `second` reads what `first` computes, once, and both are loops over the same elements.
+bool TileProgram::is_pair(const Work& first, const Work& second) const {
+  const auto is_plain = [](const Work& work) {
+    return work.kind == Work::Kind::loop && work.row_values == 0 && work.pair == nullptr;
+  };
+  const auto reads = [&](const Work& work) {
+    return std::count(work.operands.begin(), work.operands.end(), first.result);
+  };
+  std::ptrdiff_t all_reads = 0;
+  for (const Work& work : works_) {
+    all_reads += reads(work);
+  }
+  const bool is_kept =
+      operands_[first.result].access != Access::slot ||
+      std::any_of(stores_.begin(), stores_.end(), [&](const Store& store) { return store.result == first.result; });
+  return is_plain(first) && is_plain(second) && all_reads == 1 && reads(second) == 1 && !is_kept &&
+         operands_[first.result].width == operands_[second.result].width;
+}
+
+/// Two steps that follow one another become one where there is a loop for both: what they hand over stays in registers.
+void TileProgram::join_pairs() {
+  for (std::size_t w = 0; w + 1 < works_.size(); ++w) {
+    const Work& first = works_[w];
+    Work& second = works_[w + 1];
+    if (!is_pair(first, second)) {
+      continue;
+    }
+    const auto handed_over = std::find(second.operands.begin(), second.operands.end(), first.result);
+    const auto place = static_cast<std::size_t>(handed_over - second.operands.begin());
+    std::vector<std::uint32_t> operands = first.operands;
+    operands.insert(operands.end(), second.operands.begin(), handed_over);
+    operands.insert(operands.end(), handed_over + 1, second.operands.end());
+    // Single values where the loop takes none would be copied for each tile.
+    unsigned singles = 0;
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      singles |= static_cast<unsigned>(operands_[operands[i]].inner_stride == 0) << i;
+    }
+    second.pair = kernels::detail::has_loop(operands.size(), singles)
+                      ? kernels::pair_loop(loop_of(first), loop_of(second), place)
+                      : nullptr;
+    if (second.pair != nullptr) {
+      second.operands = std::move(operands);
+      works_.erase(works_.begin() + static_cast<std::ptrdiff_t>(w));
+    }
+  }
+}
+
 void TileProgram::choose_accesses() {
   const bool one_row = tile_rows_ == 1;
   const auto copy = [&](Operand& input) {
@@ -536,7 +594,7 @@ void TileProgram::place_slots() {
     }
   };
   for (std::uint32_t i = 0; i < operands_.size(); ++i) {
-    if (!is_result[i]) {
+    if (!is_result[i] && operands_[i].access != Access::slot) {  // a slot's would be a result that stays in registers
       place(i);
     }
   }
@@ -588,13 +646,8 @@ void TileProgram::bind_work(std::span<const Input> inputs) {
     }
     bound.is_by_row = work.row_values != 0;
     if (work.kind == Work::Kind::loop) {
-      const Step& step = steps_[work.step];
-      const TensorType* types[kMaxElementwiseInputs];
-      for (std::size_t k = 0; k < count; ++k) {
-        types[k] = &step.input_types[k];
-      }
-      bound.loop = step.op->loop({types, count}, step.type);
-      bound.attributes = step.attributes.get();
+      bound.loop = work.pair != nullptr ? work.pair : loop_of(work);
+      bound.attributes = steps_[work.step].attributes.get();
     }
     bound_.push_back(bound);
   }

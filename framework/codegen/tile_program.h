@@ -99,6 +99,7 @@ class TileProgram {
     std::uint32_t result;
     /// Of loops, bit i: operand i is one value a row, for a row of others. Such a loop runs row by row.
     std::uint32_t row_values = 0;
+    LoopFn pair = nullptr;  ///< the loop of this step and of the one before, whose result nothing else reads
   };
   /// A kernel's call on the rows of a tile.
   struct BoundKernel {
@@ -148,6 +149,9 @@ class TileProgram {
   bool saves_little(std::size_t streams) const;
   void choose_tile_of_rows();
   void plan_fetches(std::size_t inputs);
+  LoopFn loop_of(const Work& work) const;
+  bool is_pair(const Work& first, const Work& second) const;
+  void join_pairs();
   void choose_accesses();
   void place_slots();
   void bind_work(std::span<const Input> inputs);

@@ -308,9 +308,16 @@ DIPTYCH_INLINE T log1p(T x) {
   return (x == T(0) || x == std::numeric_limits<T>::infinity()) ? x : result;
 }
 
+/// 1 / (1 + e^-x), with the bits of that in exp(): what exp() does at the ends isn't needed where e^-x is added to 1.
 template <class T>
 DIPTYCH_INLINE T sigmoid(T x) {
-  return T(1) / (T(1) + exp(-x));
+  const auto [r, n] = detail::exp_reduce(-x);
+  const T p = T(1) + (r + detail::expm1_tail(r));
+  // In half the scale, which is normal as long as the result isn't 0 or 1.
+  const T half_scale = detail::power_of_two<T>(static_cast<detail::Bits<T>>(static_cast<detail::Unsigned<T>>(n) - 1));
+  const T result = T(1) / (T(1) + p * half_scale * T(2));
+  const T above_zero = x < -detail::FloatTraits<T>::kExpMax ? T(0) : result;
+  return x > T(80) ? T(1) : above_zero;
 }
 
 namespace detail {

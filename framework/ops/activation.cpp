@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "framework/math/simple_functions.h"
 #include "framework/ops/define_activation.h"
 #include "framework/ops/elementwise.h"
 #include "framework/ops/elementwise_ops.h"
@@ -41,6 +42,7 @@ void ClipAttributes::check(const InferCall& call) const {
 namespace {
 
 using namespace ops;
+using math::Relu;
 
 // tanh and sigmoid: the gradient needs the output only.
 
@@ -94,12 +96,6 @@ struct ReluBackward {
 };
 const Op kReluBackward{derivative<ReluBackward>("relu_backward", "The gradient of relu from its output: dy where y > 0",
                                                 flops_per_element<1>)};
-struct Relu {
-  template <class T>
-  DIPTYCH_INLINE static T apply(T x) {
-    return x < T(0) ? T(0) : x;  // NaN stays NaN
-  }
-};
 const Op kRelu{activation<Relu, void, Domain::numeric>(
     "relu", "x where x > 0, else 0; its gradient at 0 is 0",
     [](const VjpCall& v) -> Gradients { return {apply_backward(*kReluBackward, nullptr, v.cotangent, v.output)}; },

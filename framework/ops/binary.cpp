@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "framework/math/power.h"
+#include "framework/math/simple_functions.h"
 #include "framework/ops/creation.h"
 #include "framework/ops/define.h"
 #include "framework/ops/elementwise.h"
@@ -16,22 +17,9 @@ namespace diptych {
 namespace {
 
 using namespace ops;
+using math::Wrapping;
 
 constexpr Saves kBoth{.inputs = 3};
-
-/// Integers wrap around, as in two's complement.
-template <template <class> class Function>
-struct Wrapping {
-  template <class T>
-  DIPTYCH_INLINE static T apply(T a, T b) {
-    if constexpr (std::is_integral_v<T>) {
-      using U = std::make_unsigned_t<T>;
-      return static_cast<T>(Function<U>()(static_cast<U>(a), static_cast<U>(b)));
-    } else {
-      return Function<T>()(a, b);
-    }
-  }
-};
 
 const Op kAdd{elementwise_op<Wrapping<std::plus>, Domain::numeric, 2>(
     {.name = "add",

@@ -1,6 +1,7 @@
 // Unary arithmetic. Each entry starts with its scalar function. See transcendental.cpp and activation.cpp for more.
 
 #include "framework/kernels/dense.h"
+#include "framework/math/simple_functions.h"
 #include "framework/ops/creation.h"
 #include "framework/ops/define.h"
 #include "framework/ops/elementwise.h"
@@ -11,17 +12,9 @@ namespace diptych {
 namespace {
 
 using namespace ops;
+using math::Neg;
+using math::Square;
 
-struct Neg {
-  template <class T>
-  DIPTYCH_INLINE static T apply(T x) {
-    if constexpr (std::is_integral_v<T>) {
-      return static_cast<T>(std::make_unsigned_t<T>(0) - static_cast<std::make_unsigned_t<T>>(x));
-    } else {
-      return -x;
-    }
-  }
-};
 const Op kNeg{
     elementwise_op<Neg, Domain::numeric, 1>({.name = "neg",
                                              .doc = "-x",
@@ -56,17 +49,6 @@ const Op kSign{elementwise_op<Sign, Domain::numeric, 1>({.name = "sign",
                                                          .flops = flops_per_element<1>,
                                                          .samples = [] { return unary_samples(kNumbers, -3, 3); }})};
 
-struct Square {
-  template <class T>
-  DIPTYCH_INLINE static T apply(T x) {
-    if constexpr (std::is_integral_v<T>) {
-      using U = std::make_unsigned_t<T>;
-      return static_cast<T>(static_cast<U>(x) * static_cast<U>(x));
-    } else {
-      return x * x;
-    }
-  }
-};
 const Op kSquare{elementwise_op<Square, Domain::numeric, 1>(
     {.name = "square",
      .doc = "x * x",

@@ -2,7 +2,9 @@
 
 #include "framework/math/scalar_math.h"
 
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <functional>
 #include <random>
@@ -73,6 +75,26 @@ TEST(ScalarMath, ExpOfNonpositiveNumbersAtTheEnds) {
   EXPECT_EQ(exp_nonpositive(-std::numeric_limits<float>::infinity()), 0.0F);
   EXPECT_TRUE(std::isnan(exp_nonpositive(std::numeric_limits<float>::quiet_NaN())));
   EXPECT_TRUE(std::isnan(exp_nonpositive(std::numeric_limits<double>::quiet_NaN())));
+}
+
+/// In the part of e^-x that it needs, sigmoid computes what exp does.
+TEST(ScalarMath, SigmoidHasTheBitsOfItsFormula) {
+  const auto differs = []<class T>(T x) {
+    const T expected = T(1) / (T(1) + exp(-x));
+    const T result = sigmoid(x);
+    return std::isnan(x) ? !std::isnan(result) : std::memcmp(&expected, &result, sizeof(T)) != 0;
+  };
+  // Every 251st float, so that each exponent has some 33,000.
+  for (std::uint64_t bits = 0; bits <= 0xFFFFFFFFULL; bits += 251) {
+    ASSERT_FALSE(differs(std::bit_cast<float>(static_cast<std::uint32_t>(bits)))) << bits;
+  }
+  for (double x = -760; x < 760; x += 1.0 / 1024) {
+    ASSERT_FALSE(differs(x)) << x;
+  }
+  for (const double x : {1e300, -1e300, 5e-324, -0.0, HUGE_VAL, -HUGE_VAL, std::nan("")}) {
+    EXPECT_FALSE(differs(x)) << x;
+    EXPECT_FALSE(differs(static_cast<float>(x))) << x;
+  }
 }
 
 TEST(ScalarMath, Float64) {

@@ -8,6 +8,8 @@
 #include "framework/dispatch/apply.h"
 #include "framework/dispatch/op.h"
 #include "framework/graph/fused_op.h"
+#include "framework/kernels/pair_loops.h"
+#include "framework/ops/elementwise_ops.h"
 #include "tests/graph/variants.h"
 #include "tests/passes/programs.h"
 #include "tests/support/with_threads.h"
@@ -488,6 +490,90 @@ TEST(FuseRows, GradientsOfHandWrittenNormsFuseToo) {
   auto compiled = jit(grad(loss), {.pipeline = fusing_all()});
   expect_same_bits(compiled(x), grad(loss)(x), "gradient");
   EXPECT_LE(compiled.compiled()->graph()->nodes.size(), 6U) << graph::print(*compiled.compiled()->graph());
+}
+
+// Two steps in one loop (framework/kernels/pair_loops.h).
+
+Tensor with_special_values(const Shape& shape, float phase) {
+  std::vector<float> values = wave(shape, phase).to_vector<float>();
+  const float special[] = {0.0F, -0.0F, 1e-40F, 3e38F, -3e38F, HUGE_VALF, -HUGE_VALF, std::nanf("")};
+  for (std::size_t i = 0; i < values.size(); i += 7) {
+    values[i] = special[(i / 7 + static_cast<std::size_t>(phase) * 3) % std::size(special)];
+  }
+  return Tensor::from(values, shape);
+}
+
+TEST(FusePairs, HaveTheBitsOfTheirOps) {
+  using Unary = Tensor (*)(const Tensor&);
+  using Binary = Tensor (*)(const Tensor&, const Tensor&);
+  const Unary unaries[] = {[](const Tensor& x) { return neg(x); }, [](const Tensor& x) { return square(x); },
+                           [](const Tensor& x) { return relu(x); }};
+  const Binary binaries[] = {[](const Tensor& x, const Tensor& y) { return add(x, y); },
+                             [](const Tensor& x, const Tensor& y) { return sub(x, y); },
+                             [](const Tensor& x, const Tensor& y) { return mul(x, y); }};
+  std::vector<std::function<Tensor(const std::vector<Tensor>&)>> firsts;
+  for (const Unary f : unaries) {
+    firsts.emplace_back([=](const std::vector<Tensor>& in) { return f(in[0]); });
+  }
+  for (const Binary f : binaries) {
+    firsts.emplace_back([=](const std::vector<Tensor>& in) { return f(in[0], in[1]); });
+  }
+  const auto each = [&](const std::function<void(const Body&)>& check) {
+    for (const auto& first : firsts) {
+      for (const Unary second : unaries) {
+        check([=](const std::vector<Tensor>& in) { return std::vector{second(first(in))}; });
+      }
+      for (const Binary second : binaries) {
+        check([=](const std::vector<Tensor>& in) { return std::vector{second(first(in), in[2])}; });
+        check([=](const std::vector<Tensor>& in) { return std::vector{second(in[2], first(in))}; });
+        // The result of the first is read twice, or kept, or more follows.
+        check([=](const std::vector<Tensor>& in) {
+          const Tensor x = first(in);
+          return std::vector{second(x, x), second(neg(x), in[2])};
+        });
+        check([=](const std::vector<Tensor>& in) {
+          const Tensor x = first(in);
+          return std::vector{relu(second(second(x, in[2]), in[1])), x};
+        });
+      }
+    }
+  };
+  // Dense, one value, a value a column, a value a row.
+  const std::vector<Shape> shapes = {{60, 70}, {}, {70}, {60, 1}};
+  int fused = 0;
+  for (const Shape& second : shapes) {
+    for (const Shape& third : shapes) {
+      const std::vector<Tensor> inputs = {with_special_values({60, 70}, 1), with_special_values(second, 2),
+                                          with_special_values(third, 3)};
+      each([&](const Body& body) {
+        auto compiled = jit(body, {.pipeline = fusing_all()});
+        expect_same_bits(compiled(inputs), body(inputs), to_string(second) + to_string(third));
+        const std::vector<std::string> names = names_of(*compiled.compiled()->graph());
+        fused += static_cast<int>(std::count(names.begin(), names.end(), "fused"));
+      });
+    }
+  }
+  EXPECT_GT(fused, 1200);  // of 1,440 programs: some are simplified to one op
+}
+
+TEST(FusePairs, AreOfSimpleFunctionsOfFloats) {
+  const auto pair = [](const OpDef& first, const OpDef& second, DType dtype, std::size_t place = 0) {
+    const TensorType type{dtype, {4}};
+    const TensorType* const types[] = {&type, &type};
+    const auto loop = [&](const OpDef& op) { return op.loop({types, static_cast<std::size_t>(op.inputs)}, type); };
+    return kernels::pair_loop(loop(first), loop(second), place);
+  };
+  EXPECT_NE(pair(op::mul, op::add, DType::float32), nullptr);
+  EXPECT_EQ(pair(op::mul, op::add, DType::float32), pair(op::mul, op::add, DType::float32, 1));
+  EXPECT_NE(pair(op::mul, op::sub, DType::float32), pair(op::mul, op::sub, DType::float32, 1));
+  EXPECT_NE(pair(op::add, op::relu, DType::float32), nullptr);
+  EXPECT_NE(pair(op::square, op::neg, DType::float32), nullptr);
+  EXPECT_EQ(pair(op::mul, op::add, DType::float64), nullptr);
+  EXPECT_EQ(pair(op::mul, op::add, DType::int32), nullptr);
+  EXPECT_EQ(pair(op::exp, op::add, DType::float32), nullptr);
+  EXPECT_EQ(pair(op::mul, op::exp, DType::float32), nullptr);
+  const WithoutKernels idle;
+  EXPECT_EQ(pair(op::mul, op::add, DType::float32), nullptr);
 }
 
 TEST(Fuse, GradientsOfACompiledFunction) {
