@@ -15,7 +15,8 @@
 ///      y ──┴─ add ── gelu ── mul  │ x, y → add → gelu → mul  │ → the next tile
 ///                                 └──────────────────────────┘
 ///
-/// The loops and kernels are those of the ops, on the same elements, so the bits are, too.
+/// The loops and kernels are those of the ops, or of two ops in a row (kernels/pair_loops.h), on the same elements, so
+/// the bits are, too.
 namespace diptych::codegen {
 
 class TileProgram {

@@ -68,7 +68,7 @@ struct MaskedSoftmax {
       }
       for (std::int64_t row = first; row < end; ++row) {
         T& least = shift[row - first];
-        // The largest number: there may be NaN besides, which the sum will have.
+        // With NaN in the row it may be any element's: the sum will be NaN.
         const bool has_none = !std::is_void_v<Mask> && least == kHidden;
         least = has_none ? T(0) : least;
         total[row - first] = exponentials(vectors_of(*part, scores->attended(part->first_row + row)),

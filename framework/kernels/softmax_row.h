@@ -13,16 +13,12 @@ struct LargerNumber {
   DIPTYCH_INLINE static void merge(V& a, const V& b) {
     a = b > a ? b : a;
   }
-  template <class T>
-  DIPTYCH_INLINE static T apply(T a, T b) {
-    return b > a ? b : a;
-  }
 };
 
 }  // namespace detail
 
-/// What a softmax subtracts: the largest element. If some are NaN it may be that of the others, since their
-/// exponentials make the sum NaN; the sign of a zero doesn't matter to exponentials.
+/// What a softmax subtracts: the largest element. If some are NaN it may be any, since their exponentials make the
+/// sum NaN; the sign of a zero doesn't matter to exponentials.
 template <class T>
 DIPTYCH_INLINE T largest_for_shift(std::int64_t n, const T* row) {
   if (n < 2 * kLanes) {

@@ -14,6 +14,7 @@
 #include "framework/ops/shape_ops.h"
 #include "tests/graph/variants.h"
 #include "tests/support/short_run.h"
+#include "tests/support/with_isa.h"
 #include "tests/support/with_threads.h"
 
 namespace diptych::runtime {
@@ -24,6 +25,7 @@ using diptych::testing::Program;
 using diptych::testing::Random;
 using diptych::testing::Step;
 using diptych::testing::Variant;
+using diptych::testing::WithIsa;
 using diptych::testing::WithThreads;
 
 struct Trace {
@@ -137,17 +139,6 @@ void expect_same(const Trace& actual, const Trace& expected, const std::string& 
     ASSERT_TRUE(bitwise_equal(actual.seen[i], expected.seen[i])) << what << ", tensor " << i;
   }
 }
-
-class WithIsa {
- public:
-  explicit WithIsa(Isa isa) { set_isa(isa); }
-  ~WithIsa() { set_isa(before_); }
-  WithIsa(const WithIsa&) = delete;
-  WithIsa& operator=(const WithIsa&) = delete;
-
- private:
-  Isa before_ = active_isa();
-};
 
 /// How often each kind of step was in a program that ran.
 struct Seen {
