@@ -2,7 +2,7 @@
 
 #include <type_traits>
 
-#include "framework/core/isa.h"
+#include "framework/math/inline.h"
 
 /// Scalar functions of one machine instruction, as elementwise ops and loops of several ops take them.
 namespace diptych::math {
