@@ -67,7 +67,7 @@ DIPTYCH_INLINE void dense_loop(std::int64_t n, void* const* data, const Attribut
 /// Whether there is a loop for `inputs` dense operands in which those with a bit in `pattern` are a single value.
 constexpr bool has_loop(std::size_t inputs, unsigned pattern) {
   return pattern == 0 || (inputs == 2 && pattern != 3) ||
-         (inputs == 3 && (pattern == 2 || pattern == 4));  // where() with one fixed branch; pairs
+         (inputs == 3 && (pattern == 2 || pattern == 4));  // where() with one fixed branch
 }
 
 /// The last two axes of an elementwise call; strides in bytes, inputs first.
