@@ -12,6 +12,7 @@
 #include "framework/core/isa.h"
 #include "framework/diptych.h"
 #include "tests/support/message_of.h"
+#include "tests/support/with_isa.h"
 #include "tests/support/with_threads.h"
 
 namespace diptych {
@@ -319,19 +320,19 @@ TEST_P(BitsOfConvolutions, AreTheSameOnEveryInstructionSetAndNumberOfThreads) {
                                  conv2d_input_gradient(of.dy, of.w, {c.height, c.width}, c.options),
                                  conv2d_weight_gradient(of.x, of.dy, {c.kernel_h, c.kernel_w}, c.options)};
     };
-    const Isa best = active_isa();
-    set_isa(Isa::generic);
-    const std::vector<Tensor> expected = results();
+    const std::vector<Tensor> expected = [&] {
+      const testing::WithIsa with(Isa::generic);
+      return results();
+    }();
     for (const Isa isa : {Isa::avx2, Isa::avx512}) {
       if (is_supported(isa)) {
-        set_isa(isa);
+        const testing::WithIsa with(isa);
         const std::vector<Tensor> actual = results();
         for (std::size_t i = 0; i < expected.size(); ++i) {
           EXPECT_TRUE(bitwise_equal(actual[i], expected[i])) << kIsaNames[static_cast<std::size_t>(isa)] << ' ' << i;
         }
       }
     }
-    set_isa(best);
     for (const int threads : {2, 3, 4}) {
       const testing::WithThreads with(threads, true);
       const std::vector<Tensor> actual = results();

@@ -6,6 +6,7 @@
 
 #include "framework/core/isa.h"
 #include "tests/support/op_samples.h"
+#include "tests/support/with_isa.h"
 #include "tests/support/with_threads.h"
 
 namespace diptych::testing {
@@ -79,15 +80,13 @@ TEST_P(Parity, EagerAndGraphGiveTheSameBits) {
 TEST_P(Parity, EveryInstructionSetGivesTheSameBits) {
   const OpCase& c = GetParam();
   const std::vector<Tensor> inputs = make_inputs(c.sample);
-  const Isa best = active_isa();
-  set_isa(Isa::generic);
+  const WithIsa restores(Isa::generic);
   const Tensor expected = call(*c.op, inputs, c.sample.attributes);
   for (int isa = 1; isa < kIsaCount && is_supported(static_cast<Isa>(isa)); ++isa) {
     set_isa(static_cast<Isa>(isa));
     expect_same({expected}, {call(*c.op, inputs, c.sample.attributes)},
                 std::string(kIsaNames[static_cast<std::size_t>(isa)]));
   }
-  set_isa(best);
 }
 
 TEST_P(Parity, EveryNumberOfThreadsGivesTheSameBits) {

@@ -14,6 +14,7 @@
 #include "framework/core/isa.h"
 #include "framework/diptych.h"
 #include "framework/dispatch/apply.h"
+#include "tests/support/with_isa.h"
 
 namespace diptych {
 namespace {
@@ -236,14 +237,12 @@ TEST(Random, AnElementDependsOnItsPositionAlone) {
 }
 
 TEST(Random, EveryInstructionSetDrawsTheSame) {
-  const Isa best = active_isa();
-  set_isa(Isa::generic);
+  const testing::WithIsa restores(Isa::generic);
   const std::vector<Tensor> expected = draws({3001}, Generator(12));
   for (int isa = 1; isa < kIsaCount && is_supported(static_cast<Isa>(isa)); ++isa) {
     set_isa(static_cast<Isa>(isa));
     expect_same_draws(expected, draws({3001}, Generator(12)));
   }
-  set_isa(best);
 }
 
 TEST(Random, DrawsDifferAndSeedsDiffer) {
