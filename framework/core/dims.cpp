@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "framework/core/dense_layout.h"
 #include "framework/core/error.h"
 
 namespace diptych {
@@ -23,12 +22,6 @@ void Dims::push_back(std::int64_t value) {
 
 std::string to_string(const Dims& dims) {
   return fmt::format("[{}]", fmt::join(std::span(dims.begin(), dims.end()), ","));
-}
-
-Strides contiguous_strides(const Shape& shape) {
-  Strides strides;
-  set_contiguous_strides(shape, strides);
-  return strides;
 }
 
 bool is_contiguous(const Shape& shape, const Strides& strides) {

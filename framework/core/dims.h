@@ -81,8 +81,22 @@ using Axes = Dims;
 /// "[2,3]"
 std::string to_string(const Dims& dims);
 
-/// Row-major strides of a dense tensor.
-Strides contiguous_strides(const Shape& shape);
+/// Row-major strides of a dense tensor, and the number of its elements.
+inline std::int64_t set_contiguous_strides(const Shape& shape, Strides& strides) {
+  strides = shape;
+  std::int64_t step = 1;
+  for (int i = shape.rank() - 1; i >= 0; --i) {
+    strides[i] = step;
+    step *= shape[i];
+  }
+  return step;
+}
+
+inline Strides contiguous_strides(const Shape& shape) {
+  Strides strides;
+  set_contiguous_strides(shape, strides);
+  return strides;
+}
 
 /// Whether the elements lie densely in row-major order (axes of length 1 don't matter).
 bool is_contiguous(const Shape& shape, const Strides& strides);

@@ -31,18 +31,18 @@ enum class DType : std::uint8_t {
 
 inline constexpr int kDTypeCount = 13;
 
+namespace detail {
+// Not in the functions that read them: GCC 12 would build a table on the stack in each call.
+inline constexpr std::uint8_t kDTypeSizes[kDTypeCount] = {1, 1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8};
+inline constexpr std::string_view kDTypeNames[kDTypeCount] = {"bool", "u8",  "i8",  "u16",  "i16", "u32", "i32",
+                                                              "u64",  "i64", "f16", "bf16", "f32", "f64"};
+}  // namespace detail
+
 /// Bytes of one element.
-constexpr std::size_t size_of(DType dtype) {
-  constexpr std::size_t sizes[kDTypeCount] = {1, 1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8};
-  return sizes[static_cast<int>(dtype)];
-}
+constexpr std::size_t size_of(DType dtype) { return detail::kDTypeSizes[static_cast<int>(dtype)]; }
 
 /// "bool", "u8", "i8", ..., "f64"
-constexpr std::string_view name_of(DType dtype) {
-  constexpr std::string_view names[kDTypeCount] = {"bool", "u8",  "i8",  "u16",  "i16", "u32", "i32",
-                                                   "u64",  "i64", "f16", "bf16", "f32", "f64"};
-  return names[static_cast<int>(dtype)];
-}
+constexpr std::string_view name_of(DType dtype) { return detail::kDTypeNames[static_cast<int>(dtype)]; }
 
 constexpr std::optional<DType> parse_dtype(std::string_view name) {
   for (int i = 0; i < kDTypeCount; ++i) {

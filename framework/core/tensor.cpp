@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "framework/core/context.h"
-#include "framework/core/dense_layout.h"
 #include "framework/core/strided_copy.h"
 #include "framework/core/tensor_body.h"
 
@@ -31,7 +30,7 @@ void destroy(TensorBody* body) noexcept {
 void allocate_dense(TensorBody* body) {
   body->numel = set_contiguous_strides(body->type.shape, body->strides);
   body->contiguous = true;
-  body->storage = allocate_storage(static_cast<std::size_t>(body->numel) * size_from_table(body->type.dtype));
+  body->storage = allocate_storage(static_cast<std::size_t>(body->numel) * size_of(body->type.dtype));
   body->data = body->storage->data();
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "framework/core/dense_layout.h"
 #include "framework/core/strided_copy.h"
 #include "framework/kernels/bound_call.h"
 
@@ -55,14 +54,14 @@ bool linear_strides(const KernelCall& call, std::int64_t* strides) {
   for (int i = 0; i < call.input_count; ++i) {
     const Operand& input = call.inputs[i];
     if (input.contiguous && input.type->shape == shape) [[likely]] {
-      strides[i] = static_cast<std::int64_t>(size_from_table(input.type->dtype));
+      strides[i] = static_cast<std::int64_t>(size_of(input.type->dtype));
     } else if (input.type->shape.product() == 1) {
       strides[i] = 0;
     } else {
       return false;
     }
   }
-  strides[call.input_count] = static_cast<std::int64_t>(size_from_table(call.output.type->dtype));
+  strides[call.input_count] = static_cast<std::int64_t>(size_of(call.output.type->dtype));
   return true;
 }
 
