@@ -18,6 +18,7 @@
 #include "cli/self.h"
 #include "cli/verbs.h"
 #include "framework/core/error.h"
+#include "framework/core/parallel.h"
 #include "reports/text/text.h"
 #include "workloads/arms/shipped.h"
 
@@ -469,6 +470,7 @@ int run_app(int argc, char** argv) {
   int code = kFailure;
   std::string problem;
   try {
+    expect_possible_thread_count();
     code = Program().execute(argc, argv);
   } catch (const std::bad_alloc&) {
     problem = "out of memory";

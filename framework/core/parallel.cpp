@@ -25,6 +25,19 @@
 namespace diptych {
 namespace {
 
+/// 0 if it isn't a number of threads that can compute.
+int count_of(const char* text) {
+  int count = 0;
+  if (text != nullptr) {
+    const char* const end = text + std::strlen(text);
+    const auto parsed = std::from_chars(text, end, count);
+    if (parsed.ec != std::errc() || parsed.ptr != end || count > kMostThreads) {
+      return 0;
+    }
+  }
+  return std::max(count, 0);
+}
+
 /// Parts per thread: if one thread is held up, another takes over some of its parts.
 constexpr int kTurns = 4;
 
@@ -236,18 +249,7 @@ Pool& started_pool(int workers) {
 
 namespace detail {
 
-int initial_thread_count() {
-  const char* wanted = std::getenv("DIPTYCH_THREADS");
-  int count = 1;
-  if (wanted != nullptr) {
-    const char* const end = wanted + std::strlen(wanted);
-    const auto parsed = std::from_chars(wanted, end, count);
-    if (parsed.ec != std::errc() || parsed.ptr != end) {
-      return 1;
-    }
-  }
-  return std::clamp(count, 1, kMostThreads);
-}
+int initial_thread_count() { return std::max(count_of(std::getenv("DIPTYCH_THREADS")), 1); }
 
 double initial_least_divided() { return least_divided_by(initial_thread_count()); }
 std::int64_t initial_least_divided_elements() { return in_elements(initial_least_divided()); }
@@ -274,6 +276,13 @@ void run_in_parts(std::int64_t count, double nanoseconds, const void* body, RunP
 }
 
 }  // namespace detail
+
+void expect_possible_thread_count() {
+  const char* wanted = std::getenv("DIPTYCH_THREADS");
+  if (wanted != nullptr && count_of(wanted) == 0) {
+    throw Error(fmt::format("DIPTYCH_THREADS is '{}': give a number from 1 to {}", wanted, kMostThreads));
+  }
+}
 
 void set_thread_count(int count) {
   if (count == thread_count()) {

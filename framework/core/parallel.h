@@ -27,6 +27,9 @@ inline constexpr int kMostThreads = 256;
 /// The threads that compute, the calling one included: 1, or the number in the environment variable DIPTYCH_THREADS.
 inline int thread_count() { return detail::active_thread_count; }
 
+/// Throws Error if DIPTYCH_THREADS is set to anything but a number from 1 to kMostThreads; then one thread computes.
+void expect_possible_thread_count();
+
 /// Throws Error unless 1 <= count <= kMostThreads, and if the threads can't be started; then nothing has changed. More
 /// threads than CPUs are slow, not wrong. Must not be called while ops run on other threads.
 void set_thread_count(int count);

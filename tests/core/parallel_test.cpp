@@ -7,7 +7,6 @@
 #include <set>
 #include <stdexcept>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
 #include <vector>
@@ -15,7 +14,10 @@
 #include <gtest/gtest.h>
 
 #include "framework/core/error.h"
+#include "tests/support/in_child.h"
 #include "tests/support/message_of.h"
+#include "tests/support/on_one_cpu.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/with_threads.h"
 
 namespace diptych::testing {
@@ -115,6 +117,20 @@ TEST(Parallel, AnExceptionOfAnyPartIsThrownAndThePoolGoesOn) {
   }
 }
 
+TEST(Parallel, MemoryThatIsRefusedToAPartIsThrownAndThePoolGoesOn) {
+  const WithThreads with(4, true);
+  for (std::int64_t bad = 0; bad < 16; ++bad) {
+    EXPECT_THROW(parallel_for(16, 1,
+                              [&](std::int64_t first, std::int64_t last) {
+                                if (first <= bad && bad < last) {
+                                  throw std::bad_alloc();
+                                }
+                              }),
+                 std::bad_alloc);
+    EXPECT_EQ(threads_at_once(4), 4U);
+  }
+}
+
 TEST(Parallel, HostsOnSeveralThreadsComputeAtTheSameTime) {
   const WithThreads with(3, true);
   std::vector<std::thread> hosts;
@@ -138,30 +154,6 @@ TEST(Parallel, HostsOnSeveralThreadsComputeAtTheSameTime) {
   EXPECT_EQ(wrong, 0);
 }
 
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool kHasAddressSanitizer = true;
-#else
-constexpr bool kHasAddressSanitizer = false;
-#endif
-#if defined(__SANITIZE_THREAD__)
-constexpr bool kHasThreadSanitizer = true;
-#else
-constexpr bool kHasThreadSanitizer = false;
-#endif
-
-/// Runs `body` in a child of fork(); true if it returns true.
-template <class Body>
-bool in_child(const Body& body) {
-  const pid_t child = fork();
-  if (child == 0) {
-    alarm(20);
-    _exit(body() ? 0 : 1);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
-
 TEST(Parallel, AChildOfForkStartsItsOwnThreads) {
   if (kHasThreadSanitizer) {
     GTEST_SKIP() << "under ThreadSanitizer a child of a process with threads can't start threads";
@@ -172,24 +164,76 @@ TEST(Parallel, AChildOfForkStartsItsOwnThreads) {
   EXPECT_EQ(threads_at_once(3), 3U);
 }
 
+/// The fork()s of a harness don't wait until the pool is idle, or come from outside of it.
+TEST(Parallel, AChildOfForkStartsItsOwnThreadsInTheMiddleOfAJob) {
+  if (kHasThreadSanitizer) {
+    GTEST_SKIP() << "under ThreadSanitizer a child of a process with threads can't start threads";
+  }
+  const WithThreads with(3, true);
+  std::atomic<bool> is_running{true};
+  std::thread host([&] {
+    while (is_running) {
+      parallel_for(64, 1, [](std::int64_t /*first*/, std::int64_t /*last*/) { std::this_thread::yield(); });
+    }
+  });
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_TRUE(in_child([] { return threads_at_once(3) == 3; })) << i;
+  }
+  is_running = false;
+  host.join();
+  std::atomic<int> right{0};
+  parallel_for(3, 1, [&](std::int64_t /*first*/, std::int64_t /*last*/) {
+    right += in_child([] { return threads_at_once(3) == 3; }) ? 1 : 0;
+  });
+  EXPECT_EQ(right, 3) << "from a part";
+  EXPECT_EQ(threads_at_once(3), 3U);
+}
+
+std::set<int> cpus_of_parts(int threads) {
+  std::mutex mutex;
+  std::set<int> cpus;
+  parallel_for(std::int64_t{threads} * 8, 1e9, [&](std::int64_t /*first*/, std::int64_t /*last*/) {
+    const std::lock_guard lock(mutex);
+    cpus.insert(sched_getcpu());
+  });
+  return cpus;
+}
+
 TEST(Parallel, ComputesOnTheOnlyCpuThatItMayUse) {
   if (kHasThreadSanitizer) {
     GTEST_SKIP() << "under ThreadSanitizer a child of a process with threads can't start threads";
   }
   EXPECT_TRUE(in_child([] {
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof(set), &set) != 0) {
-      return false;
-    }
-    int cpu = 0;
-    while (!CPU_ISSET(cpu, &set)) {
-      ++cpu;
-    }
-    CPU_ZERO(&set);
-    CPU_SET(cpu, &set);
+    const OnOneCpu one;
     const WithThreads with(3, true);
-    return sched_setaffinity(0, sizeof(set), &set) == 0 && threads_at_once(3) == 3;
+    return threads_at_once(3) == 3 && cpus_of_parts(3) == std::set{one.cpu()};
   }));
+}
+
+TEST(Parallel, GoesOnWhereTheAffinityMaskShrinks) {
+  if (kHasThreadSanitizer) {
+    GTEST_SKIP() << "under ThreadSanitizer a child of a process with threads can't start threads";
+  }
+  EXPECT_TRUE(in_child([] {
+    const WithThreads with(3, true);
+    const bool is_right = threads_at_once(3) == 3;
+    const OnOneCpu one;
+    return is_right && threads_at_once(3) == 3;
+  }));
+}
+
+TEST(Parallel, TheEnvironmentSaysHowManyThreads) {
+  const auto problem_of = [](const char* wanted) {
+    setenv("DIPTYCH_THREADS", wanted, 1);
+    const std::string problem = message_of([] { expect_possible_thread_count(); });
+    unsetenv("DIPTYCH_THREADS");
+    return problem;
+  };
+  EXPECT_EQ(problem_of("2"), "no error");
+  for (const char* wrong : {"0", "-1", "257", "99999999999", "two", "2 ", ""}) {
+    EXPECT_EQ(problem_of(wrong), "DIPTYCH_THREADS is '" + std::string(wrong) + "': give a number from 1 to 256");
+  }
+  EXPECT_EQ(message_of([] { expect_possible_thread_count(); }), "no error");
 }
 
 TEST(Parallel, RefusesImpossibleCounts) {

@@ -5,6 +5,7 @@
 #include <map>
 #include <regex>
 #include <set>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,6 +13,7 @@
 #include "framework/graph/ir.h"
 #include "tests/e2e/program.h"
 #include "tests/reports/well_formed.h"
+#include "tests/support/on_one_cpu.h"
 #include "tests/support/speed_bound.h"
 
 namespace diptych::testing {
@@ -68,6 +70,24 @@ TEST(Doctor, JsonSaysWhyCountersAreMissing) {
   if (json["counters"]["hardware"] == false) {
     EXPECT_NE(json["counters"]["hardware_reason"], "");
   }
+}
+
+TEST(Doctor, SaysWhatThreadsWouldBring) {
+  TemporaryFolder folder;
+  const auto doctor = [&] { return Json::parse(diptych({"doctor", "--json"}, folder.path()).output); };
+  const auto cpus = std::thread::hardware_concurrency();  // that this process may use
+  if (cpus > 1) {
+    const Json scaling = doctor()["scaling"];
+    EXPECT_EQ(scaling["threads"], cpus);
+    for (const char* of : {"compute", "memory"}) {  // of a busy machine, less than it has
+      EXPECT_GT(scaling[of].get<double>(), 0.1);
+      EXPECT_LT(scaling[of].get<double>(), 1.5 * cpus);
+    }
+    EXPECT_THAT(diptych({"doctor"}, folder.path()).output, HasSubstr(std::to_string(cpus) + " of them compute "));
+  }
+  const OnOneCpu one;
+  EXPECT_FALSE(doctor().contains("scaling"));
+  EXPECT_THAT(diptych({"doctor"}, folder.path()).output, HasSubstr("this process may use one CPU"));
 }
 
 /// IR text without the comments behind it: what `fuse` didn't.

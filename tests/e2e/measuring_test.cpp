@@ -1,6 +1,5 @@
 // What a run can be told about measuring: sizes, CPUs, metrics, slowdowns on purpose.
 
-#include <sched.h>
 #include <thread>
 #include <unistd.h>
 
@@ -10,6 +9,7 @@
 #include "reports/run/json_access.h"
 #include "reports/run/schema.h"
 #include "tests/e2e/program.h"
+#include "tests/support/on_one_cpu.h"
 #include "tests/support/speed_bound.h"
 
 namespace diptych::testing {
@@ -58,21 +58,11 @@ TEST(Flags, ThreadsAndPins) {
 }
 
 TEST(Flags, ThreadsAreThoseThatTheProcessMayUse) {
-  cpu_set_t allowed;
-  ASSERT_EQ(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
-  cpu_set_t one;
-  CPU_ZERO(&one);
-  int cpu = 0;
-  while (!CPU_ISSET(cpu, &allowed)) {
-    ++cpu;
-  }
-  CPU_SET(cpu, &one);
   TemporaryFolder folder;
-  ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);  // as `taskset` does; children have it, too
+  const OnOneCpu one;
   const Outcome outcome = diptych({"run", "micro/dispatch", "--threads", "2"}, folder.path());
-  ASSERT_EQ(sched_setaffinity(0, sizeof(allowed), &allowed), 0);
   EXPECT_EQ(outcome.exit_code, 1);
-  EXPECT_THAT(outcome.error, HasSubstr("--threads 2: this process may use 1 CPU (" + std::to_string(cpu) +
+  EXPECT_THAT(outcome.error, HasSubstr("--threads 2: this process may use 1 CPU (" + std::to_string(one.cpu()) +
                                        "); say a number from 1 to 1"));
   EXPECT_THAT(run_folders(folder.path()), IsEmpty());
 }
@@ -133,13 +123,17 @@ TEST(Flags, WhatMultipliesMatrices) {
   EXPECT_THAT(refused({"run", "mlp/digits", "--gemm", "mkl"}, folder.path()).error, HasSubstr("tiles,openblas"));
   EXPECT_THAT(run_folders(folder.path()), IsEmpty());
   const auto measured = [&](std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), {"mlp/digits", "--metric", "instructions", "--arms", "eager"});
+    arguments.insert(arguments.begin(), {"mlp/digits", "--metric", "instructions", "--arms", "eager,graph"});
     const TemporaryFolder own_folder;
     return run_json(arguments, own_folder.path());
   };
   const Json own = measured({});
   const Json blas = measured({"--gemm", "openblas"});
   EXPECT_EQ(own["plan"]["gemm"], "tiles");
+  EXPECT_EQ(own["environment"]["engine"]["gemm"], "tiles");
+  for (const Json* run : {&own, &blas}) {
+    EXPECT_EQ((*run)["cells"][0]["validity"]["agree"], true) << "both arms multiply in the same way";
+  }
   EXPECT_EQ(blas["environment"]["engine"]["gemm"], "openblas");
   EXPECT_THAT(blas["cells"][0]["reproduce"].get<std::string>(), HasSubstr("--gemm openblas"));
   // The processes that count have been told: they execute other instructions.

@@ -223,6 +223,24 @@ TEST(Usage, NumbersOutOfRangeAreRefused) {
   expect_refused({{"run", "micro/dispatch", "--seed", ""}, {"--seed"}});
 }
 
+TEST(Usage, ThreadsThatCannotComputeAreRefused) {
+  for (const char* verb : {"run", "ladder", "profile", "why"}) {
+    for (const char* count : {"0", "-1", "10000"}) {
+      expect_refused({{verb, "micro/dispatch", "--threads", count}, {"--threads", count}});
+    }
+  }
+  TemporaryFolder folder;
+  for (const char* wanted : {"0", "257", "many"}) {
+    Command command = diptych_command({"profile", "micro/dispatch"}, folder.path());
+    command.environment["DIPTYCH_THREADS"] = wanted;
+    const Outcome outcome = run_command(command);
+    EXPECT_EQ(outcome.exit_code, 1);
+    EXPECT_EQ(outcome.error,
+              "diptych: DIPTYCH_THREADS is '" + std::string(wanted) + "': give a number from 1 to 256\n");
+  }
+  EXPECT_THAT(run_folders(folder.path()), IsEmpty());
+}
+
 TEST(Usage, EmptyValuesAreRefused) {
   expect_refused({{"run", "--out=", "micro/dispatch"}, {"--out= has no value"}});
   expect_refused({{"run", "--quick=5", "micro/dispatch"}, {"quick", "flag"}});

@@ -1,7 +1,11 @@
 // Matrix products bit for bit against their definition (docs/numerics.md): blocks of 256 products, each one chain of
-// fma. Whatever the layout and the instruction set, and in eager and graph. OpenBLAS is the oracle for accuracy.
+// fma. Whatever the layout, the instruction set and the number of threads, packed ahead or not, and in eager and graph.
+// OpenBLAS is the oracle for accuracy.
+
+#include "framework/kernels/matrix_product.h"
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include <gtest/gtest.h>
@@ -9,6 +13,7 @@
 #include "framework/diptych.h"
 #include "tests/ops/layouts.h"
 #include "tests/support/with_gemm.h"
+#include "tests/support/with_isa.h"
 #include "tests/support/with_threads.h"
 
 namespace diptych::testing {
@@ -18,12 +23,13 @@ struct Sizes {
   std::int64_t m, n, k;
 };
 
-/// Square, skinny, with edges of every kind, and sums of one block, of whole blocks and of parts.
-const std::vector<Sizes> kSizes = {{1, 1, 1},     {1, 1, 500},   {3, 1, 7},       {70, 1, 257},  {1, 5, 3},
-                                   {1, 16, 300},  {1, 250, 256}, {2, 33, 10},     {4, 24, 257},  {5, 7, 3},
-                                   {8, 48, 512},  {9, 49, 513},  {16, 17, 40},    {17, 16, 600}, {31, 200, 255},
-                                   {64, 10, 128}, {129, 193, 5}, {130, 290, 260}, {3, 400, 33},  {33, 400, 33},
-                                   {20, 384, 1},  {1, 7, 1}};
+/// Square, skinny, with edges of every kind, sums of one block, of whole blocks and of parts, several panels of
+/// columns, rows that lie in few sets of the cache, and right sides that are fetched from afar (kFar).
+const std::vector<Sizes> kSizes = {
+    {1, 1, 1},      {1, 1, 500},   {3, 1, 7},     {70, 1, 257},    {1, 5, 3},     {1, 16, 300},  {1, 250, 256},
+    {2, 33, 10},    {4, 24, 257},  {5, 7, 3},     {8, 48, 512},    {9, 49, 513},  {16, 17, 40},  {17, 16, 600},
+    {31, 200, 255}, {64, 10, 128}, {129, 193, 5}, {130, 290, 260}, {3, 400, 33},  {33, 400, 33}, {20, 384, 1},
+    {1, 7, 1},      {1, 600, 257}, {5, 700, 300}, {20, 256, 600},  {40, 520, 260}};
 
 template <class T>
 std::vector<T> by_definition(const Tensor& a, const Tensor& b, const Tensor& start) {
@@ -51,19 +57,30 @@ std::vector<T> by_definition(const Tensor& a, const Tensor& b, const Tensor& sta
   return result;
 }
 
-/// Runs `fn` with every instruction set that the machine has, alone and on three threads.
+/// Runs `fn` with every instruction set that the machine has, on one to four threads.
 template <class Fn>
 void with_each_isa(const Fn& fn) {
-  const Isa best = active_isa();
   for (int i = 0; i < kIsaCount && is_supported(static_cast<Isa>(i)); ++i) {
-    set_isa(static_cast<Isa>(i));
-    SCOPED_TRACE(kIsaNames[static_cast<std::size_t>(i)]);
-    fn();
-    const WithThreads three(3, true);
-    SCOPED_TRACE("three threads");
-    fn();
+    const WithIsa with(static_cast<Isa>(i));
+    for (int threads = 1; threads <= 4; ++threads) {
+      SCOPED_TRACE(std::string(kIsaNames[static_cast<std::size_t>(i)]) + ", threads: " + std::to_string(threads));
+      const WithThreads some(threads, true);
+      fn();
+    }
   }
-  set_isa(best);
+}
+
+template <class T>
+kernels::Matrix<T> matrix_of(const Tensor& x) {
+  return {x.data<T>(), x.shape()[0], x.shape()[1], x.strides()[0], x.strides()[1]};
+}
+
+/// Whether the bits are the same, but for which NaN it is where there is one: that isn't defined.
+template <class T>
+bool same_but_for_nans(const std::vector<T>& a, const std::vector<T>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](T x, T y) {
+    return std::isnan(x) || std::isnan(y) ? std::isnan(x) && std::isnan(y) : std::memcmp(&x, &y, sizeof(T)) == 0;
+  });
 }
 
 template <class T>
@@ -72,24 +89,38 @@ class MatrixProduct : public ::testing::Test {
   static constexpr DType kType = std::is_same_v<T, float> ? DType::float32 : DType::float64;
 
   void expect_defined(const Tensor& a, const Tensor& b, const Tensor& bias, const std::string& what) {
-    const Tensor wanted = Tensor::from(by_definition<T>(a, b, bias), {a.shape()[0], b.shape()[1]});
+    const std::vector<T> wanted = by_definition<T>(a, b, bias);
     const auto product = [&](const Tensor& x, const Tensor& y) {
       return bias.defined() ? linear(x, y, bias) : matmul(x, y);
     };
+    const std::vector<Tensor> left = layouts(a);
+    const std::vector<Tensor> right = layouts(b);
     with_each_isa([&] {
-      const std::vector<Tensor> left = layouts(a);
-      const std::vector<Tensor> right = layouts(b);
-      for (std::size_t i = 0; i < left.size(); ++i) {
-        for (std::size_t j = 0; j < right.size(); ++j) {
+      for (std::size_t j = 0; j < right.size(); ++j) {
+        for (std::size_t i = 0; i < left.size(); ++i) {
           if (bias.defined() && i != j) {  // a bias is added in the same way for every layout
             continue;
           }
-          ASSERT_TRUE(bitwise_equal(wanted, product(left[i], right[j])))
-              << what << ", " << to_string(a.type()) << " in layout " << i << ", " << to_string(b.type())
-              << " in layout " << j;
+          const auto where = [&] {
+            return what + ", " + to_string(a.type()) + " in layout " + std::to_string(i) + ", " + to_string(b.type()) +
+                   " in layout " + std::to_string(j);
+          };
+          ASSERT_TRUE(same_but_for_nans(wanted, product(left[i], right[j]).template to_vector<T>())) << where();
+          ASSERT_TRUE(same_but_for_nans(wanted, packed(left[i], right[j], bias))) << where() << ", packed ahead";
         }
       }
     });
+  }
+
+ private:
+  static std::vector<T> packed(const Tensor& a, const Tensor& b, const Tensor& bias) {
+    const kernels::Matrix<T> right = matrix_of<T>(b);
+    Tensor memory = zeros({kernels::PackedMatrix<T>::size(right.rows, right.columns)}, kType);
+    const auto ahead = kernels::PackedMatrix<T>::pack(right, memory.mutable_data<T>());
+    Tensor result = full({a.shape()[0], right.columns}, 7, kType);
+    kernels::multiply(matrix_of<T>(a), ahead, bias.defined() ? bias.data<T>() : nullptr,
+                      kernels::Result<T>{result.mutable_data<T>(), right.columns});
+    return result.to_vector<T>();
   }
 };
 using Types = ::testing::Types<float, double>;
@@ -106,17 +137,62 @@ TYPED_TEST(MatrixProduct, IsItsDefinitionInEveryLayout) {
   }
 }
 
+/// A left side that is fetched from afar, too: of the rows that are looked at, each is by the definition.
+TYPED_TEST(MatrixProduct, OfManyRowsIsItsDefinition) {
+  const WithGemm tiles(kernels::Gemm::tiles);
+  const std::int64_t rows = 4200;
+  Rng rng(2);
+  const Tensor a = rng.normal({rows, 260}, 0, 1, this->kType);
+  const Tensor b = rng.normal({260, 300}, 0, 1, this->kType);
+  const auto some = [&](const Tensor& x) {
+    std::vector<Tensor> parts;
+    for (std::int64_t row = 0; row < rows; row += 467) {
+      parts.push_back(slice(x, 0, row, row + 1));
+    }
+    parts.push_back(slice(x, 0, rows - 1, rows));
+    return concat(parts, 0);
+  };
+  const std::vector<TypeParam> wanted = by_definition<TypeParam>(some(a), b, Tensor());
+  with_each_isa([&] {
+    for (const Tensor& left : {a, transpose(contiguous(transpose(a)))}) {
+      ASSERT_TRUE(same_but_for_nans(wanted, some(matmul(left, b)).template to_vector<TypeParam>()));
+    }
+  });
+}
+
+/// `x` with some of its elements replaced, the last one too.
+template <class T>
+Tensor strewn(Rng& rng, const Tensor& x, const std::vector<T>& specials) {
+  std::vector<T> values = x.to_vector<T>();
+  const std::vector<double> chance = rng.uniform(x.shape(), 0, 1, DType::float64).to_vector<double>();
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (chance[i] > 0.98 || i + 1 == values.size()) {
+      values[i] = specials[next++ % specials.size()];
+    }
+  }
+  return Tensor::from(values, x.shape());
+}
+
 TYPED_TEST(MatrixProduct, KeepsSubnormalsZerosAndInfinities) {
   const WithGemm tiles(kernels::Gemm::tiles);
   using Limits = std::numeric_limits<TypeParam>;
-  for (const TypeParam special :
-       {Limits::denorm_min(), -Limits::min() / 3, -TypeParam(0), Limits::infinity(), -Limits::max()}) {
-    Rng rng(3);
-    Tensor a = rng.normal({13, 20}, 0, 1, this->kType);
-    const Tensor mask = greater(rng.uniform({13, 20}, 0, 1, this->kType), full({13, 20}, 0.9, this->kType));
-    a = where(mask, full({13, 20}, static_cast<double>(special), this->kType), a);
-    // Positive, so that no infinities meet: which NaN that gives isn't defined.
-    this->expect_defined(a, rng.uniform({20, 19}, 0.5, 1, this->kType), Tensor(), "special values");
+  const std::vector<TypeParam> finite = {Limits::denorm_min(), -Limits::min() / 3, -TypeParam(0), Limits::min()};
+  const std::vector<TypeParam> all = {Limits::infinity(), -TypeParam(0),       Limits::denorm_min(), -Limits::max(),
+                                      TypeParam(0),       -Limits::infinity(), Limits::quiet_NaN(),  Limits::max()};
+  // Of one block, of a row, of a column, and of several blocks, tiles and panels.
+  for (const auto& [m, n, k] : std::vector<Sizes>{{13, 19, 20}, {1, 300, 300}, {70, 1, 300}, {33, 400, 513}}) {
+    for (const auto& specials : {finite, all}) {
+      Rng rng(static_cast<std::uint64_t>(m + k));
+      const Tensor a = strewn(rng, rng.normal({m, k}, 0, 1, this->kType), specials);
+      const Tensor b = strewn(rng, rng.normal({k, n}, 0, 1, this->kType), specials);
+      this->expect_defined(a, b, Tensor(), "special values");
+      // One of them alone, so that most elements aren't touched: the others stay as they are.
+      const Tensor alone = strewn(rng, zeros({m, k}, this->kType), std::vector<TypeParam>{specials.front()});
+      this->expect_defined(
+          where(equal(alone, zeros({m, k}, this->kType)), rng.normal({m, k}, 0, 1, this->kType), alone),
+          rng.normal({k, n}, 0, 1, this->kType), Tensor(), "some of one kind");
+    }
   }
 }
 

@@ -4,7 +4,10 @@
 
 #include "framework/diptych.h"
 #include "framework/kernels/gemm.h"
+#include "framework/kernels/matrix_product.h"
 #include "tests/support/with_gemm.h"
+#include "tests/support/with_isa.h"
+#include "tests/support/with_threads.h"
 
 namespace diptych::testing {
 namespace {
@@ -43,6 +46,41 @@ TEST_P(Packing, OfEveryLayoutHasTheBitsOfEager) {
         for (std::size_t i = 0; i < eager.size(); ++i) {
           EXPECT_TRUE(bitwise_equal(eager[i], results[i])) << name_of(dtype) << ", call " << call << ", result " << i;
         }
+      }
+    }
+  }
+}
+
+TEST_P(Packing, IsDoneOnceWhereItPays) {
+  const Tensor x = normal(1, {rows(), 300});
+  // Panels of both kinds, and a last one with a part of a vector.
+  const Tensor w = normal(2, {300, 530});
+  auto graph = jit([&](const Tensor& a) { return matmul(a, w); });
+  const auto packed = [&] { return graph.compiled()->executable()->stats().packed_bytes; };
+  graph(x);
+  graph(x);
+  const std::size_t once = packed();
+  EXPECT_EQ(once > 0, rows() <= 250) << "more rows pay for packing in each call";
+  EXPECT_EQ(once, (once > 0 ? 1U : 0U) * sizeof(float) *
+                      static_cast<std::size_t>(kernels::PackedMatrix<float>::size(300, 530)));
+  graph(x);
+  EXPECT_EQ(packed(), once) << "nothing is packed again";
+}
+
+TEST_P(Packing, OnEveryInstructionSetAndNumberOfThreads) {
+  const Tensor x = normal(1, {rows(), 300});
+  const Tensor w = normal(2, {300, 530});
+  const Tensor bias = normal(3, {530});
+  const auto function = [&](const Tensor& a) { return std::vector<Tensor>{matmul(a, w), linear(a, w, bias)}; };
+  const std::vector<Tensor> eager = function(x);
+  for (int i = 0; i < kIsaCount && is_supported(static_cast<Isa>(i)); ++i) {
+    const WithIsa with(static_cast<Isa>(i));
+    auto graph = jit(function);  // what is packed is packed for this instruction set
+    for (int threads = 1; threads <= 4; ++threads) {
+      const WithThreads some(threads, true);
+      const std::vector<Tensor> results = graph(x);
+      for (std::size_t k = 0; k < eager.size(); ++k) {
+        EXPECT_TRUE(bitwise_equal(eager[k], results[k])) << i << ", threads: " << threads << ", result " << k;
       }
     }
   }
