@@ -5,8 +5,12 @@
 #include <cstring>
 #include <iterator>
 #include <optional>
+#include <sys/sysinfo.h>
+
+#include <fmt/format.h>
 
 #include "framework/codegen/tile_program.h"
+#include "framework/core/error.h"
 #include "framework/core/parallel.h"
 #include "framework/core/tensor_body.h"
 #include "framework/dispatch/op.h"
@@ -18,6 +22,31 @@
 #include "framework/runtime/pipeline.h"
 
 namespace diptych::runtime {
+namespace {
+
+/// The memory of a plan. Throws Error with its size, where there isn't so much: what the system promises beyond the
+/// memory that it has would end the process when it is written.
+StorageRef allocate_plan(std::size_t bytes) {
+  constexpr double kGibibyte = 1 << 30;
+  struct sysinfo machine {};
+  const bool is_known = sysinfo(&machine) == 0;
+  const double all = static_cast<double>(machine.totalram + machine.totalswap) * machine.mem_unit;
+  const auto refusal = [&] {
+    return Error(fmt::format("the graph needs {:.1f} GiB for its intermediate results{}; give it smaller inputs",
+                             static_cast<double>(bytes) / kGibibyte,
+                             is_known ? fmt::format(", of {:.1f} GiB that the machine has", all / kGibibyte) : ""));
+  };
+  if (is_known && static_cast<double>(bytes) > all) {
+    throw refusal();
+  }
+  try {
+    return allocate_storage(bytes);
+  } catch (const std::bad_alloc&) {
+    throw refusal();
+  }
+}
+
+}  // namespace
 
 template <class Call>
 struct Executable::LoopTask {
@@ -169,7 +198,7 @@ Executable::Executable(const graph::Graph& graph, std::span<const Strides> argum
   if (planned_) {
     stats_.planned_peak_bytes += plan.peak;
     stats_.heuristic = plan.heuristic;
-    arena_ = allocate_storage(plan.peak);
+    arena_ = allocate_plan(plan.peak);
     std::size_t behind = plan.peak;
     for (PlannedTemporary& of_region : planned_temporaries_) {
       of_region.offset = behind;

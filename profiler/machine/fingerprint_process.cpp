@@ -17,23 +17,10 @@ namespace diptych::profiler {
 namespace {
 
 /// Variables that change the speed of numerical code; others stay private.
-constexpr std::array tuning_prefixes{"OMP_",
-                                     "GOMP_",
-                                     "KMP_",
-                                     "OPENBLAS_",
-                                     "GOTO_",
-                                     "MKL_",
-                                     "DNNL_",
-                                     "ONEDNN_",
-                                     "DIPTYCH_ISA",
-                                     "DIPTYCH_GEMM",
-                                     "DIPTYCH_THREADS",
-                                     "DIPTYCH_LAUNCH_BLOCKING",
-                                     "LIBXSMM_",
-                                     "GLIBC_TUNABLES",
-                                     "MALLOC_",
-                                     "LD_PRELOAD",
-                                     "LD_BIND_NOW"};
+constexpr std::array tuning_prefixes{
+    "OMP_",     "GOMP_",          "KMP_",        "OPENBLAS_",    "GOTO_",           "MKL_",
+    "DNNL_",    "ONEDNN_",        "DIPTYCH_ISA", "DIPTYCH_GEMM", "DIPTYCH_THREADS", "DIPTYCH_LAUNCH_BLOCKING",
+    "LIBXSMM_", "GLIBC_TUNABLES", "MALLOC_",     "LD_PRELOAD",   "LD_BIND_NOW"};
 
 std::vector<int> affinity() {
   std::vector<int> cpus;

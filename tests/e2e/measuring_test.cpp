@@ -144,6 +144,25 @@ TEST(Flags, WhatMultipliesMatrices) {
   EXPECT_NE(instructions(own), instructions(blas));
 }
 
+TEST(Arms, OpenBlasBesideTilesInTheSameRounds) {
+  TemporaryFolder folder;
+  const Json run =
+      run_json({"mlp/simplenet", "attention/block", "--quick", "--arms", "eager,eager-openblas,graph"}, folder.path());
+  EXPECT_EQ(run["plan"]["gemm"], "tiles");
+  for (const Json& cell : run["cells"]) {
+    EXPECT_EQ(cell["validity"]["agree"], true);
+    ASSERT_THAT(cell["arms"], SizeIs(3));
+    EXPECT_EQ(cell["arms"][1]["name"], "eager-openblas");
+    EXPECT_GT(cell["arms"][1]["ulp"], 0) << "another order of sums";
+    EXPECT_FALSE(cell["arms"][2].contains("ulp")) << "graph has eager's bits";
+    for (const Json& process : cell["processes"]) {
+      for (const Json& round : process["rounds"]) {
+        EXPECT_THAT(round["seconds"], SizeIs(3));
+      }
+    }
+  }
+}
+
 TEST(Metrics, ExactAloneTimesNothing) {
   TemporaryFolder folder;
   Outcome outcome;

@@ -11,6 +11,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/support/short_run.h"
+
 /// JSON documents, damaged at random.
 namespace diptych::testing {
 
@@ -115,7 +117,9 @@ class JsonMutator {
   std::mt19937_64 random_{20261121};
 };
 
-/// DIPTYCH_LONG=1 tries twenty times as many.
-inline int fuzz_times(int usual) { return std::getenv("DIPTYCH_LONG") != nullptr ? 20 * usual : usual; }
+/// DIPTYCH_LONG=1 tries twenty times as many; a short run (short_run.h) a quarter.
+inline int fuzz_times(int usual) {
+  return std::getenv("DIPTYCH_LONG") != nullptr ? 20 * usual : is_short_run() ? usual / 4 : usual;
+}
 
 }  // namespace diptych::testing

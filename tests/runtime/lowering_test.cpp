@@ -20,6 +20,21 @@ const graph::JitOptions kOnlyInPlace{.pipeline = [] {
   return options;
 }()};
 
+TEST(Lowering, APlanLargerThanMemoryIsAnErrorWithTheSize) {
+  auto graph = jit(
+      [](const Tensor& x) {
+        return sum(exp(reshape(x, {1 << 20, 1}) + x));
+      },
+      {.pipeline = passes::PipelineOptions::none()});
+  const Tensor x = zeros({1 << 20});
+  for (int call = 0; call < 2; ++call) {
+    EXPECT_THAT(
+        diptych::testing::message_of([&] { graph(x); }),
+        ::testing::MatchesRegex("the graph needs (4096|8192).0 GiB for its intermediate results, of [0-9.]+ GiB "
+                                "that the machine has; give it smaller inputs.*"));
+  }
+}
+
 TEST(InPlace, ASumWithItsOwnTransposeMayNotOverwriteIt) {
   expect_as_eager(
       [](const std::vector<Tensor>& x) {

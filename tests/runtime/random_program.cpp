@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,11 +13,106 @@
 namespace diptych::testing {
 namespace {
 
-Shape random_shape(Random& random) {
-  static const std::vector<Shape> shapes{{},     {1},    {4},       {5},       {4, 4},    {4, 5},
-                                         {5, 4}, {1, 4}, {4, 1},    {2, 4, 5}, {3, 1, 4}, {0, 4},
-                                         {4, 4}, {4},    {4, 4, 4}, {20},      {1, 1}};
-  return random.pick(shapes);
+/// What a program is drawn from. Shapes that stand there twice are drawn twice as often.
+struct Style {
+  std::vector<Shape> shapes;
+  std::vector<DType> dtypes;
+  std::vector<const OpDef*> often;  ///< two thirds of the ops, with operands that fit
+  std::int64_t most_elements;
+};
+
+std::vector<const OpDef*> ops_named(const std::vector<std::string_view>& names) {
+  std::vector<const OpDef*> ops;
+  for (const std::string_view name : names) {
+    const auto all = registry();
+    ops.push_back(*std::find_if(all.begin(), all.end(), [&](const OpDef* op) { return op->name == name; }));
+  }
+  return ops;
+}
+
+/// Of all ops alike, on tensors of a few elements, where edges meet.
+const Style& any_ops() {
+  static const Style style{
+      .shapes = {{},
+                 {1},
+                 {4},
+                 {5},
+                 {4, 4},
+                 {4, 5},
+                 {5, 4},
+                 {1, 4},
+                 {4, 1},
+                 {2, 4, 5},
+                 {3, 1, 4},
+                 {0, 4},
+                 {4, 4},
+                 {4},
+                 {4, 4, 4},
+                 {20},
+                 {1, 1}},
+      .dtypes = {DType::float32, DType::float32, DType::float32, DType::float64, DType::int64, DType::int32,
+                 DType::boolean, DType::uint8, DType::bfloat16, DType::float16, DType::int8, DType::uint64},
+      .often = {},
+      .most_elements = 4000};
+  return style;
+}
+
+/// Of layers, on tensors of several tiles and blocks: what fusion is for.
+Style layers_of_rows(Random& random) {
+  static const std::vector<const OpDef*> ops =
+      ops_named({"linear", "linear",  "linear", "matmul",  "matmul",       "add",         "add",        "mul",
+                 "mul",    "sub",     "div",    "where",   "greater",      "relu",        "gelu",       "tanh",
+                 "silu",   "sigmoid", "exp",    "square",  "softmax",      "log_softmax", "layer_norm", "rms_norm",
+                 "sum",    "max",     "cast",   "permute", "masked_scale", "maximum"});
+  const auto rows = random.pick(std::vector<std::int64_t>{33, 40, 130});
+  const auto columns = random.pick(std::vector<std::int64_t>{24, 70, 96});
+  const Shape all{rows, columns};
+  return {.shapes = {all,
+                     all,
+                     all,
+                     all,
+                     {columns},
+                     {columns},
+                     {columns, columns},
+                     {columns, columns},
+                     {rows, 1},
+                     {1, columns},
+                     {2, rows, columns},
+                     {}},
+          .dtypes = {DType::float32, DType::float32, DType::float32, DType::float32, DType::float64, DType::boolean,
+                     DType::bfloat16},
+          .often = ops,
+          .most_elements = 40'000};
+}
+
+Style layers_of_images(Random& random) {
+  static const std::vector<const OpDef*> ops =
+      ops_named({"conv2d", "conv2d", "conv2d", "conv2d",  "add", "add", "mul",   "mul",     "sub",    "relu",
+                 "relu",   "silu",   "clip",   "sigmoid", "sum", "max", "where", "greater", "square", "rsqrt"});
+  const auto size = random.pick(std::vector<std::int64_t>{7, 14, 17});
+  const auto channels = random.pick(std::vector<std::int64_t>{3, 8, 17});
+  const Shape all{2, channels, size, size};
+  return {.shapes = {all,
+                     all,
+                     all,
+                     all,
+                     {channels, channels, 3, 3},
+                     {channels, channels, 3, 3},
+                     {channels, channels, 1, 1},
+                     {channels},
+                     {channels, 1, 1},
+                     {channels, 1, 1},
+                     {2, channels, 1, 1}},
+          .dtypes = {DType::float32, DType::float32, DType::float32, DType::float32, DType::float64, DType::boolean},
+          .often = ops,
+          .most_elements = 40'000};
+}
+
+Style random_style(Random& random) {
+  if (!random.one_in(8)) {
+    return any_ops();
+  }
+  return random.one_in(3) ? layers_of_images(random) : layers_of_rows(random);
 }
 
 Tensor random_tensor(Random& random, DType dtype, const Shape& shape) {
@@ -48,12 +144,9 @@ Tensor random_tensor(Random& random, DType dtype, const Shape& shape) {
   });
 }
 
-Tensor random_argument(Random& random) {
-  static const std::vector<DType> dtypes{DType::float32,  DType::float32, DType::float32, DType::float64,
-                                         DType::int64,    DType::int32,   DType::boolean, DType::uint8,
-                                         DType::bfloat16, DType::float16, DType::int8,    DType::uint64};
-  const Shape shape = random_shape(random);
-  const Tensor dense = random_tensor(random, random.pick(dtypes), shape);
+Tensor random_argument(Random& random, const Style& style) {
+  const Shape& shape = random.pick(style.shapes);
+  const Tensor dense = random_tensor(random, random.pick(style.dtypes), shape);
   if (shape.rank() >= 2 && random.one_in(3)) {
     return transpose(dense);
   }
@@ -64,7 +157,7 @@ Tensor random_argument(Random& random) {
 }
 
 /// Fills in attributes by the names and the printed form of their fields; what doesn't fit is refused by inference.
-void randomise_attributes(Random& random, AttributeValue& attributes, const Shape& like) {
+void randomise_attributes(Random& random, const Style& style, AttributeValue& attributes, const Shape& like) {
   const std::string text = attributes.print();
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t equals = text.find('=', at);
@@ -101,7 +194,7 @@ void randomise_attributes(Random& random, AttributeValue& attributes, const Shap
       } else if (random.one_in(2)) {
         dims = Dims{like.product()};
       } else {
-        dims = random_shape(random);
+        dims = random.pick(style.shapes);
       }
       drawn = to_string(dims);
     } else if (value == "true" || value == "false") {
@@ -184,19 +277,44 @@ Tensor compute(const Step& step, const std::vector<Tensor>& values) {
   return apply(*step.op, inputs, step.attributes.get(), Location::current());
 }
 
-Step random_op(Random& random, const std::vector<TensorType>& types) {
+/// The type of its result, unless inference refuses it.
+std::optional<TensorType> inferred(const Step& step, const std::vector<TensorType>& types) {
+  std::vector<const TensorType*> inputs;
+  for (const std::size_t input : step.inputs) {
+    inputs.push_back(&types[input]);
+  }
+  if (!step.op->takes(inputs.size())) {
+    return std::nullopt;
+  }
+  try {
+    TensorType type;
+    step.op->infer_type({*step.op, inputs, step.attributes.get(), {}}, type);
+    return type;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+Step random_op(Random& random, const Style& style, const std::vector<TensorType>& types) {
   Step step;
   const auto ops = registry();
-  step.op = ops[random.below(ops.size())];
-  for (int i = 0; i < step.op->inputs; ++i) {
-    // Recent values more often: deep graphs instead of wide ones.
-    const std::size_t back = std::min(random.below(types.size()), random.below(types.size()));
-    step.inputs.push_back(random.one_in(5) && i > 0 ? step.inputs[0] : types.size() - 1 - back);
-  }
-  step.attributes = AttributeValue(step.op->attributes, nullptr);
-  if (step.op->attributes != nullptr) {
-    randomise_attributes(random, step.attributes,
-                         step.inputs.empty() ? random_shape(random) : types[step.inputs[0]].shape);
+  const bool is_usual = !style.often.empty() && !random.one_in(3);
+  step.op = is_usual ? random.pick(style.often) : ops[random.below(ops.size())];
+  for (int tries = is_usual ? 30 : 1; tries > 0; --tries) {
+    step.inputs.clear();
+    for (int i = 0; i < step.op->inputs; ++i) {
+      // Recent values more often: deep graphs instead of wide ones.
+      const std::size_t back = std::min(random.below(types.size()), random.below(types.size()));
+      step.inputs.push_back(random.one_in(5) && i > 0 ? step.inputs[0] : types.size() - 1 - back);
+    }
+    step.attributes = AttributeValue(step.op->attributes, nullptr);
+    if (step.op->attributes != nullptr && !(is_usual && random.one_in(2))) {
+      randomise_attributes(random, style, step.attributes,
+                           step.inputs.empty() ? random.pick(style.shapes) : types[step.inputs[0]].shape);
+    }
+    if (tries == 1 || inferred(step, types)) {
+      break;
+    }
   }
   return step;
 }
@@ -239,12 +357,13 @@ constexpr std::size_t kNotOurs = SIZE_MAX;  // storage of an argument or a state
 }  // namespace
 
 Program random_program(Random& random) {
+  const Style style = random_style(random);
   Program program;
   std::vector<TensorType> types;
   std::vector<std::size_t> storages;  // of values: by whose op it was allocated
-  const std::size_t argument_count = 1 + random.below(3);
+  const std::size_t argument_count = 1 + random.below(3) + (style.often.empty() ? 0 : 4);
   for (std::size_t i = 0; i < argument_count; ++i) {
-    program.arguments.push_back(random_argument(random));
+    program.arguments.push_back(random_argument(random, style));
     types.push_back(program.arguments.back().type());
     storages.push_back(kNotOurs);
   }
@@ -252,7 +371,7 @@ Program random_program(Random& random) {
   for (std::size_t i = 0; i < state_count; ++i) {
     // Often the type of an argument, so that assignments fit.
     const TensorType type =
-        random.one_in(2) ? types[random.below(types.size())] : TensorType{DType::float32, random_shape(random)};
+        random.one_in(2) ? types[random.below(types.size())] : TensorType{DType::float32, random.pick(style.shapes)};
     program.states.push_back(random_tensor(random, type.dtype, type.shape));
   }
   const std::size_t wanted = 2 + random.below(14);
@@ -295,28 +414,16 @@ Program random_program(Random& random) {
       program.steps.push_back(step);
       continue;
     }
-    step = random.one_in(8) ? random_concat(random, types) : random_op(random, types);
-    std::vector<const TensorType*> inputs;
-    for (const std::size_t input : step.inputs) {
-      inputs.push_back(&types[input]);
-    }
-    if (!step.op->takes(inputs.size())) {
-      continue;
-    }
-    TensorType type;
-    try {
-      step.op->infer_type({*step.op, inputs, step.attributes.get(), {}}, type);
-    } catch (const Error&) {
-      continue;
-    }
-    if (type.shape.rank() > 6 || type.shape.product() > 4000 ||
-        std::any_of(type.shape.begin(), type.shape.end(), [](std::int64_t length) { return length < 0; })) {
+    step = random.one_in(8) ? random_concat(random, types) : random_op(random, style, types);
+    const std::optional<TensorType> type = inferred(step, types);
+    if (!type || type->shape.rank() > 6 || type->shape.product() > style.most_elements ||
+        std::any_of(type->shape.begin(), type->shape.end(), [](std::int64_t length) { return length < 0; })) {
       continue;
     }
     const bool is_view = step.op->view != nullptr;
-    const bool repeats = is_view && type.shape.product() > inputs[0]->shape.product();
+    const bool repeats = is_view && type->shape.product() > types[step.inputs[0]].shape.product();
     storages.push_back(repeats ? kNotOurs : is_view ? storages[step.inputs[0]] : types.size());
-    types.push_back(type);
+    types.push_back(*type);
     program.steps.push_back(step);
   }
   const std::size_t results = 1 + random.below(4);

@@ -3,6 +3,7 @@
 #include "tests/runtime/random_program.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <optional>
 
 #include <fmt/format.h>
@@ -78,12 +79,19 @@ Trace trace_eager(const Program& program) {
 
 /// What graphs were made of.
 struct Compiled {
-  std::size_t kernels_of_rows = 0;
+  std::size_t kernels_of_rows = 0, elementwise = 0, epilogues = 0, several_regions = 0;  ///< fused kernels
   std::size_t placed_concats = 0;  ///< whose parts were all written where they lie
 
   void add(const graph::Graph& graph, std::span<const graph::ValueId> instructions) {
     for (const graph::Node& node : graph.nodes) {
-      kernels_of_rows += node.op == &graph::fused_op() && graph::rows_of(*node.regions[0]) > 0 ? 1 : 0;
+      if (node.op == &graph::fused_op()) {
+        const graph::Graph& region = *node.regions[0];
+        const bool is_epilogue = graph::contraction_of(region) != nullptr;
+        epilogues += is_epilogue ? 1 : 0;
+        kernels_of_rows += !is_epilogue && graph::rows_of(region) > 0 ? 1 : 0;
+        elementwise += !is_epilogue && graph::rows_of(region) == 0 ? 1 : 0;
+        several_regions += node.regions.size() > 1 ? 1 : 0;
+      }
       placed_concats += node.op == &op::concat &&
                                 std::find(instructions.begin(), instructions.end(), node.output()) == instructions.end()
                             ? 1
@@ -159,7 +167,10 @@ struct Seen {
 
 TEST(RandomPrograms, GiveEagersBitsAsEveryKindOfGraph) {
   const std::uint64_t kPrograms = diptych::testing::is_short_run() ? 600 : 12000;
+  // By night each program is every kind of graph.
+  const bool is_every_kind = std::getenv("DIPTYCH_LONG") != nullptr;
   const auto variants = diptych::testing::pipeline_variants();
+  const Variant fused{"fused", diptych::testing::fusing_all()};
   std::size_t compared = 0;
   Compiled compiled;
   Seen seen;
@@ -187,15 +198,18 @@ TEST(RandomPrograms, GiveEagersBitsAsEveryKindOfGraph) {
       for (const Isa isa : {Isa::generic, Isa::avx2, Isa::avx512}) {
         if (is_supported(isa)) {
           const WithIsa with(isa);
-          expect_same(
-              trace_eager(program), eager,
-              fmt::format("seed {}, {}\n{}", seed, kIsaNames[static_cast<std::size_t>(isa)], program.describe()));
+          const std::string where = fmt::format("seed {}, {}", seed, kIsaNames[static_cast<std::size_t>(isa)]);
+          expect_same(trace_eager(program), eager, where + "\n" + program.describe());
+          if (const auto fault = fault_of(program, fused, eager)) {
+            FAIL() << where << ", " << *fault << "\nsmaller: " << shrunk_fault(program, fused);
+          }
         }
       }
     }
     for (const Variant& variant : variants) {
       // Everything for one program in six; the two ends of the pipeline for all.
-      if (seed % 6 != 0 && variant.name != "replay" && variant.name != "full") {
+      if (!is_every_kind && seed % 6 != 0 && variant.name != "replay" && variant.name != "full" &&
+          variant.name != "fused") {
         continue;
       }
       // On several threads whatever can be divided, and instructions side by side.
@@ -216,9 +230,12 @@ TEST(RandomPrograms, GiveEagersBitsAsEveryKindOfGraph) {
       ASSERT_EQ(graph::print(graph::parse(text)), text);
     }
   }
-  EXPECT_GT(compared, 2 * kPrograms);
+  EXPECT_GT(compared, 3 * kPrograms);
   EXPECT_GT(seen.steps, 5 * kPrograms) << "programs of some size";
   EXPECT_GT(compiled.kernels_of_rows, kPrograms / 50) << "fused reductions and normalisations";
+  EXPECT_GT(compiled.elementwise, kPrograms / 2);
+  EXPECT_GT(compiled.epilogues, kPrograms / 20);
+  EXPECT_GT(compiled.several_regions, kPrograms / 50);
   EXPECT_GT(compiled.placed_concats, kPrograms / 50);
   EXPECT_GT(seen.concats, kPrograms / 10);
   EXPECT_GT(seen.updates, kPrograms / 50);

@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "framework/kernels/gemm.h"
 #include "framework/runtime/exact_metrics.h"
 #include "framework/runtime/pipeline.h"
 #include "framework/transforms/jit.h"
@@ -26,6 +27,7 @@ struct Arm {
   std::string needs = {};  ///< how to get it if it is missing
   /// The rung +threads: it computes on several threads, those beside it on one.
   bool on_threads = false;
+  std::optional<kernels::Gemm> gemm = {};  ///< of eager; empty: what the run has
 
   bool is_external() const { return !command.empty(); }
 };

@@ -84,11 +84,22 @@ std::optional<std::size_t> height_of(const Group& group) {
   return has_gap ? std::nullopt : std::optional<std::size_t>(end - group.begin());
 }
 
+/// Eager in all but what multiplies matrices.
+Arm by_openblas() {
+  Arm arm{"eager-openblas",         "eager, matrices multiplied by OpenBLAS (only if named)",
+          "another matrix product", std::nullopt,
+          Dispatch::direct,         /*in_ladder=*/false};
+  arm.exact = false;
+  arm.gemm = kernels::Gemm::openblas;
+  return arm;
+}
+
 std::vector<Arm> make_arms() {
   std::vector<Arm> arms = {
       {"eager", "op by op, with a tape where gradients are asked for", "", std::nullopt},
       {"eager-pipelined", "eager, the kernels on a thread of their own behind the program (only if named)",
        "kernels beside dispatch", std::nullopt, Dispatch::pipelined, /*in_ladder=*/false},
+      by_openblas(),
       {"replay", "the captured graph as it is: the same kernels, no pass", "dispatch and tape",
        pipeline_of(Group(pass_rungs().size()))}};
   const auto& rungs = pass_rungs();
