@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include "framework/core/tensor_body.h"
 #include "framework/diptych.h"
 #include "tests/ops/layouts.h"
 #include "tests/support/with_gemm.h"
@@ -72,7 +73,7 @@ void with_each_isa(const Fn& fn) {
 
 template <class T>
 kernels::Matrix<T> matrix_of(const Tensor& x) {
-  return {x.data<T>(), x.shape()[0], x.shape()[1], x.strides()[0], x.strides()[1]};
+  return {static_cast<const T*>(x.body()->data), x.shape()[0], x.shape()[1], x.strides()[0], x.strides()[1]};
 }
 
 /// Whether the bits are the same, but for which NaN it is where there is one: that isn't defined.
@@ -88,7 +89,8 @@ class MatrixProduct : public ::testing::Test {
  protected:
   static constexpr DType kType = std::is_same_v<T, float> ? DType::float32 : DType::float64;
 
-  void expect_defined(const Tensor& a, const Tensor& b, const Tensor& bias, const std::string& what) {
+  /// On one thread every pair of layouts, if `thorough`; else, on several, and packed ahead, each layout of both sides.
+  void expect_defined(const Tensor& a, const Tensor& b, const Tensor& bias, const std::string& what, bool thorough) {
     const std::vector<T> wanted = by_definition<T>(a, b, bias);
     const auto product = [&](const Tensor& x, const Tensor& y) {
       return bias.defined() ? linear(x, y, bias) : matmul(x, y);
@@ -98,7 +100,8 @@ class MatrixProduct : public ::testing::Test {
     with_each_isa([&] {
       for (std::size_t j = 0; j < right.size(); ++j) {
         for (std::size_t i = 0; i < left.size(); ++i) {
-          if (bias.defined() && i != j) {  // a bias is added in the same way for every layout
+          const bool is_usual = i == j;
+          if (!is_usual && (!thorough || thread_count() > 1)) {
             continue;
           }
           const auto where = [&] {
@@ -106,7 +109,9 @@ class MatrixProduct : public ::testing::Test {
                    " in layout " + std::to_string(j);
           };
           ASSERT_TRUE(same_but_for_nans(wanted, product(left[i], right[j]).template to_vector<T>())) << where();
-          ASSERT_TRUE(same_but_for_nans(wanted, packed(left[i], right[j], bias))) << where() << ", packed ahead";
+          if (is_usual || i == 0 || j == 0) {
+            ASSERT_TRUE(same_but_for_nans(wanted, packed(left[i], right[j], bias))) << where() << ", packed ahead";
+          }
         }
       }
     });
@@ -132,8 +137,8 @@ TYPED_TEST(MatrixProduct, IsItsDefinitionInEveryLayout) {
     Rng rng(static_cast<std::uint64_t>(m * 1000 + n * 10 + k));
     const Tensor a = rng.normal({m, k}, 0, 1, this->kType);
     const Tensor b = rng.normal({k, n}, 0, 1, this->kType);
-    this->expect_defined(a, b, Tensor(), "matmul");
-    this->expect_defined(a, b, rng.normal({n}, 0, 1, this->kType), "linear");
+    this->expect_defined(a, b, Tensor(), "matmul", true);
+    this->expect_defined(a, b, rng.normal({n}, 0, 1, this->kType), "linear", false);
   }
 }
 
@@ -143,7 +148,7 @@ TYPED_TEST(MatrixProduct, OfManyRowsIsItsDefinition) {
   const std::int64_t rows = 4200;
   Rng rng(2);
   const Tensor a = rng.normal({rows, 260}, 0, 1, this->kType);
-  const Tensor b = rng.normal({260, 300}, 0, 1, this->kType);
+  const Tensor b = rng.normal({260, 120}, 0, 1, this->kType);
   const auto some = [&](const Tensor& x) {
     std::vector<Tensor> parts;
     for (std::int64_t row = 0; row < rows; row += 467) {
@@ -186,12 +191,12 @@ TYPED_TEST(MatrixProduct, KeepsSubnormalsZerosAndInfinities) {
       Rng rng(static_cast<std::uint64_t>(m + k));
       const Tensor a = strewn(rng, rng.normal({m, k}, 0, 1, this->kType), specials);
       const Tensor b = strewn(rng, rng.normal({k, n}, 0, 1, this->kType), specials);
-      this->expect_defined(a, b, Tensor(), "special values");
+      this->expect_defined(a, b, Tensor(), "special values", false);
       // One of them alone, so that most elements aren't touched: the others stay as they are.
       const Tensor alone = strewn(rng, zeros({m, k}, this->kType), std::vector<TypeParam>{specials.front()});
       this->expect_defined(
           where(equal(alone, zeros({m, k}, this->kType)), rng.normal({m, k}, 0, 1, this->kType), alone),
-          rng.normal({k, n}, 0, 1, this->kType), Tensor(), "some of one kind");
+          rng.normal({k, n}, 0, 1, this->kType), Tensor(), "some of one kind", false);
     }
   }
 }

@@ -18,6 +18,7 @@ struct Style {
   std::vector<Shape> shapes;
   std::vector<DType> dtypes;
   std::vector<const OpDef*> often;  ///< two thirds of the ops, with operands that fit
+  std::vector<Shape> always;        ///< arguments that each program has, in f32: what a layer needs
   std::int64_t most_elements;
 };
 
@@ -53,6 +54,7 @@ const Style& any_ops() {
       .dtypes = {DType::float32, DType::float32, DType::float32, DType::float64, DType::int64, DType::int32,
                  DType::boolean, DType::uint8, DType::bfloat16, DType::float16, DType::int8, DType::uint64},
       .often = {},
+      .always = {},
       .most_elements = 4000};
   return style;
 }
@@ -82,6 +84,7 @@ Style layers_of_rows(Random& random) {
           .dtypes = {DType::float32, DType::float32, DType::float32, DType::float32, DType::float64, DType::boolean,
                      DType::bfloat16},
           .often = ops,
+          .always = {all, {columns, columns}, {columns}},
           .most_elements = 40'000};
 }
 
@@ -105,11 +108,12 @@ Style layers_of_images(Random& random) {
                      {2, channels, 1, 1}},
           .dtypes = {DType::float32, DType::float32, DType::float32, DType::float32, DType::float64, DType::boolean},
           .often = ops,
+          .always = {all, {channels, channels, 3, 3}, {channels}, {channels, 1, 1}},
           .most_elements = 40'000};
 }
 
 Style random_style(Random& random) {
-  if (!random.one_in(8)) {
+  if (!random.one_in(5)) {
     return any_ops();
   }
   return random.one_in(3) ? layers_of_images(random) : layers_of_rows(random);
@@ -302,9 +306,11 @@ Step random_op(Random& random, const Style& style, const std::vector<TensorType>
   step.op = is_usual ? random.pick(style.often) : ops[random.below(ops.size())];
   for (int tries = is_usual ? 30 : 1; tries > 0; --tries) {
     step.inputs.clear();
-    for (int i = 0; i < step.op->inputs; ++i) {
-      // Recent values more often: deep graphs instead of wide ones.
-      const std::size_t back = std::min(random.below(types.size()), random.below(types.size()));
+    const bool is_short = is_usual && step.op->least_inputs > 0 && random.one_in(2);
+    for (int i = 0; i < (is_short ? step.op->least_inputs : step.op->inputs); ++i) {
+      // Recent values more often: deep graphs instead of wide ones. Of layers, the last one, and any operand.
+      const std::size_t recent = std::min(random.below(types.size()), random.below(types.size()));
+      const std::size_t back = !is_usual ? recent : i > 0 ? random.below(types.size()) : random.one_in(2) ? 0 : recent;
       step.inputs.push_back(random.one_in(5) && i > 0 ? step.inputs[0] : types.size() - 1 - back);
     }
     step.attributes = AttributeValue(step.op->attributes, nullptr);
@@ -352,6 +358,37 @@ Step random_concat(Random& random, const std::vector<TensorType>& types) {
   return step;
 }
 
+/// Each state by the same ops, as an optimizer's step does.
+void append_updates(Program& program, std::size_t values) {
+  const std::vector<const OpDef*> ops = ops_named({"tanh", "mul", "sub"});
+  for (std::size_t state = 0; state < program.states.size(); ++state) {
+    if (!is_real(program.states[state].dtype())) {
+      continue;
+    }
+    Step step;
+    step.variable = state;
+    step.kind = Step::Kind::read;
+    program.steps.push_back(step);
+    const std::size_t before = values++;
+    step.kind = Step::Kind::op;
+    for (const OpDef* op : ops) {
+      step.op = op;
+      step.attributes = AttributeValue(op->attributes, nullptr);
+      step.inputs = {before};
+      if (op->inputs == 2) {
+        step.inputs.push_back(values - 1);
+      }
+      program.steps.push_back(step);
+      ++values;
+    }
+    step = Step();
+    step.variable = state;
+    step.kind = Step::Kind::assign;
+    step.inputs = {values - 1};
+    program.steps.push_back(step);
+  }
+}
+
 constexpr std::size_t kNotOurs = SIZE_MAX;  // storage of an argument or a state, which isn't updated in place
 
 }  // namespace
@@ -361,13 +398,14 @@ Program random_program(Random& random) {
   Program program;
   std::vector<TensorType> types;
   std::vector<std::size_t> storages;  // of values: by whose op it was allocated
-  const std::size_t argument_count = 1 + random.below(3) + (style.often.empty() ? 0 : 4);
+  const std::size_t argument_count = 1 + random.below(3) + style.always.size();
   for (std::size_t i = 0; i < argument_count; ++i) {
-    program.arguments.push_back(random_argument(random, style));
+    program.arguments.push_back(i < style.always.size() ? random_tensor(random, DType::float32, style.always[i])
+                                                        : random_argument(random, style));
     types.push_back(program.arguments.back().type());
     storages.push_back(kNotOurs);
   }
-  const std::size_t state_count = random.below(3);
+  const std::size_t state_count = random.below(3) + (style.often.empty() ? 0 : 2);
   for (std::size_t i = 0; i < state_count; ++i) {
     // Often the type of an argument, so that assignments fit.
     const TensorType type =
@@ -429,6 +467,9 @@ Program random_program(Random& random) {
   const std::size_t results = 1 + random.below(4);
   for (std::size_t i = 0; i < results; ++i) {
     program.results.push_back(types.size() - 1 - std::min(random.below(types.size()), random.below(types.size())));
+  }
+  if (!style.often.empty() && random.one_in(2)) {
+    append_updates(program, types.size());
   }
   const std::size_t by = random.below(argument_count);
   const auto has = [&](Step::Kind kind) {

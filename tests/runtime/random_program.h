@@ -8,7 +8,7 @@
 
 /// Programs that are drawn: ops of the whole registry with attributes, shapes and layouts found by trial (what type
 /// inference refuses is drawn again), states, updates in place, branches, loops, and gradients of all that. Most have
-/// tensors of a few elements; one in eight is of layers of networks, on tensors of several tiles.
+/// tensors of a few elements; one in five is of layers of networks, on tensors of several tiles.
 namespace diptych::testing {
 
 class Random {

@@ -150,7 +150,8 @@ void expect_same(const Trace& actual, const Trace& expected, const std::string& 
 
 /// How often each kind of step was in a program that ran.
 struct Seen {
-  std::size_t programs = 0, steps = 0, updates = 0, branches = 0, loops = 0, concats = 0, gradients = 0;
+  std::size_t programs = 0, steps = 0, updates = 0, branches = 0, loops = 0, concats = 0, contractions = 0,
+              gradients = 0;
 
   void add(const Program& program) {
     ++programs;
@@ -161,6 +162,7 @@ struct Seen {
       branches += step.kind == Step::Kind::branch ? 1 : 0;
       loops += step.kind == Step::Kind::loop ? 1 : 0;
       concats += step.op == &op::concat ? 1 : 0;
+      contractions += step.op != nullptr && step.op->epilogue_axes != 0 ? 1 : 0;
     }
   }
 };
@@ -234,7 +236,8 @@ TEST(RandomPrograms, GiveEagersBitsAsEveryKindOfGraph) {
   EXPECT_GT(seen.steps, 5 * kPrograms) << "programs of some size";
   EXPECT_GT(compiled.kernels_of_rows, kPrograms / 50) << "fused reductions and normalisations";
   EXPECT_GT(compiled.elementwise, kPrograms / 2);
-  EXPECT_GT(compiled.epilogues, kPrograms / 20);
+  EXPECT_GT(compiled.epilogues, kPrograms / 25) << "in programs of layers";
+  EXPECT_GT(seen.contractions, kPrograms / 12);
   EXPECT_GT(compiled.several_regions, kPrograms / 50);
   EXPECT_GT(compiled.placed_concats, kPrograms / 50);
   EXPECT_GT(seen.concats, kPrograms / 10);
