@@ -15,6 +15,19 @@ Tensor print(std::string_view label, const Tensor& x, Location where = Location:
 /// Throws Error if an element is NaN or infinite, with the index and value of the first.
 Tensor check_finite(const Tensor& x, std::string_view name, Location where = Location::current());
 
+/// While one lives, both functions do nothing on this thread: what the program computes again, to differentiate it, has
+/// been looked at.
+class Unobserved {
+ public:
+  Unobserved();
+  ~Unobserved();
+  Unobserved(const Unobserved&) = delete;
+  Unobserved& operator=(const Unobserved&) = delete;
+
+ private:
+  bool before_;
+};
+
 /// Sets the stream of print for all threads; null: std::cout, the default. The stream must outlive its use.
 void set_stream(std::ostream* stream);
 

@@ -2,6 +2,12 @@
 // becomes one attention op, which has the same bits (kernels/attention.h) and keeps the scores in the cache. It must
 // not where something else reads the scores or the weights, where leading axes broadcast, or where BLAS multiplies
 // matrices.
+//
+//   %3 = permute(%k) {axes=[0,2,1]}
+//   %4 = matmul(%q, %3)
+//   %5 = mul(%4, %scale)            =>   %7 = attention(%q, %k, %v) {scale}
+//   %6 = softmax(%5)
+//   %7 = matmul(%6, %v)
 
 #include <cmath>
 #include <limits>

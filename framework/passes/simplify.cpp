@@ -2,6 +2,10 @@
 // subnormals, and NaN stays NaN. Missing rules are missing on purpose: x + 0 (turns -0 into 0), x * 0 (NaN, infinity,
 // sign), reassociation.
 //
+//   %2 = neg(%0)
+//   %3 = neg(%2)          =>   %4 = add(%0, %1)
+//   %4 = add(%3, %1)
+//
 // With `--gemm openblas`, values that feed a contraction (whose BLAS flags follow the strides), directly or through
 // views, keep their layout: the same elements in another layout may give other bits. So do values that feed a region,
 // which may contain such ops.

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "framework/autograd/backward.h"
 #include "framework/core/context.h"
 #include "framework/ops/creation.h"
+#include "framework/ops/debug.h"
 #include "framework/ops/elementwise.h"
 
 namespace diptych::graph {
@@ -96,8 +98,14 @@ std::vector<Tensor> gradients_of(const JitFunction::Function& forward, std::size
     reads.push_back({variables[i], watched[argument_count + i]});
   }
   const Rebind rebind(reads);
-  std::shared_ptr<void> ignored;
-  const std::vector<Tensor> all = forward(std::span(watched).first(argument_count), ignored);
+  const std::vector<Tensor> all = [&] {
+    std::shared_ptr<void> ignored;
+    std::optional<debug::Unobserved> again;  // the call itself has shown what is computed here for its gradient alone
+    if (results == nullptr) {
+      again.emplace();
+    }
+    return forward(std::span(watched).first(argument_count), ignored);
+  }();
   std::vector<Tensor> floating;
   std::copy_if(all.begin(), all.end(), std::back_inserter(floating),
                [](const Tensor& result) { return is_floating(result.dtype()); });

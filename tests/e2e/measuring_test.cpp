@@ -146,8 +146,7 @@ TEST(Flags, WhatMultipliesMatrices) {
 
 TEST(Arms, OpenBlasBesideTilesInTheSameRounds) {
   TemporaryFolder folder;
-  const Json run =
-      run_json({"mlp/simplenet", "attention/block", "--quick", "--arms", "eager,eager-openblas,graph"}, folder.path());
+  const Json run = run_json({"attention/block", "--quick", "--arms", "eager,eager-openblas,graph"}, folder.path());
   EXPECT_EQ(run["plan"]["gemm"], "tiles");
   for (const Json& cell : run["cells"]) {
     EXPECT_EQ(cell["validity"]["agree"], true);

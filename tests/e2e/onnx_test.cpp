@@ -147,6 +147,12 @@ TEST_F(Onnx, NamesOfTheFileStandInGraphsTracesAndTables) {
   EXPECT_EQ(reads, 10U) << "of each steady call";
 }
 
+TEST_F(Onnx, AModelSaysWhetherItCanBeCaptured) {
+  const Outcome ready = run({"graph", "small.onnx:batch=4", "--readiness"});
+  EXPECT_EQ(ready.exit_code, 0) << ready.output << ready.error;
+  EXPECT_THAT(ready.output, HasSubstr("nothing stops or hurts a capture"));
+}
+
 TEST_F(Onnx, ExportedModelsCheckAndOneBadCaseEndsNothing) {
   const Outcome exported = run({"onnx", "export", "mlp/digits", "--out", "digits"});
   ASSERT_EQ(exported.exit_code, 0) << exported.error;

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "framework/diptych.h"
+#include "tests/graph/variants.h"
 
 namespace diptych::optim {
 namespace {
@@ -65,9 +66,9 @@ TEST(ClipGradValue, ClampsEveryElement) {
   EXPECT_THROW(clip_grad_value(gradients(), -1), Error);
 }
 
-TEST(Clipping, TheSameBitsInAGraph) {
+TEST(Clipping, TheSameBitsInEveryGraph) {
   Rng rng(1);
-  const std::vector<Tensor> g{rng.normal({33, 7}), rng.normal({5})};
+  const std::vector<Tensor> g{rng.normal({33, 70}), rng.normal({5}), rng.normal({96, 40})};
   const auto clip = [](const std::vector<Tensor>& x) {
     ClippedGradients result = clip_grad_norm(x, 0.5);
     result.gradients.push_back(result.norm);
@@ -75,11 +76,51 @@ TEST(Clipping, TheSameBitsInAGraph) {
     result.gradients.insert(result.gradients.end(), values.begin(), values.end());
     return result.gradients;
   };
-  auto captured = jit(clip);
   const std::vector<Tensor> eager = clip(g);
-  const std::vector<Tensor> graph = captured(g);
-  for (std::size_t i = 0; i < eager.size(); ++i) {
-    EXPECT_TRUE(bitwise_equal(eager[i], graph[i])) << i;
+  for (const testing::Variant& variant : testing::pipeline_variants()) {
+    auto captured = jit(clip, {.pipeline = variant.pipeline});
+    testing::expect_same_bits(captured(g), eager, variant.name);
+  }
+}
+
+/// A training step over several batches, whose gradients are summed, clipped and applied: one graph.
+TEST(Accumulation, TheSameBitsInEveryGraph) {
+  Rng rng(2);
+  const std::vector<Tensor> batches{rng.normal({40, 24}), rng.normal({40, 24}), rng.normal({40, 24})};
+  const Tensor first = rng.normal({24, 33});
+  const auto trained = [&](auto wrap) {
+    Variable w(copy(first), "w");
+    Variable b(zeros({33}), "b");
+    Variable momentum(zeros({24, 33}), "momentum");
+    auto gradient = value_and_grad(
+        [&](const Tensor& x) { return mean(square(tanh(matmul(x, w.value()) + b.value()))); }, {.weights = {w, b}});
+    auto step = wrap([&](const std::vector<Tensor>& parts) {
+      std::vector<Tensor> total;
+      for (const Tensor& part : parts) {
+        const auto result = gradient(part);
+        for (std::size_t i = 0; i < result.weights.size(); ++i) {
+          i < total.size() ? void(total[i] = total[i] + result.weights[i]) : total.push_back(result.weights[i]);
+        }
+      }
+      const ClippedGradients clipped = clip_grad_norm(total, 0.01);
+      momentum.assign(momentum.value() * 0.9F + clipped.gradients[0]);
+      w.assign(w.value() - momentum.value() * 0.1F);
+      b.assign(b.value() - clipped.gradients[1] * 0.1F);
+      return clipped.norm;
+    });
+    std::vector<Tensor> results;
+    for (int i = 0; i < 3; ++i) {
+      results.push_back(step(batches));
+    }
+    for (const Variable& state : {w, b, momentum}) {
+      results.push_back(state.value());
+    }
+    return results;
+  };
+  const std::vector<Tensor> eager = trained([](auto step) { return step; });
+  for (const testing::Variant& variant : testing::pipeline_variants()) {
+    testing::expect_same_bits(trained([&](auto step) { return jit(std::move(step), {.pipeline = variant.pipeline}); }),
+                              eager, variant.name);
   }
 }
 
