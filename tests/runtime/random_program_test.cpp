@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <optional>
+#include <set>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -100,6 +102,40 @@ struct Compiled {
   }
 };
 
+/// A value that a kernel reads of another one, directly or through views, if nothing says why they aren't one.
+std::optional<graph::ValueId> read_without_reason(const graph::Graph& graph,
+                                                  std::span<const passes::PassRecord> records) {
+  std::map<graph::ValueId, const graph::Node*> producers;
+  std::set<graph::ValueId> refused;
+  for (const graph::Node& node : graph.nodes) {
+    for (const graph::ValueId output : node.outputs) {
+      producers[output] = &node;
+    }
+  }
+  for (const passes::PassRecord& record : records) {
+    for (const passes::FusionRefusal& refusal : record.refusals) {
+      if (!refusal.in_region) {
+        refused.insert(refusal.producer);
+      }
+    }
+  }
+  for (const graph::Node& node : graph.nodes) {
+    for (graph::ValueId input : node.op->view == nullptr ? node.inputs : std::vector<graph::ValueId>()) {
+      auto producer = producers.find(input);
+      while (producer != producers.end() && producer->second->op->view != nullptr) {
+        input = producer->second->inputs[0];
+        producer = producers.find(input);
+      }
+      // A refusal names a node of several results by the first.
+      if (producer != producers.end() && !refused.contains(input) &&
+          !refused.contains(producer->second->outputs.front())) {
+        return input;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
 /// What is wrong with it as a graph, if anything, with the text of the graph.
 std::optional<std::string> fault_of(const Program& program, const Variant& variant, const Trace& eager,
                                     Compiled* compiled = nullptr) {
@@ -118,6 +154,10 @@ std::optional<std::string> fault_of(const Program& program, const Variant& varia
     if (!bitwise_equal(graph.seen[i], eager.seen[i])) {
       fault = fmt::format("tensor {}: got {}\nexpected {}", i, to_string(graph.seen[i]), to_string(eager.seen[i]));
     }
+  }
+  if (fault.empty() && variant.name == "fused") {
+    const auto value = read_without_reason(*function.compiled()->graph(), function.compiled()->ledger().back().passes);
+    fault = value ? fmt::format("%{} is read by another kernel, and nothing says why", *value) : "";
   }
   if (!fault.empty()) {
     return fmt::format("{}, {}\n{}\n{}", variant.name, fault, program.describe(),
