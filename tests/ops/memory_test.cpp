@@ -36,6 +36,7 @@ void* operator new(std::size_t bytes, std::align_val_t alignment) {
   return data;
 }
 void operator delete(void* data, std::align_val_t /*alignment*/) noexcept { std::free(data); }
+void operator delete(void* data, std::size_t /*bytes*/, std::align_val_t /*alignment*/) noexcept { std::free(data); }
 
 namespace diptych::testing {
 namespace {
