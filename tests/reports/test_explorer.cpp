@@ -10,6 +10,7 @@
 #include "reports/explorer/outline.h"
 #include "reports/explorer/places.h"
 #include "tests/reports/well_formed.h"
+#include "tests/support/short_run.h"
 
 namespace diptych::reports {
 namespace {
@@ -364,6 +365,7 @@ TEST(Explorer, FusedKernelsOpenAndNumberTheirInnerValuesApart) {
 }
 
 TEST(Explorer, HostileNamesStayTextAndThePageSmall) {
+  const std::size_t long_name = testing::is_short_run() ? 10'000 : 100'000;
   const std::vector<std::string> hostile = {"\"quoted\" 'single'",
                                             "</script><script>alert(1)</script>",
                                             "<!--",
@@ -372,10 +374,10 @@ TEST(Explorer, HostileNamesStayTextAndThePageSmall) {
                                             "</template><img src=x onerror=alert(1)>",
                                             "bidi \xe2\x80\xae mark",
                                             std::string("nul\0nul \x1b[31m\x7f \xff\xfe", 17),
-                                            std::string(100'000, 'x'),
-                                            [] {
+                                            std::string(long_name, 'x'),
+                                            [&] {
                                               std::string deep;
-                                              while (deep.size() < 100'000) {
+                                              while (deep.size() < long_name) {
                                                 deep += "a.";
                                               }
                                               return deep;
