@@ -98,23 +98,49 @@ TEST(RelativeLink, IsAPathWhateverTheName) {
   EXPECT_EQ(relative_link("//elsewhere/x"), ".//elsewhere/x");
 }
 
+/// A document with `to` in the place of `from`, in all texts and keys.
+Json renamed(const Json& json, const std::string& from, const std::string& to) {
+  const auto text = [&](std::string before) {
+    for (std::size_t at = before.find(from); at != std::string::npos; at = before.find(from, at + to.size())) {
+      before.replace(at, from.size(), to);
+    }
+    return before;
+  };
+  if (json.is_string()) {
+    return text(json.get<std::string>());
+  }
+  if (!json.is_structured()) {
+    return json;
+  }
+  Json result = json.is_array() ? Json::array() : Json::object();
+  for (const auto& [key, value] : json.items()) {
+    json.is_array() ? result.push_back(renamed(value, from, to)) : void(result[text(key)] = renamed(value, from, to));
+  }
+  return result;
+}
+
 TEST(StartPage, HostileNamesStayText) {
+  const std::string placeholder = "a name from outside";
+  testing::SampleCell cell;
+  cell.workload = placeholder;
+  cell.arms = {"eager", placeholder, "graph"};
+  std::vector<Json> harmless;  // analysed once: that takes most of the time
+  for (int day = 0; day < 7; ++day) {
+    Json run = testing::analysed_run({cell}, {.seed = static_cast<std::uint64_t>(day) + 1});
+    run["name"] = placeholder;
+    run["environment"]["cpu"]["model"] = day < 6 ? placeholder : placeholder + "2";
+    run["environment"]["os"]["kernel"] = placeholder;
+    run["environment"]["build"] = {{"git_sha", placeholder}, {"git_dirty", day % 2 == 0}, {"compiler", placeholder}};
+    run["numerics"] = day < 5 ? placeholder : "exact";
+    run["cells"][0]["title"] = placeholder;
+    run["cells"][0]["validity"]["agree"] = day != 4;
+    run["cells"][0]["validity"]["reason"] = placeholder;
+    harmless.push_back(run);
+  }
   for (const std::string& name : testing::hostile_names()) {
-    testing::SampleCell cell;
-    cell.workload = name;
-    cell.arms = {"eager", name, "graph"};
     std::vector<Json> runs;
-    for (int day = 0; day < 7; ++day) {
-      Json run = testing::analysed_run({cell}, {.seed = static_cast<std::uint64_t>(day) + 1});
-      run["name"] = name;
-      run["environment"]["cpu"]["model"] = day < 6 ? name : name + "2";
-      run["environment"]["os"]["kernel"] = name;
-      run["environment"]["build"] = {{"git_sha", name}, {"git_dirty", day % 2 == 0}, {"compiler", name}};
-      run["numerics"] = day < 5 ? name : "exact";
-      run["cells"][0]["title"] = name;
-      run["cells"][0]["validity"]["agree"] = day != 4;
-      run["cells"][0]["validity"]["reason"] = name;
-      runs.push_back(run);
+    for (const Json& run : harmless) {
+      runs.push_back(renamed(run, placeholder, name));
     }
     History history = history_of(runs);
     history.folder = name;
