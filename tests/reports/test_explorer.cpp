@@ -365,7 +365,7 @@ TEST(Explorer, FusedKernelsOpenAndNumberTheirInnerValuesApart) {
 }
 
 TEST(Explorer, HostileNamesStayTextAndThePageSmall) {
-  const std::size_t long_name = testing::is_short_run() ? 10'000 : 100'000;
+  const std::size_t long_name = diptych::testing::is_short_run() ? 10'000 : 100'000;
   const std::vector<std::string> hostile = {"\"quoted\" 'single'",
                                             "</script><script>alert(1)</script>",
                                             "<!--",

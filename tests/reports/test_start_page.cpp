@@ -99,22 +99,23 @@ TEST(RelativeLink, IsAPathWhateverTheName) {
 }
 
 /// A document with `to` in the place of `from`, in all texts and keys.
-Json renamed(const Json& json, const std::string& from, const std::string& to) {
+Json renamed(const Json& document, const std::string& from, const std::string& to) {
   const auto text = [&](std::string before) {
     for (std::size_t at = before.find(from); at != std::string::npos; at = before.find(from, at + to.size())) {
       before.replace(at, from.size(), to);
     }
     return before;
   };
-  if (json.is_string()) {
-    return text(json.get<std::string>());
+  if (document.is_string()) {
+    return text(document.get<std::string>());
   }
-  if (!json.is_structured()) {
-    return json;
+  if (!document.is_structured()) {
+    return document;
   }
-  Json result = json.is_array() ? Json::array() : Json::object();
-  for (const auto& [key, value] : json.items()) {
-    json.is_array() ? result.push_back(renamed(value, from, to)) : void(result[text(key)] = renamed(value, from, to));
+  Json result = document.is_array() ? Json::array() : Json::object();
+  for (const auto& [key, value] : document.items()) {
+    document.is_array() ? result.push_back(renamed(value, from, to))
+                        : void(result[text(key)] = renamed(value, from, to));
   }
   return result;
 }
