@@ -35,18 +35,20 @@ std::string arm_colour(const std::string& name, std::size_t position) {
 
 std::string bars_chart(const Cell& cell) {
   const Parts<Arm> arms = cell.arms();
+  constexpr int longest_name = 24;
   double most = 0;
+  double left = 104;  // room for the names
   std::size_t rows = 0;
   for (const Arm arm : arms) {
     if (const auto seconds = arm.seconds()) {
       most = std::max(most, seconds->high.value_or(seconds->value));
+      left = std::max(left, text_width(label(arm.name(), longest_name), 13) + 12);
       ++rows;
     }
   }
   if (rows == 0) {
     return "";
   }
-  constexpr double left = 104;
   constexpr double right = kChartWidth - 76;
   constexpr double row_height = 32;
   const double height = 6 + row_height * static_cast<double>(rows);
@@ -59,7 +61,7 @@ std::string bars_chart(const Cell& cell) {
       continue;
     }
     const std::string name = arms[i].name();
-    svg.text(left - 10, y + 13, label(name, 14), "ink", "end");
+    svg.text(left - 10, y + 13, label(name, longest_name), "ink", "end");
     bar(svg, left, x(seconds->value), y, arm_colour(name, i));
     if (seconds->has_interval()) {
       svg.whisker(x(*seconds->low), x(*seconds->high), y + 8);

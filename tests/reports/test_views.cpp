@@ -12,6 +12,7 @@
 #include "reports/html/charts.h"
 #include "reports/html/html.h"
 #include "reports/html/sha256.h"
+#include "reports/text/svg.h"
 #include "reports/text/text.h"
 #include "reports/views/markdown.h"
 #include "reports/views/summary.h"
@@ -249,6 +250,17 @@ TEST(Charts, BarsAreInProportionToTheTimes) {
   }
   ASSERT_EQ(widths.size(), 2u);
   EXPECT_NEAR(widths[0] / widths[1], 4, 0.01);
+}
+
+TEST(Charts, BarsBeginBehindTheNamesOfTheirArms) {
+  SampleCell cell;
+  cell.arms = {"eager", "eager-pipelined", "graph"};
+  const std::string svg = bars_chart(testing::analysed_run({cell})["cells"][0]);
+  const std::size_t at = svg.find(">eager-pipelined</text>");
+  ASSERT_NE(at, std::string::npos) << svg;
+  const std::size_t x = svg.rfind("<text x=\"", at);
+  EXPECT_GE(std::stod(svg.substr(x + 9)), text_width("eager-pipelined", 13))
+      << "it ends there, and begins in the picture";
 }
 
 TEST(Charts, EveryRoundIsADot) {
