@@ -89,7 +89,7 @@ class MatrixProduct : public ::testing::Test {
  protected:
   static constexpr DType kType = std::is_same_v<T, float> ? DType::float32 : DType::float64;
 
-  /// On one thread every pair of layouts, if `thorough`; else, on several, and packed ahead, each layout of both sides.
+  /// Every pair of layouts on one thread and on three, if `thorough`; else, on two and four, each layout of both sides.
   void expect_defined(const Tensor& a, const Tensor& b, const Tensor& bias, const std::string& what, bool thorough) {
     const std::vector<T> wanted = by_definition<T>(a, b, bias);
     const auto product = [&](const Tensor& x, const Tensor& y) {
@@ -101,7 +101,7 @@ class MatrixProduct : public ::testing::Test {
       for (std::size_t j = 0; j < right.size(); ++j) {
         for (std::size_t i = 0; i < left.size(); ++i) {
           const bool is_usual = i == j;
-          if (!is_usual && (!thorough || thread_count() > 1)) {
+          if (!is_usual && (!thorough || thread_count() % 2 == 0)) {
             continue;
           }
           const auto where = [&] {
@@ -191,12 +191,12 @@ TYPED_TEST(MatrixProduct, KeepsSubnormalsZerosAndInfinities) {
       Rng rng(static_cast<std::uint64_t>(m + k));
       const Tensor a = strewn(rng, rng.normal({m, k}, 0, 1, this->kType), specials);
       const Tensor b = strewn(rng, rng.normal({k, n}, 0, 1, this->kType), specials);
-      this->expect_defined(a, b, Tensor(), "special values", false);
-      // One of them alone, so that most elements aren't touched: the others stay as they are.
-      const Tensor alone = strewn(rng, zeros({m, k}, this->kType), std::vector<TypeParam>{specials.front()});
-      this->expect_defined(
-          where(equal(alone, zeros({m, k}, this->kType)), rng.normal({m, k}, 0, 1, this->kType), alone),
-          rng.normal({k, n}, 0, 1, this->kType), Tensor(), "some of one kind", false);
+      this->expect_defined(a, b, Tensor(), "special values", m == 13);
+      // One kind alone, so that most elements aren't touched: the others stay as they are.
+      for (std::size_t kind = 0; kind < (m == 13 ? specials.size() : 1); ++kind) {
+        this->expect_defined(strewn(rng, rng.normal({m, k}, 0, 1, this->kType), std::vector{specials[kind]}),
+                             rng.normal({k, n}, 0, 1, this->kType), Tensor(), "some of one kind", m == 13);
+      }
     }
   }
 }

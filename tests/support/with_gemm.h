@@ -1,19 +1,9 @@
 #pragma once
 
-#include "framework/kernels/gemm.h"
+#include "framework/kernels/use_gemm.h"
 
 namespace diptych::testing {
 
-/// Multiplies matrices with `gemm` as long as it lives.
-class WithGemm {
- public:
-  explicit WithGemm(kernels::Gemm gemm) { kernels::set_gemm(gemm); }
-  ~WithGemm() { kernels::set_gemm(before_); }
-  WithGemm(const WithGemm&) = delete;
-  WithGemm& operator=(const WithGemm&) = delete;
-
- private:
-  kernels::Gemm before_ = kernels::active_gemm();
-};
+using WithGemm = kernels::UseGemm;
 
 }  // namespace diptych::testing

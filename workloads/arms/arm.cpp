@@ -2,6 +2,7 @@
 
 #include "framework/core/allocator.h"
 #include "framework/core/parallel.h"
+#include "framework/kernels/use_gemm.h"
 
 namespace diptych::workloads {
 
@@ -29,22 +30,11 @@ class UseDispatch {
  private:
   Dispatch previous_;
 };
-
-class UseGemm {
- public:
-  explicit UseGemm(kernels::Gemm gemm) { kernels::set_gemm(gemm); }
-  ~UseGemm() { kernels::set_gemm(before_); }
-  UseGemm(const UseGemm&) = delete;
-  UseGemm& operator=(const UseGemm&) = delete;
-
- private:
-  kernels::Gemm before_ = kernels::active_gemm();
-};
 }  // namespace
 
 std::vector<Tensor> ArmInstance::call(std::int64_t step) {
   const UseDispatch use(arm_.dispatch);
-  const UseGemm multiplied(arm_.gemm.value_or(kernels::active_gemm()));
+  const kernels::UseGemm multiplied(arm_.gemm.value_or(kernels::active_gemm()));
   const UseThreads on(arm_.on_threads ? threads_ : thread_count());
   const std::span<const Tensor> inputs = program_->inputs(step);
   return jit_ ? jit_->call(inputs, Location::current()).outputs : program_->body(inputs);
