@@ -31,6 +31,8 @@ def table(now, recorded):
         note = f"  grown: {seconds / expected:.2f} of what the other stages let expect" if grown else ""
         new = "-" if before is None else f"{before:.0f}"
         lines.append(f"{name:<58}{seconds:>9.0f}{seconds / total:>8.0%}{new:>10}{note}")
+    if speed > GROWN:
+        lines.append(f"half of the stages take {speed:.2f} and more of what was recorded: a slower machine, or they have all grown")
     lines.append(f"{'all':<58}{total:>9.0f}{'':>8}{sum(recorded.values()):>10.0f}")
     return lines
 
@@ -42,7 +44,7 @@ def main():
     if "--record" in sys.argv:
         revision = sys.argv[sys.argv.index("--record") + 1]
         head = ("# What .ci/run took when it was last recorded (CI_RECORD=1 .ci/run): seconds, stage. See .ci/stages.py.\n"
-                f"# revision {revision}\n# linted {revision}\n")
+                f"# revision {revision}\n# linted {revision}\n# sanitized {revision}\n")
         RECORD.write_text(head + "".join(f"{seconds:.0f}\t{name}\n" for name, seconds in now.items()), encoding="utf-8")
 
 

@@ -264,6 +264,8 @@ class Program {
         "  diptych graph gpt/mini --time-fused                      does each fused kernel pay?\n"
         "  diptych graph vit/tiny --times --format html             where is the time?\n"
         "  diptych graph model.onnx:batch=8 --stage captured --format txt,dot\n"
+        "  diptych graph 00-captured.txt:special --check-passes     a graph's text is a workload too: on zeros, NaN "
+        "...\n"
         "It prints what each pass did, and writes NN-<stage>.txt, .svg and .dot, where the text parses back to the "
         "same "
         "graph, and graph.html: all stages on one page, whose boxes open (docs/graph-explorer.md).");

@@ -12,6 +12,7 @@
 #include "framework/core/error.h"
 #include "reports/run/json_access.h"
 #include "reports/text/text.h"
+#include "workloads/graph_text/workload.h"
 #include "workloads/harness/pinning.h"
 #include "workloads/harness/worker.h"
 #include "workloads/onnx/workload.h"
@@ -48,7 +49,8 @@ bool has(const std::vector<std::string>& names, const std::string& name) {
 
 bool Measurable::has_workload(const std::string& name) const {
   constexpr int kReadsModels = 4;
-  return has(workloads, name) || (protocol >= kReadsModels && workloads::is_onnx_name(name));
+  return has(workloads, name) || (protocol >= kReadsModels && workloads::is_onnx_name(name)) ||
+         (protocol >= workloads::kGraphsProtocol && workloads::is_graph_name(name));
 }
 
 Measurable describe_program(const std::string& program) {

@@ -9,7 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "cli/suggest.h"
-#include "workloads/onnx/workload.h"
+#include "workloads/workload.h"
 
 namespace diptych::cli {
 namespace {
@@ -72,9 +72,9 @@ std::vector<std::string> resolve_workloads(const std::vector<std::string>& argum
   }
   const std::vector<std::string> all = workload_names();
   std::vector<std::string> chosen;
-  std::vector<std::string> models;  // from files, in the order of the arguments
+  std::vector<std::string> models;  // and graphs, from files, in the order of the arguments
   for (const std::string& argument : arguments) {
-    if (workloads::is_onnx_name(argument)) {
+    if (workloads::is_file_name(argument)) {
       models.push_back(resolve_workload(argument).name);
     } else if (const auto suite = workloads::names_of_suite(argument); !suite.empty()) {
       chosen.insert(chosen.end(), suite.begin(), suite.end());

@@ -40,14 +40,28 @@ progress() {
   done
   printf '%s' "$newline"
 }
-compile() {  # compile PRESET [TARGET]
-  NINJA_STATUS="[%f/%t] " cmake --build --preset "$1" ${2:+--target "$2"} 2>&1 | progress >&2
+compile() {  # compile PRESET [TARGET...]
+  NINJA_STATUS="[%f/%t] " cmake --build --preset "$1" ${2:+--target} "${@:2}" 2>&1 | progress >&2
 }
 
-build() {  # build PRESET [TARGET]
+build() {  # build PRESET [TARGET...]
   step configure "If a package was not found, look at scripts/setup; a stale folder is cured by: rm -rf build/$1" \
     configure "$1"
   step build "The first error above is the one to mend." compile "$@"
+}
+
+# Sets `targets` to what builds the tests of PRESET that a change since REVISION touches, and `chosen` to what ctest calls them:
+# all of them without a revision, where neither is set to anything, and fails if there are none.
+touched_tests() {  # touched_tests PRESET [REVISION]
+  local kind folders names
+  targets=() chosen=()
+  [ -n "${2:-}" ] || return 0
+  kind=$([ "$1" = tsan ] && echo thread || echo unit)
+  names=$(step affected "Is $2 a revision?" scripts/affected_tests "$2") || exit
+  mapfile -t folders <<<"$names"
+  [ -n "$names" ] || return 1
+  targets=("${folders[@]/#/${kind}_tests_of_}")
+  chosen=(-L "^tests/($(IFS='|' && echo "${folders[*]}"))\$" --no-tests=ignore)
 }
 
 install_packages() {  # install_packages [--lint ...]

@@ -65,8 +65,9 @@ void add_workload(Workload workload);
 
 /// All workloads, suite by suite, in the order in which they are shown.
 const std::vector<Workload>& all_workloads();
-/// A suite's workload, or a model's file (onnx/workload.h). Null if there is none; throws for a file that can't be
-/// read.
+/// Whether the name is that of a model's file (onnx/workload.h), or a graph's (graph_text/workload.h).
+bool is_file_name(std::string_view name);
+/// A suite's workload, or that of a file. Null if there is none; throws for a file that can't be read.
 const Workload* find_workload(std::string_view name);
 /// The names of the suites, each once.
 std::vector<std::string> suite_names();

@@ -11,6 +11,7 @@
 #include "framework/core/tensor_body.h"
 #include "framework/dispatch/apply.h"
 #include "framework/dispatch/tape.h"
+#include "framework/graph/fused_op.h"
 #include "framework/ops/creation.h"
 #include "framework/ops/elementwise.h"
 #include "framework/ops/view.h"
@@ -90,7 +91,18 @@ std::vector<Tensor> evaluate(const Graph& region, std::span<const Tensor> argume
     ++uses[output];
   }
   for (const Node& node : region.nodes) {
-    if (node.is_control()) {
+    if (node.op == &fused_op()) {
+      for (const FusedPart& part : parts_of(node.regions)) {
+        std::vector<Tensor> inputs;
+        for (std::size_t i = 0; i < part.region.inputs.size(); ++i) {
+          inputs.push_back(values[node.inputs[part.first_input + i]]);
+        }
+        const std::vector<Tensor> outputs = evaluate(part.region, inputs);
+        for (std::size_t i = 0; i < outputs.size(); ++i) {
+          values[node.outputs[part.first_output + i]] = outputs[i];
+        }
+      }
+    } else if (node.is_control()) {
       std::vector<Tensor> inputs;
       for (ValueId input : node.inputs) {
         inputs.push_back(values[input]);

@@ -49,7 +49,7 @@ class Closure {
   Variables variables_;
 };
 
-/// Runs a region under the active interpreter, op by op.
+/// Runs a region under the active interpreter, op by op; what fused nodes stand for, too.
 std::vector<Tensor> evaluate(const Graph& region, std::span<const Tensor> arguments);
 
 /// `tensor`, or a copy, with the strides of a dense tensor: loop carries and results have such strides in both modes.

@@ -84,6 +84,7 @@ struct PipelineOptions {
   std::size_t least_epilogue_bytes = kLeastEpilogueBytes;
   /// Kernels that kFusingPasses don't make, because they were measured and lose: FusedKernel::members.front().
   std::set<graph::ValueId> vetoed = {};
+  std::vector<Pass> more = {};  ///< of one's own, behind the others; for tests, a wrong one
 
   /// Disables every pass and step: the captured graph as it is.
   static PipelineOptions none();

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -90,11 +91,12 @@ std::vector<PassRecord> run_pipeline(graph::Graph& graph, const PipelineOptions&
   if (options.observe) {
     options.observe("captured", graph, true);
   }
+  std::vector<Pass> chosen;
+  std::copy_if(pipeline().begin(), pipeline().end(), std::back_inserter(chosen),
+               [&](const Pass& pass) { return !options.disabled.contains(pass.name); });
+  chosen.insert(chosen.end(), options.more.begin(), options.more.end());
   std::vector<PassRecord> records;
-  for (const Pass& pass : pipeline()) {
-    if (options.disabled.contains(pass.name)) {
-      continue;
-    }
+  for (const Pass& pass : chosen) {
     PassRecord record{pass.name, 0, graph::count_nodes(graph), 0, false};
     const auto start = std::chrono::steady_clock::now();
     record.changed = run_pass(pass, graph, options, record);

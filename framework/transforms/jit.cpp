@@ -64,6 +64,7 @@ struct JitFunction::Entry {
     bool is_made = false;
     std::shared_ptr<SplitCall> call = {};  ///< null: it can't be cut
     Guards guards = {};                    ///< of what gradient rules read besides
+    std::size_t ledger_line = 0;           ///< of Compilation::gradients
   };
   std::map<std::vector<bool>, Cut> cuts;  ///< by the inputs whose gradients are wanted
 
@@ -113,8 +114,8 @@ struct JitFunction::State {
   Entry& find_or_compile(std::span<const Tensor> arguments, Location where);
   std::string cause_of(std::span<const Tensor> arguments) const;
   std::unique_ptr<runtime::Executable> make_executable(const Graph& graph, std::span<const Strides> strides) const;
-  std::shared_ptr<SplitCall> cut(const Entry& entry, std::span<const TensorType> outputs,
-                                 const std::vector<bool>& wanted, Guards& guards, Location where) const;
+  std::shared_ptr<SplitCall> cut(const Entry& entry, std::span<const TensorType> outputs, Guards& guards,
+                                 GradientCompilation& line, Location where) const;
   /// A call that is recorded on the tape.
   std::vector<Tensor> call_with_gradient(Entry& entry, std::span<const Tensor> arguments, Location where);
 };
@@ -252,12 +253,13 @@ std::unique_ptr<runtime::Executable> JitFunction::State::make_executable(const G
                                  enabled(passes::kSideBySide)});
 }
 
-/// Captures the function and its gradient as one graph, and cuts it. Null if that can't be done.
+/// Captures the function and its gradient by what `line` wants as one graph, and cuts it. Null if that can't be done:
+/// `line` says why.
 std::shared_ptr<SplitCall> JitFunction::State::cut(const Entry& entry, std::span<const TensorType> outputs,
-                                                   const std::vector<bool>& wanted, Guards& guards,
-                                                   Location where) const {
+                                                   Guards& guards, GradientCompilation& line, Location where) const {
   if (kernels::active_gemm() == kernels::Gemm::openblas) {
-    return nullptr;  // its bits follow strides, which a cut makes dense
+    line.uncut = "OpenBLAS's bits follow strides, which a cut makes dense";
+    return nullptr;
   }
   const std::size_t argument_count = entry.types.size();
   Graph joint;
@@ -279,7 +281,7 @@ std::shared_ptr<SplitCall> JitFunction::State::cut(const Entry& entry, std::span
     const Guards::Recorder recorder(guards);
     std::vector<Tensor> results;
     const std::vector<Tensor> gradients =
-        gradients_of(function, argument_count, entry.states, traced, wanted, &results);
+        gradients_of(function, argument_count, entry.states, traced, line.wanted, &results);
     results.insert(results.end(), gradients.begin(), gradients.end());
     joint = capture.finish(results, where);
   }
@@ -287,13 +289,15 @@ std::shared_ptr<SplitCall> JitFunction::State::cut(const Entry& entry, std::span
   passes::PipelineOptions before = options.pipeline;
   before.observe = nullptr;
   before.disabled.insert(passes::kFusingPasses.begin(), passes::kFusingPasses.end());
-  passes::run_pipeline(joint, before);
+  line.joint = passes::run_pipeline(joint, before);
   // A state that isn't among the arguments is read by a gradient rule, when the gradient is computed and not before.
   const Users users(joint);
   const bool reads_late = std::any_of(joint.inputs.begin(), joint.inputs.end(), [&](const Input& input) {
     return input.kind == InputKind::state && (users.count(input.value) > 0 || users.is_result(input.value));
   });
   if (reads_late || !joint.updates.empty()) {
+    line.uncut =
+        reads_late ? "a gradient rule reads a state when the gradient is computed" : "a gradient rule updates a state";
     return nullptr;
   }
   SplitGradient split = split_gradient(joint, input_count, outputs.size());
@@ -304,16 +308,20 @@ std::shared_ptr<SplitCall> JitFunction::State::cut(const Entry& entry, std::span
     input.variable = entry.states[i];
   }
   if (!entry.with_updates.updates.empty() && !add_updates(entry.with_updates, split.forward)) {
+    line.uncut = "a state that it updates needs an effect, which would happen twice";
     return nullptr;
   }
   passes::PipelineOptions after = options.pipeline;
   after.observe = nullptr;
   after.vetoed.clear();
-  passes::run_pipeline(split.forward, after);
-  passes::run_pipeline(split.backward, after);
+  line.forward = passes::run_pipeline(split.forward, after);
+  line.backward = passes::run_pipeline(split.backward, after);
+  line.forward_nodes = count_nodes(split.forward);
+  line.backward_nodes = count_nodes(split.backward);
+  line.saved_bytes = split.saved_bytes;
   auto call = std::make_shared<SplitCall>();
   call->results = outputs.size();
-  call->wanted = wanted;
+  call->wanted = line.wanted;
   call->forward = make_executable(split.forward, strides);
   for (std::size_t i = argument_count; i < split.backward.inputs.size(); ++i) {
     if (const Input& input = split.backward.inputs[i]; input.kind == InputKind::argument) {
@@ -351,13 +359,19 @@ std::vector<Tensor> JitFunction::State::call_with_gradient(Entry& entry, std::sp
   }
   Entry::Cut& known = entry.cuts[wanted];
   if (!known.is_made || !known.guards.hold()) {
-    known = Entry::Cut{.is_made = true};
+    std::vector<GradientCompilation>& lines = ledger[entry.ledger_line].gradients;
+    known = Entry::Cut{.is_made = true, .ledger_line = lines.size()};
+    lines.push_back({.wanted = wanted});
+    Stopwatch watch;
     try {
-      known.call = cut(entry, types, wanted, known.guards, where);
-    } catch (const Error&) {
+      known.call = cut(entry, types, known.guards, lines.back(), where);
+    } catch (const Error& error) {
       // Its gradient can't be captured: whoever asks for it is told so, but perhaps nobody does.
+      lines.back().uncut = error.what();
     }
+    lines.back().seconds = watch.lap();
   }
+  ++ledger[entry.ledger_line].gradients[known.ledger_line].calls;
   const std::shared_ptr<SplitCall> split = known.call;
   std::vector<Tensor> outputs;
   std::vector<Tensor> saved;

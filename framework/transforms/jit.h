@@ -23,6 +23,18 @@ struct JitOptions {
   Location where;  ///< named in messages about calls; jit() sets it to its own caller
 };
 
+/// A call that eager takes the gradient of: the function and its gradient as one graph, cut in two.
+struct GradientCompilation {
+  std::vector<bool> wanted;  ///< by argument, then by the variables that the function reads
+  std::string uncut;         ///< why it isn't cut, and each gradient computes the forward pass again; empty: it is
+  double seconds = 0;
+  std::size_t saved_bytes = 0;                 ///< what the forward graph keeps for the backward graph
+  std::vector<passes::PassRecord> joint = {};  ///< before the cut; then of each part
+  std::vector<passes::PassRecord> forward = {}, backward = {};
+  std::size_t forward_nodes = 0, backward_nodes = 0;
+  std::uint64_t calls = 0;
+};
+
 /// One line of the recompile ledger.
 struct Compilation {
   std::string cause;  ///< what was new in the signature: "first call", "argument 0: f32[8,4] -> f32[16,4]"
@@ -36,7 +48,9 @@ struct Compilation {
   std::size_t nodes = 0;
   std::uint64_t calls = 0;        ///< calls served so far
   std::uint64_t comparisons = 0;  ///< of its signature with a call's: at most two per call, however many there are
+  std::vector<GradientCompilation> gradients = {};  ///< one for each set of inputs whose gradients are wanted
 
+  /// Without gradients.
   double seconds() const { return capture_seconds + passes_seconds + lower_seconds; }
 };
 

@@ -29,6 +29,20 @@ std::string paid_back(const Compilation& line, double saved_seconds) {
   return calls >= needed ? "yes" : fmt::format("in {:.0f} calls", needed - calls);
 }
 
+std::string describe(const GradientCompilation& gradient) {
+  std::vector<std::size_t> by;
+  for (std::size_t i = 0; i < gradient.wanted.size(); ++i) {
+    if (gradient.wanted[i]) {
+      by.push_back(i);
+    }
+  }
+  const std::string what = fmt::format("  its gradient by input {}", fmt::join(by, ", "));
+  return gradient.uncut.empty()
+             ? fmt::format("{}: forward {} nodes, backward {}, between them {:.1f} KiB", what, gradient.forward_nodes,
+                           gradient.backward_nodes, static_cast<double>(gradient.saved_bytes) / 1024)
+             : fmt::format("{}: computes the forward pass again, {}", what, gradient.uncut);
+}
+
 /// An axis of an argument by which compilations differ, and by nothing else.
 struct Axis {
   std::size_t argument;
@@ -89,11 +103,16 @@ std::string to_text(std::span<const Compilation> ledger, std::optional<double> s
   if (saved_seconds) {
     rows[0].emplace_back("paid back");
   }
+  std::size_t number = 0;
   for (const Compilation& line : ledger) {
-    rows.push_back({std::to_string(rows.size()), line.cause, to_string(line.where), duration(line.seconds()),
+    rows.push_back({std::to_string(++number), line.cause, to_string(line.where), duration(line.seconds()),
                     std::to_string(line.calls)});
     if (saved_seconds) {
       rows.back().push_back(paid_back(line, *saved_seconds));
+    }
+    for (const GradientCompilation& gradient : line.gradients) {
+      rows.push_back({"", describe(gradient), "", duration(gradient.seconds), std::to_string(gradient.calls)});
+      rows.back().resize(rows[0].size());
     }
   }
   std::string text;

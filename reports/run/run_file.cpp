@@ -57,17 +57,23 @@ std::string read_text_file(const std::filesystem::path& path) {
         fmt::format("cannot read {}: it is a device, a pipe or a socket, no file; copy what it gives into a file first",
                     quoted(path)));
   }
+  const auto refuse_size = [&] {
+    throw FileError(fmt::format("cannot read {}: it has more than {} MiB, which no file of Diptych has", quoted(path),
+                                kMostBytes >> 20U));
+  };
+  if (const auto claimed = std::filesystem::file_size(path, ignored); !ignored && claimed > kMostBytes) {
+    refuse_size();
+  }
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   std::string content;
-  // Counts what is read instead of trusting the size that the file claims: some under /proc claim 0 and don't end.
+  // Counts what is read, too: some files under /proc claim 0 and don't end.
   for (std::string block(std::size_t{1} << 20U, '\0'); content.size() <= kMostBytes && file;) {
     file.read(block.data(), static_cast<std::streamsize>(block.size()));
     content.append(block, 0, static_cast<std::size_t>(file.gcount()));
   }
   if (content.size() > kMostBytes) {
-    throw FileError(fmt::format("cannot read {}: it has more than {} MiB, which no file of Diptych has", quoted(path),
-                                kMostBytes >> 20U));
+    refuse_size();
   }
   if (!file && !file.eof()) {
     throw FileError(fmt::format("cannot read {}: {}; check its permissions", quoted(path), std::strerror(errno)));

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "reports/run/schema.h"
+#include "tests/e2e/other_program.h"
 #include "tests/e2e/program.h"
 #include "tests/e2e/small_disk.h"
 
@@ -23,58 +24,7 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
 
-/// A script that stands in for a program: what `special` doesn't answer goes to the real one. It reports another hash,
-/// so that a gate measures it.
-std::string script(const std::string& special, char digit = 'b') {
-  return "#!/bin/sh\nreal=" DIPTYCH_PROGRAM "\n" + special +
-         "\nif [ \"$1\" = doctor ]; then exec 3>&1; \"$real\" \"$@\" | sed 's/sha256\": \"[0-9a-f]*\"/sha256\": "
-         "\"" +
-         std::string(64, digit) + "\"/'; exit 0; fi\nexec \"$real\" \"$@\"\n";
-}
-
-/// For `script`: a program that speaks the first protocol, and whose measuring processes know nothing but its flags.
-constexpr const char* kOfTheFirstProtocol = R"(
-if [ "$1" = list ]; then "$real" "$@" | sed 's/"worker_protocol": [0-9]*/"worker_protocol": 1/'; exit; fi
-if [ "$1" = worker ]; then
-  plan=$(python3 - "$@" <<'END'
-import json, sys
-plan = {}
-for flag, value in zip(sys.argv[2::2], sys.argv[3::2]):
-    key = flag.removeprefix("--").replace("-", "_")
-    if key in ("workloads", "first_call_check", "without"):
-        plan.setdefault(key, []).append(value)
-    elif key == "arms":
-        plan[key] = value.split(",")
-    elif key == "pin":
-        plan["pinned"] = [int(cpu) for cpu in value.split(",")]
-    elif key in ("seed", "process_seed", "rounds"):
-        plan[key] = int(value)
-    elif key == "block_seconds":
-        plan[key] = float(value)
-    else:
-        sys.exit(f"no option '{flag}'")
-print(json.dumps(plan))
-END
-  ) || exit 1
-  exec "$real" worker --plan "$plan"
-fi
-)";
-
-class GateRuns : public ::testing::Test {
- protected:
-  std::string put_program(const std::string& name, const std::string& text) const {
-    write_text(folder_.path() / name, text);
-    fs::permissions(folder_.path() / name, fs::perms::owner_all);
-    return "./" + name;
-  }
-  Outcome run(const std::vector<std::string>& arguments) const { return diptych(arguments, folder_.path()); }
-  Outcome shell(const std::string& line) const {
-    return run_command({{"/bin/sh", "-c", line}, folder_.path().string()});
-  }
-  fs::path written() const { return run_folder(folder_.path()); }
-
-  TemporaryFolder folder_;
-};
+class GateRuns : public WithOtherPrograms {};
 
 TEST_F(GateRuns, AreRunFilesLikeAnyOther) {
   const std::string other = put_program("other", script(""));
@@ -146,43 +96,6 @@ TEST_F(GateRuns, TakeAModelForAWorkload) {
   EXPECT_EQ(gate["verdict"], "PASS");
   ASSERT_FALSE(gate["rows"].empty());
   EXPECT_EQ(gate["rows"][0]["workload"], "model/model.onnx");
-}
-
-TEST_F(GateRuns, ProcessesTakeTurnsWhereBothProgramsCan) {
-  const std::vector<std::string> gate = {"--workloads", "micro/dispatch", "--arms", "graph", "--metrics", "time"};
-  const auto gated = [&](const std::string& base) {
-    std::vector<std::string> arguments = {"gate", "--base", base, "--out", base + "-out"};
-    arguments.insert(arguments.end(), gate.begin(), gate.end());
-    const Outcome outcome = run(arguments);
-    EXPECT_EQ(outcome.exit_code, 3) << outcome.output << outcome.error;  // no calibration: times only inform
-    const fs::path out = fs::directory_iterator(folder_.path() / (base + "-out"))->path();
-    return std::tuple(read_json(out / "base.json"), read_json(out / "head.json"), outcome.machine);
-  };
-  const auto [base, head, machine] = gated(put_program("same", script("")));
-  double least_load = 1e9;
-  int made_anew = 0;
-  for (std::size_t i = 0; i < 12; ++i) {
-    const json& one = base["cells"][0]["processes"][i];
-    const json& other = head["cells"][0]["processes"][i];
-    EXPECT_EQ(one["turns"], true);
-    EXPECT_EQ(other["turns"], true);
-    EXPECT_EQ(one["iterations"], other["iterations"]);
-    EXPECT_EQ(one["seed"], other["seed"]);
-    EXPECT_NE(one["layout_seed"], other["layout_seed"]);
-    made_anew += one["layouts"] >= 2 ? 1 : 0;
-    least_load =
-        std::min(least_load, one["load"]["others_cpu"].get<double>() + other["load"]["others_cpu"].get<double>());
-  }
-  // A round of micro/dispatch takes 10 ms, making it anew 1 ms; beside others it may have waited for a CPU and take too
-  // long.
-  EXPECT_GE(made_anew, machine.is_quiet() ? 12 : 7) << machine.text();
-  const auto [older, newer, later] = gated(put_program("older", script(kOfTheFirstProtocol)));
-  EXPECT_FALSE(older["cells"][0]["processes"][0].contains("turns"));
-  EXPECT_FALSE(newer["cells"][0]["processes"][0].contains("turns"));
-  if (!machine.is_quiet()) {
-    GTEST_SKIP() << "whether the other one counts as load can't be told: " << machine.text();
-  }
-  EXPECT_LT(least_load, 1.0) << "the other one is no load; " << machine.text();
 }
 
 TEST_F(GateRuns, WhoseTurnItIsMayDie) {

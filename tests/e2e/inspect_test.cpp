@@ -133,6 +133,10 @@ TEST(Graph, EveryStageAsTextAndPicture) {
   // Sorted by number: captured comes first, the last pass last.
   EXPECT_LT(graph::parse(read_text(written / names[names.size() - 2])).nodes.size(),
             graph::parse(read_text(written / names[1])).nodes.size());
+  const std::string last = (written / names[names.size() - 2]).string();
+  const Outcome checked = diptych({"graph", last, "--check-passes"}, folder.path());
+  EXPECT_EQ(checked.exit_code, 0) << checked.error;
+  EXPECT_THAT(checked.output, HasSubstr("those of eager: outputs and states of 2 steps"));
 }
 
 TEST(Graph, OneStageAndFormat) {

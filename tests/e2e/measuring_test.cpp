@@ -23,22 +23,6 @@ using ::testing::Not;
 using ::testing::SizeIs;
 using Json = nlohmann::json;
 
-TEST(Sizes, GateIsTwelveProcessesOfTenRounds) {
-  TemporaryFolder folder;
-  const Json run = run_json({"micro/dispatch", "--gate", "--arms", "eager,graph"}, folder.path());
-  EXPECT_EQ(run["size"], Json({{"name", "gate"}, {"processes", 12}, {"rounds", 10}}));
-  ASSERT_THAT(run["cells"][0]["processes"], SizeIs(12));
-  for (const Json& process : run["cells"][0]["processes"]) {
-    EXPECT_THAT(process["rounds"], SizeIs(10));
-    EXPECT_LT(process["harness_overhead"], 0.001);
-    EXPECT_GE(process["load"]["others_cpu"], 0);
-    for (const Json& arm : process["arms"]) {
-      EXPECT_FALSE(arm["warmup_seconds"].empty());
-    }
-  }
-  EXPECT_EQ(run["cells"][0]["reproduce"], "diptych run micro/dispatch --gate --seed 1 --arms eager,graph");
-}
-
 TEST(Flags, ThreadsAndPins) {
   TemporaryFolder folder;
   EXPECT_THAT(refused({"run", "micro/dispatch", "--threads", "10000"}, folder.path()).error,
@@ -257,43 +241,8 @@ TEST(Injection, OnePercentOfTheInstructionsIsSeen) {
   EXPECT_THAT(read_text(run_folder(folder.path()) / "report.html"), HasSubstr("on purpose"));
 }
 
-/// t(arm) / t(base) of every round.
-std::vector<double> ratios_of(const Json& run, const std::string& arm, const std::string& base) {
-  std::vector<double> ratios;
-  for (const Json& process : run["cells"][0]["processes"]) {
-    for (const Json& round : process["rounds"]) {
-      ratios.push_back(round["seconds"][arm].get<double>() / round["seconds"][base].get<double>());
-    }
-  }
-  return ratios;
-}
-
 // +simplify finds nothing to simplify here, so both arms run the same instructions in the same rounds, and what the
 // machine does to them cancels.
-TEST(Injection, HalfOfTheTimeIsSeen) {
-  TemporaryFolder folder;
-  Outcome outcome;
-  const Json run = run_json({"micro/dispatch", "--arms", "eager,replay,replay+simplify", "--inject-time", "0.5",
-                             "--inject-arm", "replay+simplify"},
-                            folder.path(), &outcome);
-  EXPECT_EQ(run["injected"], Json({{"time", 0.5}, {"instructions", 0.0}, {"arms", {"replay+simplify"}}}));
-  EXPECT_THAT(outcome.output, HasSubstr("on purpose"));
-  EXPECT_EQ(run["cells"][0]["reproduce"],
-            "diptych run micro/dispatch --quick --seed 1 --arms eager,replay,replay+simplify --inject-time 0.5 "
-            "--inject-arm replay+simplify");
-  std::vector<double> ratios = ratios_of(run, "replay+simplify", "replay");
-  const auto told = [&](Side side) { return judge(ratios, side == Side::at_least ? 1.3 : 1.7, side); };
-  if (told(Side::at_least).answer == Answer::cannot_tell || told(Side::at_most).answer == Answer::cannot_tell) {
-    TemporaryFolder longer;
-    ratios = ratios_of(run_json({"micro/dispatch", "--gate", "--arms", "eager,replay,replay+simplify", "--inject-time",
-                                 "0.5", "--inject-arm", "replay+simplify"},
-                                longer.path(), &outcome),
-                       "replay+simplify", "replay");
-  }
-  expect_told("the slowed arm's time by the other's, at least 1.3", told(Side::at_least), outcome.machine);
-  expect_told("the slowed arm's time by the other's, at most 1.7", told(Side::at_most), outcome.machine);
-}
-
 // A valgrind that never ends stands in for a workload that is too large for it.
 TEST(Metrics, ValgrindsTimeIsLimitedAndTheLimitIsTheUsers) {
   TemporaryFolder folder;

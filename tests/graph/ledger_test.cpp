@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/graph/variants.h"
+#include "tests/support/with_gemm.h"
 
 namespace diptych::graph {
 namespace {
@@ -48,6 +49,48 @@ TEST(Ledger, LengthsThatPaddingDoesntJoin) {
     function(ramp({length}));
   }
   EXPECT_THAT(advice(function.compiled()->ledger()), HasSubstr("pad it to fewer lengths"));
+}
+
+TEST(Ledger, GradientsThatEagerTakesHaveLinesAndPassesOfTheirOwn) {
+  passes::PipelineOptions pipeline = diptych::testing::fusing_all();
+  auto function = jit([](const Tensor& x, const Tensor& w) { return sum(tanh(exp(x) * w)); }, {.pipeline = pipeline});
+  auto by_first = value_and_grad([&](const Tensor& x) { return function(x, ramp({2, 3})); });
+  by_first(ramp({2, 3}, 0.1F, 0.1F));
+  by_first(ramp({2, 3}, 0.2F, 0.1F));
+  const std::vector<Compilation>& ledger = function.compiled()->ledger();
+  ASSERT_EQ(ledger.size(), 1U);
+  EXPECT_EQ(ledger[0].calls, 2U);
+  ASSERT_EQ(ledger[0].gradients.size(), 1U);
+  const GradientCompilation& gradient = ledger[0].gradients[0];
+  EXPECT_EQ(gradient.wanted, (std::vector<bool>{true, false}));
+  EXPECT_EQ(gradient.uncut, "");
+  EXPECT_EQ(gradient.calls, 2U);
+  EXPECT_GT(gradient.seconds, 0);
+  EXPECT_GT(gradient.saved_bytes, 0U);
+  const auto fused = [](const std::vector<passes::PassRecord>& records) {
+    std::size_t kernels = 0;
+    for (const passes::PassRecord& record : records) {
+      kernels += record.fused.size();
+    }
+    return kernels;
+  };
+  EXPECT_EQ(fused(gradient.joint), 0U) << "kernels are made behind the cut";
+  EXPECT_EQ(fused(gradient.forward), 1U);
+  EXPECT_EQ(fused(gradient.backward), 1U);
+  EXPECT_THAT(to_text(ledger),
+              ContainsRegex("\n +its gradient by input 0: forward [0-9]+ nodes, backward [0-9]+, between them [0-9.]+ "
+                            "KiB +[0-9.]+ [mu]s +2\n"));
+
+  function(ramp({2, 3}), Tensor::from(std::vector<float>(6, 1), {2, 3}));  // and without
+  EXPECT_EQ(ledger[0].gradients.size(), 1U);
+}
+
+TEST(Ledger, SaysWhyAGradientComputesTheForwardPassAgain) {
+  const diptych::testing::WithGemm openblas(kernels::Gemm::openblas);
+  auto function = jit([](const Tensor& x) { return sum(exp(x)); });
+  value_and_grad([&](const Tensor& x) { return function(x); })(ramp({2, 3}));
+  EXPECT_THAT(to_text(function.compiled()->ledger()),
+              HasSubstr("its gradient by input 0: computes the forward pass again, OpenBLAS's bits follow strides"));
 }
 
 TEST(Ledger, SaysWhetherACompilationHasPaidForItself) {

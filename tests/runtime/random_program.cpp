@@ -504,16 +504,16 @@ std::vector<Tensor> Program::run_steps(const std::vector<Tensor>& with, Variable
   return chosen;
 }
 
-std::vector<Tensor> Program::run(const std::vector<Tensor>& with, Variables& variables) const {
+std::vector<Tensor> Program::run(const std::vector<Tensor>& with, const Call& steps_of) const {
   if (gradient < 0) {
-    return run_steps(with, variables);
+    return steps_of(with);
   }
   const auto by = static_cast<std::size_t>(gradient);
   auto differentiated = value_and_grad(
       [&](const Tensor& x) {
         std::vector<Tensor> inputs = with;
         inputs[by] = x;
-        std::vector<Tensor> values = run_steps(inputs, variables);
+        std::vector<Tensor> values = steps_of(inputs);
         Tensor total = mul(sum(cast(x, DType::float32)), full({}, 0));
         for (const Tensor& value : values) {
           if (is_real(value.dtype())) {
@@ -578,6 +578,16 @@ std::vector<Program> smaller(const Program& program) {
   }
   std::size_t value = program.arguments.size();
   for (std::size_t i = 0; i < program.steps.size(); ++i) {
+    // Chains of one op less, whichever: the number's digits, to the base of seven, are the ops.
+    for (std::size_t digit = 1; program.steps[i].kind >= Step::Kind::branch && digit < program.steps[i].choice;
+         digit *= 7) {
+      const std::size_t choice = program.steps[i].choice;
+      all.push_back(program);
+      all.back().steps[i].choice = choice / (digit * 7) * digit + choice % digit;
+      if (all.back().steps[i].choice == 0 || all.back().steps[i].choice >= choice) {
+        all.pop_back();
+      }
+    }
     const bool gives = program.steps[i].gives_value();
     const auto reads = [&](std::size_t input) { return gives && input == value; };
     const bool is_read = std::any_of(program.results.begin(), program.results.end(), reads) ||

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <random>
 #include <string>
 #include <vector>
@@ -50,17 +51,21 @@ struct Program {
   std::vector<std::size_t> results;
   int gradient = -1;  ///< by which argument, if any
 
+  using Call = std::function<std::vector<Tensor>(const std::vector<Tensor>& with)>;
   /// The results; with a gradient, then the sum of those that are floats, and its gradient.
-  std::vector<Tensor> run(const std::vector<Tensor>& with, Variables& variables) const;
-  std::string describe() const;
-
- private:
+  std::vector<Tensor> run(const std::vector<Tensor>& with, Variables& variables) const {
+    return run(with, [&](const std::vector<Tensor>& inputs) { return run_steps(inputs, variables); });
+  }
+  /// The same, where something else runs the steps.
+  std::vector<Tensor> run(const std::vector<Tensor>& with, const Call& steps_of) const;
+  /// Without the gradient.
   std::vector<Tensor> run_steps(const std::vector<Tensor>& with, Variables& variables) const;
+  std::string describe() const;
 };
 
 Program random_program(Random& random);
 
-/// The programs with one result, step or the gradient less.
+/// The programs with one result, step, op of control flow, or the gradient less.
 std::vector<Program> smaller(const Program& program);
 
 /// The smallest program of which `fails` still holds, one thing less at a time.

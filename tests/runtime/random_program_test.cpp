@@ -9,11 +9,14 @@
 #include <set>
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "framework/capture/graph_function.h"
 #include "framework/core/allocator.h"
 #include "framework/core/isa.h"
 #include "framework/graph/fused_op.h"
+#include "framework/ops/elementwise_ops.h"
 #include "framework/ops/shape_ops.h"
 #include "tests/graph/variants.h"
 #include "tests/support/short_run.h"
@@ -42,7 +45,7 @@ Trace trace(const Program& program, const std::vector<std::vector<Tensor>>& argu
             const Call& call) {
   variables.clear();
   for (const Tensor& state : program.states) {
-    variables.emplace_back(copy(state), "s");
+    variables.emplace_back(copy(state), fmt::format("s{}", variables.size()));
   }
   Trace result;
   for (const std::vector<Tensor>& with : arguments) {
@@ -136,25 +139,95 @@ std::optional<graph::ValueId> read_without_reason(const graph::Graph& graph,
   return std::nullopt;
 }
 
+/// The first tensor that differs, if one does.
+std::optional<std::string> difference_of(const Trace& actual, const Trace& expected) {
+  if (actual.failed) {
+    return "the graph fails: " + actual.why;
+  }
+  if (actual.seen.size() != expected.seen.size()) {
+    return "another number of results";
+  }
+  for (std::size_t i = 0; i < actual.seen.size(); ++i) {
+    if (!bitwise_equal(actual.seen[i], expected.seen[i])) {
+      return fmt::format("tensor {}: got {}\nexpected {}", i, to_string(actual.seen[i]), to_string(expected.seen[i]));
+    }
+  }
+  return std::nullopt;
+}
+
+/// Whether the graph in the text, which a pipeline compiles, has other bits than its ops one by one, on the program's
+/// arguments and states, and these tensors in the places of those that it captured.
+bool reproduces(const std::string& text, const Program& program, const std::vector<Tensor>& captured,
+                const passes::PipelineOptions& pipeline) {
+  const graph::Graph parsed = graph::parse(text);
+  const auto traced = [&](bool compiles) {
+    Variables variables;
+    std::optional<graph::GraphFunction> function;
+    std::optional<graph::JitFunction> compiled;
+    return trace(program, {program.arguments}, variables, [&](const std::vector<Tensor>& with) {
+      // The graph has those of the states that the program touches.
+      Variables states;
+      for (const graph::Input& input : parsed.inputs) {
+        if (input.kind == graph::InputKind::state) {
+          states.push_back(variables[std::stoul(input.name.substr(1))]);
+        }
+      }
+      function.emplace(parsed, states, captured);
+      if (!compiles) {
+        return (*function)(with);
+      }
+      compiled.emplace([&](std::span<const Tensor> inputs, std::shared_ptr<void>&) { return (*function)(inputs); },
+                       graph::JitOptions{.pipeline = pipeline});
+      return compiled->call(with, Location::current()).outputs;
+    });
+  };
+  const Trace eager = traced(false);
+  return !eager.failed && difference_of(traced(true), eager).has_value();
+}
+
+/// The program's graph as captured, as a file for `diptych graph`, and whether it has the fault by itself.
+std::string as_text(const Program& program, const Variant& variant) {
+  std::string text;
+  std::vector<Tensor> captured;
+  passes::PipelineOptions pipeline = variant.pipeline;
+  pipeline.observe = [&](const std::string& stage, const graph::Graph& graph, bool) {
+    if (stage == "captured") {
+      text = graph::print(graph);
+      captured.clear();
+      for (const graph::Input& input : graph.inputs) {
+        if (input.kind == graph::InputKind::captured) {
+          captured.push_back(input.tensor);
+        }
+      }
+    }
+  };
+  Variables mine;
+  auto function = jit([&](const std::vector<Tensor>& with) { return program.run(with, mine); }, {.pipeline = pipeline});
+  trace(program, {program.arguments}, mine, [&](const std::vector<Tensor>& with) { return function(with); });
+  return fmt::format("# {}: `diptych graph FILE.txt:special --check-passes`\n{}",
+                     reproduces(text, program, captured, variant.pipeline) ? "this text has the fault"
+                                                                           : "this text alone doesn't have the fault",
+                     text);
+}
+
+/// Of variants: not the program as a graph, with its gradient, but the gradient, in eager, of its steps as one.
+constexpr const char* kAround = "in a gradient";
+
 /// What is wrong with it as a graph, if anything, with the text of the graph.
 std::optional<std::string> fault_of(const Program& program, const Variant& variant, const Trace& eager,
                                     Compiled* compiled = nullptr) {
   Variables mine;
-  auto function =
-      jit([&](const std::vector<Tensor>& with) { return program.run(with, mine); }, {.pipeline = variant.pipeline});
-  const Trace graph =
-      trace(program, two_calls(program), mine, [&](const std::vector<Tensor>& with) { return function(with); });
-  std::string fault;
-  if (graph.failed) {
-    fault = "the graph fails: " + graph.why;
-  } else if (graph.seen.size() != eager.seen.size()) {
-    fault = "another number of results";
-  }
-  for (std::size_t i = 0; fault.empty() && i < graph.seen.size(); ++i) {
-    if (!bitwise_equal(graph.seen[i], eager.seen[i])) {
-      fault = fmt::format("tensor {}: got {}\nexpected {}", i, to_string(graph.seen[i]), to_string(eager.seen[i]));
-    }
-  }
+  const bool is_around = variant.name == kAround;
+  auto function = jit(
+      [&](const std::vector<Tensor>& with) {
+        return is_around ? program.run_steps(with, mine) : program.run(with, mine);
+      },
+      {.pipeline = variant.pipeline});
+  const Trace graph = trace(program, two_calls(program), mine, [&](const std::vector<Tensor>& with) {
+    return is_around ? program.run(with, [&](const std::vector<Tensor>& inputs) { return function(inputs); })
+                     : function(with);
+  });
+  std::string fault = difference_of(graph, eager).value_or("");
   if (fault.empty() && variant.name == "fused") {
     const auto value = read_without_reason(*function.compiled()->graph(), function.compiled()->ledger().back().passes);
     fault = value ? fmt::format("%{} is read by another kernel, and nothing says why", *value) : "";
@@ -169,15 +242,15 @@ std::optional<std::string> fault_of(const Program& program, const Variant& varia
   return std::nullopt;
 }
 
-/// The fault of the smallest program that has one.
+/// The fault of the smallest program that has one, and that program as a graph.
 std::string shrunk_fault(const Program& program, const Variant& variant) {
   const auto fault = [&](const Program& candidate) {
     const Trace eager = trace_eager(candidate);
     return eager.failed ? std::nullopt : fault_of(candidate, variant, eager);
   };
-  return fault(
-             diptych::testing::shrunk(program, [&](const Program& candidate) { return fault(candidate).has_value(); }))
-      .value_or("not again");
+  const Program smallest =
+      diptych::testing::shrunk(program, [&](const Program& candidate) { return fault(candidate).has_value(); });
+  return fault(smallest).value_or("not again") + "\n" + as_text(smallest, variant);
 }
 
 void expect_same(const Trace& actual, const Trace& expected, const std::string& what) {
@@ -213,7 +286,8 @@ TEST(RandomPrograms, GiveEagersBitsAsEveryKindOfGraph) {
   const bool is_every_kind = std::getenv("DIPTYCH_LONG") != nullptr;
   const auto variants = diptych::testing::pipeline_variants();
   const Variant fused{"fused", diptych::testing::fusing_all()};
-  std::size_t compared = 0;
+  const Variant around{kAround, diptych::testing::fusing_all()};
+  std::size_t compared = 0, mixed = 0;
   Compiled compiled;
   Seen seen;
   const std::int64_t in_use = allocator::stats().bytes_in_use;
@@ -247,6 +321,12 @@ TEST(RandomPrograms, GiveEagersBitsAsEveryKindOfGraph) {
           }
         }
       }
+    }
+    if (program.gradient >= 0) {
+      if (const auto fault = fault_of(program, around, eager)) {
+        FAIL() << "seed " << seed << ", " << *fault << "\nsmaller: " << shrunk_fault(program, around);
+      }
+      ++mixed;
     }
     for (const Variant& variant : variants) {
       // Everything for one program in six; the two ends of the pipeline for all.
@@ -285,6 +365,42 @@ TEST(RandomPrograms, GiveEagersBitsAsEveryKindOfGraph) {
   EXPECT_GT(seen.branches, kPrograms / 50);
   EXPECT_GT(seen.loops, kPrograms / 50);
   EXPECT_GT(seen.gradients, kPrograms / 20);
+  EXPECT_EQ(mixed, seen.gradients);
+}
+
+/// A pass that is wrong: tanh becomes sigmoid.
+bool forget_tanh(graph::Graph& graph, const passes::PassContext& /*context*/) {
+  bool changed = false;
+  for (graph::Node& node : graph.nodes) {
+    if (node.op == &op::tanh) {
+      node.op = &op::sigmoid;
+      changed = true;
+    }
+  }
+  return changed;
+}
+
+/// Programs of which the wrong pass makes something else are found, shrunk to the one step that matters, and printed as
+/// a graph that has the fault by itself.
+TEST(RandomPrograms, ThatFailAreShrunkAndPrintedAsAGraphThatFails) {
+  Variant wrong{"wrong", passes::PipelineOptions::none()};
+  wrong.pipeline.more = {{"forget-tanh", "a wrong pass", forget_tanh}};
+  std::size_t found = 0;
+  for (std::uint64_t seed = 0; found < 5; ++seed) {
+    ASSERT_LT(seed, 3000U) << "too few programs with a tanh that matters";
+    Random random(seed * 2654435761U + 17);
+    const Program program = diptych::testing::random_program(random);
+    const Trace eager = trace_eager(program);
+    if (eager.failed || !fault_of(program, wrong, eager)) {
+      continue;
+    }
+    ++found;
+    const std::string shrunk = shrunk_fault(program, wrong);
+    ASSERT_THAT(shrunk, ::testing::HasSubstr("# this text has the fault")) << "seed " << seed;
+    const std::string text = shrunk.substr(shrunk.find("# this text has the fault"));
+    EXPECT_LE(graph::count_nodes(graph::parse(text)), 12U) << text;  // as many as a loop has with one op in it
+    EXPECT_THAT(text, ::testing::HasSubstr("= tanh("));
+  }
 }
 
 }  // namespace

@@ -13,13 +13,15 @@ namespace diptych::workloads {
 /// The version of the document below and of the events of worker.h. It increases whenever an older worker would not
 /// understand, or not be understood. `list --json` reports it; a gate measures programs that speak its own version or
 /// an older one.
-inline constexpr int kWorkerProtocol = 6;
+inline constexpr int kWorkerProtocol = 7;
 /// From this version on, two processes can take turns (turns.h).
 inline constexpr int kTurnsProtocol = 3;
 /// From this version on, the plan is one document; before, it was flags.
 inline constexpr int kDocumentProtocol = 5;
 /// From this version on, the engine computes on several threads.
 inline constexpr int kThreadsProtocol = 6;
+/// From this version on, a graph's file is a workload.
+inline constexpr int kGraphsProtocol = 7;
 /// The environment variable in which a worker from before the document finds its layout seed; even older ones ignore
 /// it.
 inline constexpr const char* kLayoutSeedVariable = "DIPTYCH_LAYOUT_SEED";

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "framework/core/attributes.h"
+#include "workloads/graph_text/workload.h"
 #include "workloads/onnx/workload.h"
 #include "workloads/workload.h"
 
@@ -51,9 +52,14 @@ void add_workload(Workload workload) {
   mutable_workloads().push_back(std::move(workload));
 }
 
+bool is_file_name(std::string_view name) { return is_onnx_name(name) || is_graph_name(name); }
+
 const Workload* find_workload(std::string_view name) {
   if (is_onnx_name(name)) {
     return &onnx_workload(std::string(name));
+  }
+  if (is_graph_name(name)) {
+    return &graph_workload(std::string(name));
   }
   const auto& all = all_workloads();
   const auto found = std::find_if(all.begin(), all.end(), [&](const Workload& w) { return w.name == name; });
