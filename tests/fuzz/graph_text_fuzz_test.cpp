@@ -1,5 +1,5 @@
-// Damaged graph texts: the parser either says no, or gives a graph that verifies and whose text is stable. It never
-// crashes, hangs, or throws anything but Error. 30,000 of them by default, or for DIPTYCH_FUZZ_SECONDS;
+// Damaged graph texts: the parser either says no, or gives a graph that verifies, whose text is stable, and that runs: op by op,
+// as it stands and compiled, with the same bits. Nothing crashes, hangs, or throws anything but Error. 30,000 of them by default, or for DIPTYCH_FUZZ_SECONDS;
 // DIPTYCH_FUZZ_SEED sets other damage.
 
 #include <algorithm>
@@ -8,6 +8,8 @@
 
 #include <gtest/gtest.h>
 
+#include "framework/capture/graph_function.h"
+#include "framework/runtime/executable.h"
 #include "tests/fuzz/budget.h"
 #include "tests/graph/variants.h"
 
@@ -27,7 +29,8 @@ std::string text_of(const Fn& fn, const Tensor& x, const passes::PipelineOptions
 
 std::vector<std::string> seed_graphs() {
   std::vector<std::string> texts;
-  for (const passes::PipelineOptions& pipeline : {passes::PipelineOptions(), passes::PipelineOptions::none()}) {
+  for (const passes::PipelineOptions& pipeline :
+       {passes::PipelineOptions(), passes::PipelineOptions::none(), diptych::testing::fusing_all()}) {
     texts.push_back(text_of(
         [](const Tensor& x) {
           return std::vector<Tensor>{softmax(transpose(x)), sum(reshape(x, {-1}) * 2), slice(x, 1, 0, 3, 2),
@@ -71,6 +74,17 @@ std::vector<std::string> seed_graphs() {
         wave({3, 2}, 1), pipeline));
     texts.push_back(text_of(  // large enough to be fused
         [](const Tensor& x) { return sum(exp(tanh(square(x) + x) * x - x), {1}); }, wave({64, 256}, 1), pipeline));
+    Variable first(wave({3}, 2), "first");
+    Variable second(wave({2, 2}, 3), "second");
+    texts.push_back(text_of(  // a product with what is behind it, rows, and the update of two states
+        [&](const Tensor& x) {
+          for (Variable* const state : {&first, &second}) {
+            state->assign(state->value() - tanh(state->value() * 0.5F));
+          }
+          const Tensor y = relu(linear(x, wave({4, 5}, 5), wave({5}, 6))) + wave({3, 5}, 7);
+          return std::vector<Tensor>{y, layer_norm(y, {5}, wave({5}, 8), wave({5}, 9)) * 2.0F};
+        },
+        wave({3, 4}, 4), pipeline));
   }
   Graph constants;
   constants.name = "c";
@@ -94,6 +108,69 @@ bool asks_for_much(const std::string& text) {
     }
   }
   return false;
+}
+
+std::int64_t elements_of(const Graph& graph) {
+  std::int64_t elements = 0;
+  for (const TensorType& type : graph.types) {
+    elements += type.shape.product();
+  }
+  for (const Node& node : graph.nodes) {
+    for (const auto& region : node.regions) {
+      elements += elements_of(*region);
+    }
+  }
+  return elements;
+}
+
+/// Whether it ends, soon. Loops may not.
+bool is_quick(const Graph& graph) {
+  constexpr std::int64_t kMostElements = 200'000;
+  return elements_of(graph) < kMostElements &&
+         std::none_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& node) { return node.is_control(); });
+}
+
+/// As a function of all its inputs that returns the new states, too.
+Graph without_states(Graph graph) {
+  for (Input& input : graph.inputs) {
+    input.kind = InputKind::argument;
+  }
+  for (const Update& update : graph.updates) {
+    graph.outputs.push_back(update.value);
+  }
+  graph.updates.clear();
+  return graph;
+}
+
+Tensor drawn(const TensorType& type, float phase) {
+  const Tensor values = wave(type.shape, phase);
+  return is_floating(type.dtype) ? cast(values, type.dtype) : cast(greater(values, full({}, 0)), type.dtype);
+}
+
+/// Op by op, as it stands (with its fused nodes) and compiled. False: eager says no.
+bool runs_alike(const Graph& with_states) {
+  const Graph graph = without_states(with_states);
+  std::vector<Tensor> arguments;
+  std::vector<Strides> strides;
+  for (const Input& input : graph.inputs) {
+    arguments.push_back(drawn(graph.types[input.value], static_cast<float>(arguments.size())));
+    strides.push_back(arguments.back().strides());
+  }
+  const GraphFunction function(graph, {}, {});
+  std::vector<Tensor> eager;
+  try {
+    eager = function(arguments);
+  } catch (const Error&) {
+    return false;
+  }
+  std::vector<Tensor> as_it_stands;
+  runtime::Executable(graph, strides, {}).run(arguments, as_it_stands);
+  diptych::testing::expect_same_bits(as_it_stands, eager, "as it stands");
+  JitFunction compiled(
+      [&](std::span<const Tensor> inputs, std::shared_ptr<void>& /*structure*/) { return function(inputs); },
+      {.pipeline = diptych::testing::fusing_all()});
+  diptych::testing::expect_same_bits(compiled.call(arguments, Location::current()).outputs, eager, "compiled");
+  return true;
 }
 
 class GraphMutator {
@@ -212,10 +289,19 @@ TEST(GraphTextFuzz, DamagedTextsAreRefusedOrGood) {
   }
   EXPECT_TRUE(std::any_of(corpus.begin(), corpus.end(),
                           [](const std::string& text) { return text.find("= fused(") != std::string::npos; }));
+  for (const char* inside : {"= matmul(", "= linear(", "},\n    graph \"fused\""}) {  // epilogues, several regions
+    EXPECT_TRUE(std::any_of(corpus.begin(), corpus.end(),
+                            [&](const std::string& text) {
+                              const std::size_t fused = text.find("= fused(");
+                              return fused != std::string::npos && text.find(inside, fused) != std::string::npos;
+                            }))
+        << inside;
+  }
   const diptych::testing::FuzzBudget budget(20240607);
   GraphMutator mutator(corpus, budget.seed());
   std::size_t tried = 0;
   std::size_t accepted = 0;
+  std::size_t ran = 0;
   while (budget.lasts_tries(tried, 30000)) {
     const std::string text = mutator.next();
     if (asks_for_much(text)) {
@@ -228,15 +314,21 @@ TEST(GraphTextFuzz, DamagedTextsAreRefusedOrGood) {
       ASSERT_NO_THROW(verify(graph)) << text;
       const std::string printed = print(graph);
       ASSERT_EQ(print(parse(printed)), printed) << text;
+      if (is_quick(graph)) {
+        ran += runs_alike(graph) ? 1 : 0;
+        ASSERT_FALSE(::testing::Test::HasFailure()) << text;
+      }
     } catch (const Error& error) {
       ASSERT_NE(std::string(error.what()), "") << text;
     } catch (const std::exception& error) {
       FAIL() << "not an Error: " << error.what() << "\n" << text;
     }
   }
-  std::printf("seed %llu: %zu tried, %zu accepted\n", static_cast<unsigned long long>(budget.seed()), tried, accepted);
+  std::printf("seed %llu: %zu tried, %zu accepted, %zu ran\n", static_cast<unsigned long long>(budget.seed()), tried,
+              accepted, ran);
   EXPECT_GT(accepted, tried / 50) << "damage that the parser can't see is tried too";
   EXPECT_LT(accepted, tried / 2);
+  EXPECT_GT(ran, accepted / 4);
 }
 
 TEST(GraphTextFuzz, EveryPrefixIsRefused) {

@@ -111,6 +111,26 @@ TEST(FusionClock, AVetoedKernelIsNotInTheArms) {
   EXPECT_EQ(dispatches({timings[0].name(), timings[1].name()}), 7);
 }
 
+// Of the two chains: what the sum over columns reads, and what reads the sum.
+TEST(FusionClock, EdgesThatWereRefusedStandInTheCellWithTheirReason) {
+  const Workload workload = chains();
+  CellPlan plan;
+  plan.workload = &workload;
+  plan.arms = {find_arm("eager"), find_arm("graph")};
+  plan.settings.rounds = 0;
+  const json cell = measure_cell(plan, [](const std::string&) {});
+  json refused = json::array();
+  for (const json& pass : cell["arms"][1]["passes"]) {
+    for (const json& group : pass.value("refused", json::array())) {
+      refused.push_back(group["producer"].get<std::string>() + " -> " + group["consumer"].get<std::string>() + ": " +
+                        group["why"].get<std::string>());
+      EXPECT_EQ(group["edges"], 1) << group;
+    }
+  }
+  EXPECT_THAT(refused, ::testing::UnorderedElementsAre("tanh -> sum: shape", "square -> mul: cycle", "sum -> mul: shape"))
+      << cell["arms"][1]["passes"];
+}
+
 TEST(FusionClock, WhatIsWrittenSaysWhatWasLeftOut) {
   const std::vector<KernelTiming> timings = timed_chains();
   const json written = to_json(timings, {timings[0].name()});

@@ -1,0 +1,213 @@
+// Every pass on the text of a graph: before and after, written by hand. And once more: a pass leaves its own result alone.
+
+#include <algorithm>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/graph/variants.h"
+
+namespace diptych::passes {
+namespace {
+
+struct Texts {
+  const char* pass;
+  const char* what;
+  const char* inputs;
+  const char* before;
+  const char* after;
+};
+
+const std::vector<Texts>& all_texts() {
+  static const std::vector<Texts> texts{
+      {"constant-folding", "what depends on constants alone is one; what reads an argument stays",
+       "%0: f32[2] argument \"x\"",
+       "%1: f32[2] = full() {shape=[2], dtype=f32, value=3}\n"
+       "%2: f32[2] = mul(%1, %1)\n"
+       "%3: f32[2] = add(%0, %2)\n"
+       "return %3",
+       "const %1: f32[2] = {3, 3}\n"
+       "const %2: f32[2] = {9, 9}\n"
+       "%3: f32[2] = add(%0, %2)\n"
+       "return %3"},
+      {"constant-folding", "states and captured tensors are no constants, whatever they hold",
+       "%0: f32[2] state \"s\", %1: f32[2] captured \"c\"",
+       "%2: f32[2] = mul(%0, %1)\n"
+       "return %2",
+       "%2: f32[2] = mul(%0, %1)\n"
+       "return %2"},
+      {"simplify", "times one is nothing; two transposes are one, here none (dce drops what is left over)",
+       "%0: f32[2,3] argument \"x\"",
+       "const %1: f32[] = {1}\n"
+       "%2: f32[2,3] = mul(%0, %1)\n"
+       "%3: f32[3,2] = permute(%2) {axes=[1,0]}\n"
+       "%4: f32[2,3] = permute(%3) {axes=[1,0]}\n"
+       "%5: f32[2,3] = exp(%4)\n"
+       "return %5",
+       "const %1: f32[] = {1}\n"
+       "%2: f32[2,3] = mul(%0, %1)\n"
+       "%3: f32[3,2] = permute(%0) {axes=[1,0]}\n"
+       "%4: f32[2,3] = permute(%0) {axes=[0,1]}\n"
+       "%5: f32[2,3] = exp(%0)\n"
+       "return %5"},
+      {"cse", "equal expressions are one, other attributes another",
+       "%0: f32[2,3] argument \"x\"",
+       "%1: f32[2,3] = exp(%0)\n"
+       "%2: f32[2,3] = exp(%0)\n"
+       "%3: f32[2] = sum(%1) {axes=[1], keepdims=false}\n"
+       "%4: f32[2] = sum(%2) {axes=[1], keepdims=false}\n"
+       "%5: f32[3] = sum(%2) {axes=[0], keepdims=false}\n"
+       "return %3, %4, %5",
+       "%1: f32[2,3] = exp(%0)\n"
+       "%3: f32[2] = sum(%1) {axes=[1], keepdims=false}\n"
+       "%5: f32[3] = sum(%1) {axes=[0], keepdims=false}\n"
+       "return %3, %3, %5"},
+      {"attention", "softmax(scale q k^T) v is one op",
+       "%0: f32[2,5,4] argument \"q\", %1: f32[2,6,4] argument \"k\", %2: f32[2,6,3] argument \"v\"",
+       "const %3: f32[] = {0.5}\n"
+       "%4: f32[2,4,6] = permute(%1) {axes=[0,2,1]}\n"
+       "%5: f32[2,5,6] = matmul(%0, %4)\n"
+       "%6: f32[2,5,6] = mul(%5, %3)\n"
+       "%7: f32[2,5,6] = softmax(%6)\n"
+       "%8: f32[2,5,3] = matmul(%7, %2)\n"
+       "return %8",
+       "const %3: f32[] = {0.5}\n"
+       "%4: f32[2,4,6] = permute(%1) {axes=[0,2,1]}\n"
+       "%5: f32[2,5,6] = matmul(%0, %4)\n"
+       "%6: f32[2,5,6] = mul(%5, %3)\n"
+       "%7: f32[2,5,6] = softmax(%6)\n"
+       "%9: f32[2,6,4] = permute(%4) {axes=[0,2,1]}\n"
+       "%8: f32[2,5,3] = attention(%0, %9, %2) {scale=0.5, is_causal=false}\n"
+       "return %8"},
+      {"dce", "what no result needs goes, inputs and updates stay",
+       "%0: f32[2] argument \"x\", %1: f32[2] argument \"unused\", %2: f32[2] state \"s\"",
+       "%3: f32[2] = exp(%0)\n"
+       "%4: f32[2] = neg(%3)\n"
+       "%5: f32[2] = add(%2, %0)\n"
+       "update %2 <- %5\n"
+       "return %3",
+       "%3: f32[2] = exp(%0)\n"
+       "%5: f32[2] = add(%2, %0)\n"
+       "update %2 <- %5\n"
+       "return %3"},
+      {"recompute", "a cheap result is made again behind the peak of memory, if its input is there anyway",
+       "%0: f32[512,512] argument \"x\", %1: f32[512,512] argument \"y\"",
+       "%2: f32[512,512] = matmul(%0, %1)\n"
+       "%3: f32[512,512] = relu(%2)\n"
+       "%4: f32[512,512] = matmul(%3, %1)\n"
+       "%5: f32[512,512] = matmul(%4, %1)\n"
+       "%6: f32[512,512] = add(%4, %5)\n"
+       "%8: f32[512,512] = matmul(%3, %6)\n"
+       "%9: f32[512,512] = add(%8, %2)\n"
+       "return %9",
+       "%2: f32[512,512] = matmul(%0, %1)\n"
+       "%3: f32[512,512] = relu(%2)\n"
+       "%4: f32[512,512] = matmul(%3, %1)\n"
+       "%5: f32[512,512] = matmul(%4, %1)\n"
+       "%6: f32[512,512] = add(%4, %5)\n"
+       "%10: f32[512,512] = relu(%2)\n"
+       "%8: f32[512,512] = matmul(%10, %6)\n"
+       "%9: f32[512,512] = add(%8, %2)\n"
+       "return %9"},
+      {"epilogue", "a product and what is elementwise behind it",
+       "%0: f32[4,8] argument \"x\", %1: f32[8,4] argument \"w\", %2: f32[4,4] argument \"r\"",
+       "%3: f32[4,4] = matmul(%0, %1)\n"
+       "%4: f32[4,4] = tanh(%3)\n"
+       "%5: f32[4,4] = add(%4, %2)\n"
+       "return %5",
+       "%5: f32[4,4] = fused(%0, %1, %2) [\n"
+       "graph \"fused\"(%0: f32[4,8] argument \"%0\", %1: f32[8,4] argument \"%1\", %2: f32[4,4] argument \"%2\") {\n"
+       "%3: f32[4,4] = matmul(%0, %1)\n"
+       "%4: f32[4,4] = tanh(%3)\n"
+       "%5: f32[4,4] = add(%4, %2)\n"
+       "return %5\n} ]\n"
+       "return %5"},
+      {"multi-tensor", "updates of states by the same ops, whatever their shapes",
+       "%0: f32[4] argument \"a\", %1: f32[2,3] argument \"b\", %2: f32[4] state \"v\", %3: f32[2,3] state \"w\"",
+       "%4: f32[4] = axpby(%2, %0) {alpha=0.5, beta=1}\n"
+       "%5: f32[4] = tanh(%4)\n"
+       "%6: f32[2,3] = axpby(%3, %1) {alpha=0.5, beta=1}\n"
+       "%7: f32[2,3] = tanh(%6)\n"
+       "update %2 <- %5\n"
+       "update %3 <- %7\n"
+       "return",
+       "%5: f32[4], %7: f32[2,3] = fused(%2, %0, %3, %1) [\n"
+       "graph \"fused\"(%0: f32[4] argument \"%2\", %1: f32[4] argument \"%0\") {\n"
+       "%2: f32[4] = axpby(%0, %1) {alpha=0.5, beta=1}\n"
+       "%3: f32[4] = tanh(%2)\n"
+       "return %3\n},\n"
+       "graph \"fused\"(%0: f32[2,3] argument \"%3\", %1: f32[2,3] argument \"%1\") {\n"
+       "%2: f32[2,3] = axpby(%0, %1) {alpha=0.5, beta=1}\n"
+       "%3: f32[2,3] = tanh(%2)\n"
+       "return %3\n} ]\n"
+       "update %2 <- %5\n"
+       "update %3 <- %7\n"
+       "return"},
+      {"fuse", "elementwise ops, of which one is read elsewhere too",
+       "%0: f32[4,4] argument \"x\", %1: f32[4] argument \"b\"",
+       "%2: f32[4,4] = exp(%0)\n"
+       "%3: f32[4,4] = mul(%2, %1)\n"
+       "%4: f32[4] = sum(%2) {axes=[0], keepdims=false}\n"
+       "return %3, %4",
+       "%2: f32[4,4], %3: f32[4,4] = fused(%0, %1) [\n"
+       "graph \"fused\"(%0: f32[4,4] argument \"%0\", %1: f32[4] argument \"%1\") {\n"
+       "%2: f32[4,4] = exp(%0)\n"
+       "%3: f32[4,4] = mul(%2, %1)\n"
+       "return %2, %3\n} ]\n"
+       "%4: f32[4] = sum(%2) {axes=[0], keepdims=false}\n"
+       "return %3, %4"},
+      {"fuse", "a softmax that is written by hand, by its rows",
+       "%0: f32[4,8] argument \"x\"",
+       "%1: f32[4,1] = max(%0) {axes=[1], keepdims=true}\n"
+       "%2: f32[4,8] = sub(%0, %1)\n"
+       "%3: f32[4,8] = exp(%2)\n"
+       "%4: f32[4,1] = sum(%3) {axes=[1], keepdims=true}\n"
+       "%5: f32[4,8] = div(%3, %4)\n"
+       "return %5",
+       "%5: f32[4,8] = fused(%0) [\n"
+       "graph \"fused\"(%0: f32[4,8] argument \"%0\") {\n"
+       "%1: f32[4,1] = max(%0) {axes=[1], keepdims=true}\n"
+       "%2: f32[4,8] = sub(%0, %1)\n"
+       "%3: f32[4,8] = exp(%2)\n"
+       "%4: f32[4,1] = sum(%3) {axes=[1], keepdims=true}\n"
+       "%5: f32[4,8] = div(%3, %4)\n"
+       "return %5\n} ]\n"
+       "return %5"},
+  };
+  return texts;
+}
+
+graph::Graph graph_of(const Texts& texts, const char* body) {
+  return graph::parse(std::string("graph \"g\"(") + texts.inputs + ") {\n" + body + "\n}");
+}
+
+std::string after(const std::string& name, graph::Graph graph) {
+  const auto passes = pipeline();
+  const auto pass = std::find_if(passes.begin(), passes.end(), [&](const Pass& each) { return each.name == name; });
+  PassContext context(graph);
+  context.least_fused_bytes = 0;
+  context.least_epilogue_bytes = 0;
+  pass->run(graph, context);
+  graph::verify(graph);
+  return graph::print(graph);
+}
+
+TEST(PassTexts, BeforeAndAfter) {
+  for (const Texts& texts : all_texts()) {
+    SCOPED_TRACE(std::string(texts.pass) + ": " + texts.what);
+    const graph::Graph expected = graph_of(texts, texts.after);
+    EXPECT_EQ(after(texts.pass, graph_of(texts, texts.before)), graph::print(expected));
+    EXPECT_EQ(after(texts.pass, expected), graph::print(expected)) << "its own result stays";
+  }
+}
+
+TEST(PassTexts, EveryPassHasOne) {
+  for (const Pass& pass : pipeline()) {
+    EXPECT_TRUE(std::any_of(all_texts().begin(), all_texts().end(), [&](const Texts& texts) {
+      return std::string(texts.pass) == pass.name && std::string(texts.before) != texts.after;
+    })) << pass.name;
+  }
+}
+
+}  // namespace
+}  // namespace diptych::passes
