@@ -16,6 +16,9 @@ namespace {
 std::string masked(const std::string& line) {
   std::string text = std::regex_replace(line, std::regex(R"(-?\d+\.\d+(e[-+]?\d+)?)"), "#");
   text = std::regex_replace(text, std::regex(R"(\d+ (us|nodes|pictures)\b)"), "# $1");
+  text = std::regex_replace(text, std::regex(R"(# [mu]s\b)"), "# s");
+  // A ledger's last column.
+  text = std::regex_replace(text, std::regex(R"(^(\d+ .*) (never|in \d+ calls|yes)$)"), "$1 #");
   return std::regex_replace(text, std::regex(" +"), " ");
 }
 

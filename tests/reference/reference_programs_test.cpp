@@ -61,7 +61,10 @@ TEST(ReferencePrograms, TrainStep) {
   expect_documented("train_step", output);
   EXPECT_LT(numbers_after("loss", output).at(0), std::log(10)) << "better than guessing";
   EXPECT_GT(numbers_after("accuracy on the batch", output).at(0), 0.5);
-  EXPECT_GT(numbers_after("median of 100 steps:", output).at(0), 0);
+  EXPECT_THAT(output, HasSubstr("equal bits: yes"));
+  EXPECT_GT(numbers_after("median of 100 steps: eager", output).at(0), 0);
+  EXPECT_THAT(output, ::testing::ContainsRegex("\n1 +first call +.*train_step.cpp:[0-9]+ +[0-9.]+ [mu]s +120 +"));
+  EXPECT_THAT(output, ::testing::ContainsRegex("\n2 +argument 0: f32.64,64. -> f32.5,64. +.* 1 +"));
 }
 
 TEST(ReferencePrograms, Rigid) {
