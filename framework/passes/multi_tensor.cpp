@@ -33,7 +33,8 @@ using graph::Graph;
 using graph::Node;
 using graph::ValueId;
 
-/// Elements times ops: to begin with a tensor of less takes longer than to dispatch its ops one by one (docs/fusion.md).
+/// Elements times ops: to begin with a tensor of less takes longer than to dispatch its ops one by one
+/// (docs/fusion.md).
 constexpr std::int64_t kLeastResults = 4096;
 
 /// Elementwise ops that give new values to states, and what only they read.

@@ -1,6 +1,6 @@
-// Damaged graph texts: the parser either says no, or gives a graph that verifies, whose text is stable, and that runs: op by op,
-// as it stands and compiled, with the same bits. Nothing crashes, hangs, or throws anything but Error. 30,000 of them by default, or for DIPTYCH_FUZZ_SECONDS;
-// DIPTYCH_FUZZ_SEED sets other damage.
+// Damaged graph texts: the parser either says no, or gives a graph that verifies, whose text is stable, and that runs:
+// op by op, as it stands and compiled, with the same bits. Nothing crashes, hangs, or throws anything but Error. 30,000
+// of them by default, or for DIPTYCH_FUZZ_SECONDS; DIPTYCH_FUZZ_SEED sets other damage.
 
 #include <algorithm>
 #include <cstdio>
@@ -290,12 +290,10 @@ TEST(GraphTextFuzz, DamagedTextsAreRefusedOrGood) {
   EXPECT_TRUE(std::any_of(corpus.begin(), corpus.end(),
                           [](const std::string& text) { return text.find("= fused(") != std::string::npos; }));
   for (const char* inside : {"= matmul(", "= linear(", "},\n    graph \"fused\""}) {  // epilogues, several regions
-    EXPECT_TRUE(std::any_of(corpus.begin(), corpus.end(),
-                            [&](const std::string& text) {
-                              const std::size_t fused = text.find("= fused(");
-                              return fused != std::string::npos && text.find(inside, fused) != std::string::npos;
-                            }))
-        << inside;
+    EXPECT_TRUE(std::any_of(corpus.begin(), corpus.end(), [&](const std::string& text) {
+      const std::size_t fused = text.find("= fused(");
+      return fused != std::string::npos && text.find(inside, fused) != std::string::npos;
+    })) << inside;
   }
   const diptych::testing::FuzzBudget budget(20240607);
   GraphMutator mutator(corpus, budget.seed());

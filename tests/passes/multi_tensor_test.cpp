@@ -68,10 +68,10 @@ TEST(MultiTensor, TinyTensorsStayApart) {
 TEST(MultiTensor, TheFewerOpsTheLargerTheTensorsMustBe) {
   const auto of_one_op = [](std::int64_t length) {
     const std::string type = "f32[" + std::to_string(length) + "]";
-    graph::Graph graph = graph::parse("graph \"g\"(%0: " + type + " argument \"x\", %1: " + type + " state \"v\", %2: " +
-                                      type + " state \"w\", %3: f32[] argument \"rate\") {\n%4: " + type +
-                                      " = descend(%1, %0, %3)\n%5: " + type +
-                                      " = descend(%2, %0, %3)\nupdate %1 <- %4\nupdate %2 <- %5\nreturn\n}");
+    graph::Graph graph = graph::parse(
+        "graph \"g\"(%0: " + type + " argument \"x\", %1: " + type + " state \"v\", %2: " + type +
+        " state \"w\", %3: f32[] argument \"rate\") {\n%4: " + type + " = descend(%1, %0, %3)\n%5: " + type +
+        " = descend(%2, %0, %3)\nupdate %1 <- %4\nupdate %2 <- %5\nreturn\n}");
     join_updates(graph, PassContext(graph));
     return names_of(graph);
   };

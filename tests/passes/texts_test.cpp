@@ -1,4 +1,5 @@
-// Every pass on the text of a graph: before and after, written by hand. And once more: a pass leaves its own result alone.
+// Every pass on the text of a graph: before and after, written by hand. And once more: a pass leaves its own result
+// alone.
 
 #include <algorithm>
 
@@ -50,8 +51,7 @@ const std::vector<Texts>& all_texts() {
        "%4: f32[2,3] = permute(%0) {axes=[0,1]}\n"
        "%5: f32[2,3] = exp(%0)\n"
        "return %5"},
-      {"cse", "equal expressions are one, other attributes another",
-       "%0: f32[2,3] argument \"x\"",
+      {"cse", "equal expressions are one, other attributes another", "%0: f32[2,3] argument \"x\"",
        "%1: f32[2,3] = exp(%0)\n"
        "%2: f32[2,3] = exp(%0)\n"
        "%3: f32[2] = sum(%1) {axes=[1], keepdims=false}\n"
@@ -156,8 +156,7 @@ const std::vector<Texts>& all_texts() {
        "return %2, %3\n} ]\n"
        "%4: f32[4] = sum(%2) {axes=[0], keepdims=false}\n"
        "return %3, %4"},
-      {"fuse", "a softmax that is written by hand, by its rows",
-       "%0: f32[4,8] argument \"x\"",
+      {"fuse", "a softmax that is written by hand, by its rows", "%0: f32[4,8] argument \"x\"",
        "%1: f32[4,1] = max(%0) {axes=[1], keepdims=true}\n"
        "%2: f32[4,8] = sub(%0, %1)\n"
        "%3: f32[4,8] = exp(%2)\n"

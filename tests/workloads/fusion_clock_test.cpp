@@ -127,7 +127,8 @@ TEST(FusionClock, EdgesThatWereRefusedStandInTheCellWithTheirReason) {
       EXPECT_EQ(group["edges"], 1) << group;
     }
   }
-  EXPECT_THAT(refused, ::testing::UnorderedElementsAre("tanh -> sum: shape", "square -> mul: cycle", "sum -> mul: shape"))
+  EXPECT_THAT(refused,
+              ::testing::UnorderedElementsAre("tanh -> sum: shape", "square -> mul: cycle", "sum -> mul: shape"))
       << cell["arms"][1]["passes"];
 }
 
