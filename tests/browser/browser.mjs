@@ -12,45 +12,71 @@ export const folder = process.env.DIPTYCH_BROWSER_FOLDER;
 export const widths = [360, 400, 1400];
 const heightOf = (width) => (width > 500 ? 900 : 800);
 
+/// Parts of Chromium that are turned off: pages behind the address bar that no one sees, which take a third of all CPU time. Of
+/// such lists Chromium heeds only the last, so what playwright-core turns off stands here too.
+const features = [
+  "WebUIOmniboxPopup", "WebUIOmniboxAimPopup",
+  "AvoidUnnecessaryBeforeUnloadCheckSync", "BoundaryEventDispatchTracksNodeRemoval", "DestroyProfileOnBrowserClose",
+  "DialMediaRouteProvider", "GlobalMediaControls", "HttpsUpgrades", "LensOverlay", "MediaRouter", "PaintHolding",
+  "ThirdPartyStoragePartitioning", "Translate", "AutoDeElevate", "RenderDocument", "OptimizationHints",
+];
+
 export const launch = () => chromium.launch({
   executablePath: process.env.DIPTYCH_CHROMIUM,
   // Chromium's own sandbox doesn't work for root.
-  args: process.getuid() === 0 ? ["--no-sandbox"] : [],
+  args: [`--disable-features=${features}`, ...(process.getuid() === 0 ? ["--no-sandbox"] : [])],
 });
 
-/// A page of `file` whose `findings` are empty as long as it does nothing but show itself.
-export const open = async (browser, file, { width = 1400, height = heightOf(width), scheme = "light", script = true, grant = [] } = {}) => {
-  const context = await browser.newContext({
-    viewport: { width, height }, colorScheme: scheme, javaScriptEnabled: script, reducedMotion: "reduce", permissions: grant,
-  });
+/// A window is for one page at a time; `now` has that page's address and findings.
+const openWindow = async (browser, script, permissions) => {
+  const context = await browser.newContext({ javaScriptEnabled: script, reducedMotion: "reduce", permissions });
   const page = await context.newPage();
-  const findings = [];
-  const own = pathToFileURL(file).href;
-  await context.route((url) => url.href.split("#")[0] !== own, (route) => {
-    findings.push(`asks for ${route.request().url().slice(0, 200)}`);
+  const now = { own: "", findings: [] };
+  const found = (text) => { now.findings.push(text); };
+  await context.route((url) => url.href.split("#")[0] !== now.own, (route) => {
+    found(`asks for ${route.request().url().slice(0, 200)}`);
     return route.abort();
   });
-  page.on("console", (message) => findings.push(`console ${message.type()}: ${message.text().slice(0, 300)}`));
-  page.on("pageerror", (error) => findings.push(`error: ${String(error.stack).slice(0, 600)}`));
+  page.on("console", (message) => found(`console ${message.type()}: ${message.text().slice(0, 300)}`));
+  page.on("pageerror", (error) => found(`error: ${String(error.stack).slice(0, 600)}`));
   page.on("dialog", (dialog) => {
-    findings.push(`dialog: ${dialog.message()}`);
+    found(`dialog: ${dialog.message()}`);
     return dialog.dismiss();
   });
-  page.on("popup", () => findings.push("opens a window"));
-  page.on("download", () => findings.push("downloads a file"));
+  page.on("popup", () => found("opens a window"));
+  page.on("download", () => found("downloads a file"));
   page.on("framenavigated", (frame) => {
-    if (frame.url().split("#")[0] !== own) findings.push(`goes to ${frame.url().slice(0, 200)}`);
+    if (frame.url().split("#")[0] !== now.own) found(`goes to ${frame.url().slice(0, 200)}`);
   });
   if (script) {
-    await page.exposeFunction("foundByTest", (text) => { findings.push(text); });
+    await page.exposeFunction("foundByTest", found);
     await page.addInitScript(() => {
       addEventListener("securitypolicyviolation", (event) => {
         window.foundByTest(`against the policy: ${event.violatedDirective} ${event.blockedURI} ${event.sample}`);
       });
     });
   }
-  await page.goto(own);
-  return { page, findings, close: () => context.close() };
+  return { page, now };
+};
+/// Windows that wait for their next page, by what they allow: a new one takes as long as a page.
+const idle = new Map();
+
+/// A page of `file` whose `findings` are empty as long as it does nothing but show itself. One that isn't closed, because its test
+/// failed, keeps its window.
+export const open = async (browser, file, { width = 1400, height = heightOf(width), scheme = "light", script = true, grant = [] } = {}) => {
+  const windows = idle.get(`${script} ${grant}`) ?? [];
+  idle.set(`${script} ${grant}`, windows);
+  const { page, now } = windows.pop() ?? await openWindow(browser, script, grant);
+  await page.setViewportSize({ width, height });
+  await page.emulateMedia({ colorScheme: scheme, media: null });
+  const findings = [];
+  Object.assign(now, { own: pathToFileURL(file).href, findings });
+  await page.goto(now.own);
+  return { page, findings, close: async () => {
+    Object.assign(now, { own: "about:blank", findings: [] });
+    await page.goto(now.own);
+    windows.push({ page, now });
+  } };
 };
 
 /// What the page says about itself that doesn't hold: its policy, its width.
@@ -86,14 +112,9 @@ export const widthProblems = (page) => page.evaluate(() => {
   return [`${width} px wide in ${room} px: ${names.join(" | ")}`];
 });
 
-/// Findings of axe-core that are serious or critical, by `looks`: all rules in the first, in the others those that they name. Its
-/// script needs a page without policy: a page of its own.
-export const axeProblems = async (browser, file, looks = [{ name: "light", scheme: "light", width: 1400 }], prepare = async () => {}) => {
-  const context = await browser.newContext({ bypassCSP: true, reducedMotion: "reduce" });
-  const page = await context.newPage();
-  await page.goto(pathToFileURL(file).href);
-  await prepare(page);
-  await page.addScriptTag({ content: axeSource });
+/// Findings of axe-core that are serious or critical, by `looks`: all rules in the first, in the others those that they name.
+export const axeProblems = async (page, looks = [{ name: "light", scheme: "light", width: 1400 }]) => {
+  await page.evaluate(axeSource);  // what the tests evaluate isn't subject to the page's policy
   const problems = [];
   for (const { name, scheme, width, rules } of looks) {
     await page.emulateMedia({ colorScheme: scheme });
@@ -110,9 +131,10 @@ export const axeProblems = async (browser, file, looks = [{ name: "light", schem
       if (["serious", "critical"].includes(impact)) problems.push(`${name}: ${impact} ${id}, ${count} times: ${nodes.join(" | ")}`);
     }
   }
-  await context.close();
   return problems;
 };
+/// Rules about colours: all that a scheme changes.
+export const colours = ["color-contrast", "link-in-text-block"];
 
 export const screenshot = (page, name, { full = true } = {}) => page.screenshot({ path: path.join(folder, "screenshots", `${name}.png`), fullPage: full });
 

@@ -77,7 +77,7 @@ const sound = async (page, findings, where) => {
 };
 
 const useReport = async (page) => {
-  for (const button of await page.locator("th button").all()) await button.click({ timeout: 5000 });
+  for (const button of await page.locator("th button").all()) await button.click({ timeout: 20_000 });
   for (const button of (await page.locator("button.copy").all()).slice(0, 3)) await button.click();
   for (const button of (await page.locator("button.op:visible").all()).slice(0, 8)) {
     await button.click();
@@ -107,28 +107,26 @@ const useExplorer = async (page) => {
 await test("hostile names", async (t) => {
   const browser = await launch();
   t.after(() => browser.close());
-  const plain = readRun(await measure("why", "why", "mlp/digits"));
-  const pages = [];
-  const runs = [];
-  for (const first of [0, 7, 16]) {
-    const folder = await render(`run-${first}`, renamed(structuredClone(plain), first));
-    runs.push(folder);
-    pages.push({ name: `run-${first}`, file: path.join(folder, "report.html"), use: useReport });
-  }
-  pages.push({ name: "two-runs", file: path.join(await compare("two", runs[0], runs[0]), "compare.html"), use: useReport });
-  pages.push({ name: "folder", file: await history("history", "."), use: useReport });
   const models = {
     scopes: { nameOf: (i) => hostile[i % hostile.length] },
     nested: { nameOf: (i) => `/${hostile[i % 5]}/${hostile[(3 * i) % hostile.length]}/op` },
     values: { nameOf: (i) => `op${i}`, resultOf: (i) => `${hostile[i % hostile.length]}${i}`, input: hostile[0], graph: hostile[1] },
   };
-  for (const [name, model] of Object.entries(models)) {
+  const [why, ...explorers] = await Promise.all([measure("why", "why", "mlp/digits"), ...Object.entries(models).map(async ([name, model]) => {
     const file = writeModel(name === "values" ? fileName : `${name}.onnx`, chainOf({ count: 60, ...model }));
-    pages.push({ name, file: await explore(`graph-${name}`, file), use: useExplorer });
-  }
+    return { name, file: await explore(`graph-${name}`, file), use: useExplorer };
+  })]);
+  const plain = readRun(why);
+  const runs = await Promise.all([0, 7, 16].map((first) => render(`run-${first}`, renamed(structuredClone(plain), first))));
+  const pages = [
+    ...runs.map((run) => ({ name: path.basename(run), file: path.join(run, "report.html"), use: useReport })),
+    { name: "two-runs", file: path.join(await compare("two", runs[0], runs[0]), "compare.html"), use: useReport },
+    { name: "folder", file: await history("history", "."), use: useReport },
+    ...explorers,
+  ];
 
-  for (const { name, file, use } of pages) {
-    await t.test(`${name}: nothing runs, and the page keeps its shape`, async () => {
+  await t.test("every page", { concurrency: 2 }, (all) => Promise.all(pages.map(({ name, file, use }) =>
+    all.test(`${name}: nothing runs, and the page keeps its shape`, async () => {
       const { page, findings, close } = await open(browser, file);
       assert.deepEqual(await policyProblems(page), []);
       for (const width of [...widths].reverse()) {
@@ -143,8 +141,7 @@ await test("hostile names", async (t) => {
       await use(page);
       await sound(page, findings, "used");
       await close();
-    });
-  }
+    }))));
 
   await t.test("a picture from outside that isn't a plain drawing isn't shown", async () => {
     const run = structuredClone(plain);
