@@ -33,9 +33,8 @@ using graph::Graph;
 using graph::Node;
 using graph::ValueId;
 
-/// Elements times ops: to begin with a tensor of less takes longer than to dispatch its ops one by one
-/// (docs/fusion.md).
-constexpr std::int64_t kLeastResults = 4096;
+/// To begin with a tensor of less takes longer than to dispatch its ops one by one (docs/fusion.md).
+constexpr std::int64_t kLeastElements = 1024;
 
 /// Elementwise ops that give new values to states, and what only they read.
 struct StateUpdate {
@@ -199,8 +198,7 @@ class MultiTensor {
   bool fits(std::uint32_t update) const {
     const std::vector<std::uint32_t>& nodes = updates_[update].nodes;
     const bool is_one_scalar = nodes.size() == 1 && shape_of(nodes.front()).product() == 1;
-    const std::int64_t results = shape_of(nodes.front()).product() * static_cast<std::int64_t>(nodes.size());
-    const bool is_tiny = context_.least_fused_bytes > 0 && results < kLeastResults;
+    const bool is_tiny = context_.least_fused_bytes > 0 && shape_of(nodes.front()).product() < kLeastElements;
     return !is_one_scalar && !is_tiny && nodes.size() <= codegen::TileProgram::kMostSteps &&
            inputs_of(graph_, nodes).size() <= codegen::TileProgram::kMostInputs;
   }

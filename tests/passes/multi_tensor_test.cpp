@@ -65,20 +65,6 @@ TEST(MultiTensor, TinyTensorsStayApart) {
               ElementsAre("axpby", "descend", "axpby", "descend"));
 }
 
-TEST(MultiTensor, TheFewerOpsTheLargerTheTensorsMustBe) {
-  const auto of_one_op = [](std::int64_t length) {
-    const std::string type = "f32[" + std::to_string(length) + "]";
-    graph::Graph graph = graph::parse(
-        "graph \"g\"(%0: " + type + " argument \"x\", %1: " + type + " state \"v\", %2: " + type +
-        " state \"w\", %3: f32[] argument \"rate\") {\n%4: " + type + " = descend(%1, %0, %3)\n%5: " + type +
-        " = descend(%2, %0, %3)\nupdate %1 <- %4\nupdate %2 <- %5\nreturn\n}");
-    join_updates(graph, PassContext(graph));
-    return names_of(graph);
-  };
-  EXPECT_THAT(of_one_op(4095), ElementsAre("descend", "descend"));
-  EXPECT_THAT(of_one_op(4096), ElementsAre("fused"));
-}
-
 TEST(MultiTensor, WhatIsReadBeforeTheLastUpdateIsntJoined) {
   const std::string between =
       "%5: f32[4] = descend(%2, %0, %4)\n%6: f32[4] = exp(%5)\n"
