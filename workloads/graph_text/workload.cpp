@@ -29,34 +29,29 @@ Spec parse_name(const std::string& name) {
 }
 
 template <class T>
-void make_special(Rng& rng, std::span<T> elements) {
+Tensor normal_of(Rng& rng, const Shape& shape, bool special) {
+  Tensor tensor = rng.normal(shape, 0, 1, std::is_same_v<T, double> ? DType::float64 : DType::float32);
+  if (!special) {
+    return tensor;
+  }
   using Limits = std::numeric_limits<T>;
-  const T special[] = {T(0),          -T(0),         Limits::infinity(),  -Limits::infinity(), Limits::quiet_NaN(),
+  const T numbers[] = {T(0),          -T(0),         Limits::infinity(),  -Limits::infinity(), Limits::quiet_NaN(),
                        Limits::max(), Limits::min(), Limits::denorm_min()};
   constexpr std::uint64_t kOneIn = 8;
-  for (T& element : elements) {
+  for (T& element : std::span(tensor.mutable_data<T>(), static_cast<std::size_t>(tensor.numel()))) {
     if (rng.below(kOneIn) == 0) {
-      element = special[rng.below(std::size(special))];
+      element = numbers[rng.below(std::size(numbers))];
     }
   }
+  return tensor;
 }
 
 Tensor random_of(Rng& rng, const TensorType& type, bool special) {
   if (!is_floating(type.dtype)) {
     return cast(rng.integers(type.shape, 0, 2), type.dtype);
   }
-  if (type.dtype == DType::float64) {
-    Tensor tensor = rng.normal(type.shape, 0, 1, DType::float64);
-    if (special) {
-      make_special<double>(rng, {tensor.mutable_data<double>(), static_cast<std::size_t>(tensor.numel())});
-    }
-    return tensor;
-  }
-  Tensor tensor = rng.normal(type.shape);
-  if (special) {
-    make_special<float>(rng, {tensor.mutable_data<float>(), static_cast<std::size_t>(tensor.numel())});
-  }
-  return cast(tensor, type.dtype);
+  return type.dtype == DType::float64 ? normal_of<double>(rng, type.shape, special)
+                                      : cast(normal_of<float>(rng, type.shape, special), type.dtype);
 }
 
 class GraphProgram final : public Program {
