@@ -44,7 +44,7 @@ def main():
     if "--record" in sys.argv:
         revision = sys.argv[sys.argv.index("--record") + 1]
         head = ("# What .ci/run took when it was last recorded (CI_RECORD=1 .ci/run): seconds, stage. See .ci/stages.py.\n"
-                f"# revision {revision}\n# linted {revision}\n# sanitized {revision}\n")
+                f"# revision {revision}\n# linted {revision}\n# sanitized {revision}\n# browsed {revision}\n")
         RECORD.write_text(head + "".join(f"{seconds:.0f}\t{name}\n" for name, seconds in now.items()), encoding="utf-8")
 
 

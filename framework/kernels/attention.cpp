@@ -37,6 +37,19 @@ bool is_finite(const Matrix<T>& x) {
 }
 
 template <class T>
+double largest_magnitude(const Matrix<T>& x) {
+  double largest = 0;
+  for (std::int64_t row = 0; row < x.rows; ++row) {
+    T of_row = 0;
+    for (std::int64_t column = 0; column < x.columns; ++column) {
+      of_row = std::max(of_row, std::abs(*x.at(row, column)));
+    }
+    largest = std::max(largest, static_cast<double>(of_row));
+  }
+  return largest;
+}
+
+template <class T>
 bool has_negative_zero(const T* x, std::int64_t n) {
   using Bits = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
   Bits found = 0;
@@ -214,33 +227,63 @@ class Backward {
   }
 
   void run() {
-    const bool may_skip =
-        scores_.is_causal && is_finite(head_.q) && is_finite(head_.k) && is_finite(head_.v) && is_finite(g_);
+    const bool may_skip = scores_.is_causal && is_finite(head_.q) && is_finite(head_.k) && is_finite(head_.v) &&
+                          is_finite(g_) && (!scores_.whole_rows || !may_overflow());
     if (scores_.rows == 0) {
       std::fill_n(dk_, head_.k.rows * head_.k.columns, T(0));
       std::fill_n(dv_, head_.v.rows * head_.v.columns, T(0));
     }
     for (std::int64_t first = 0; first < scores_.rows; first += kSumBlock) {
       const std::int64_t rows = std::min(kSumBlock, scores_.rows - first);
-      std::int64_t columns = columns_of_block(scores_, first, rows, may_skip);
-      const bool has_nan = block(first, rows, columns);
-      if (columns < scores_.columns &&
-          (has_nan || has_negative_zero(dq_ + first * head_.q.columns, rows * head_.q.columns))) {
-        columns = scores_.columns;
-        block(first, rows, columns);
+      bool skips = may_skip;
+      const bool has_nan = block(first, rows, skips);
+      if (skips && (has_nan || has_negative_zero(dq_ + first * head_.q.columns, rows * head_.q.columns))) {
+        skips = false;
+        block(first, rows, skips);
       }
-      add_sums({gradients_, columns, rows, 1, pitch_}, part_of(head_.q, first, rows), first == 0, dk_);
-      add_sums({weights_, columns, rows, 1, pitch_}, part_of(g_, first, rows), first == 0, dv_);
+      const std::int64_t columns = columns_of_block(scores_, first, rows, skips);
+      const std::int64_t step = skips ? kSumColumns : columns;
+      for (std::int64_t column = 0; column < columns; column += step) {
+        // The rows before the first that attends to these columns would add zeros to a sum of nothing.
+        const std::int64_t row = skips ? std::max<std::int64_t>(0, column - first) : 0;
+        const std::int64_t count = std::min(step, columns - column);
+        add_sums(gradients_, head_.q, {first, row, rows}, {column, count}, dk_);
+        add_sums(weights_, g_, {first, row, rows}, {column, count}, dv_);
+      }
+      if (first == 0) {
+        std::fill(dk_ + columns * head_.k.columns, dk_ + scores_.columns * head_.k.columns, T(0));
+        std::fill(dv_ + columns * head_.v.columns, dv_ + scores_.columns * head_.v.columns, T(0));
+      }
     }
   }
 
  private:
-  /// Whether a row is NaN.
-  bool block(std::int64_t block_first, std::int64_t block_rows, std::int64_t columns) {
+  /// Columns of a causal block whose sums are taken together.
+  static constexpr std::int64_t kSumColumns = 64;
+
+  /// Of a block of the scores from row `first` on, those from `begin` to `end`.
+  struct BlockRows {
+    std::int64_t first, begin, end;
+  };
+  struct Columns {
+    std::int64_t first, count;
+  };
+
+  /// Whether an element of g v^T may not be finite, of finite g and v.
+  bool may_overflow() const {
+    const double factor = dropout_ == nullptr ? 1 : std::max(1.0, std::abs(dropout_->factor));
+    const double bound = largest_magnitude(g_) * largest_magnitude(head_.v) * factor * static_cast<double>(g_.columns);
+    return !(bound < static_cast<double>(std::numeric_limits<T>::max()) / 4);
+  }
+
+  /// Whether a row is NaN. With `skips`, what lies right of the columns that a part of the rows attends to isn't
+  /// computed, but zeros as far as sums of kSumColumns read it.
+  bool block(std::int64_t block_first, std::int64_t block_rows, bool skips) {
     bool has_nan = false;
     for (std::int64_t row = 0; row < block_rows; row += kBlockRows) {
       const std::int64_t first = block_first + row;
       const std::int64_t rows = std::min(kBlockRows, block_rows - row);
+      const std::int64_t columns = columns_of_block(scores_, first, rows, skips);
       T* const weights = weights_ + row * pitch_;
       T* const gradients = gradients_ + row * pitch_;
       const ScorePart part{head_.matrix, first, rows, columns, pitch_, true};
@@ -253,18 +296,27 @@ class Backward {
       back_.multiply({gradients, rows, columns, pitch_, 1}, head_.q.columns,
                      {dq_ + first * head_.q.columns, head_.q.columns});
       drop(dropout_, scores_, part, weights);
+      const std::int64_t end = std::min(scores_.columns, (columns + kSumColumns - 1) / kSumColumns * kSumColumns);
+      for (std::int64_t i = 0; i < rows; ++i) {
+        std::fill(weights + i * pitch_ + columns, weights + i * pitch_ + end, T(0));
+        std::fill(gradients + i * pitch_ + columns, gradients + i * pitch_ + end, T(0));
+      }
     }
     return has_nan;
   }
 
-  /// sums += a b, for one block of rows of the scores; the rows behind those of a get zeros.
-  void add_sums(const Matrix<T>& a, const Matrix<T>& b, bool is_first, T* sums) {
-    if (!is_first) {
-      add_product_to(a, b, sums);
-      return;
+  /// Adds the product of some columns of `block`, transposed, with the same rows of `right`; the first block's is the
+  /// sum so far.
+  void add_sums(const T* block, const Matrix<T>& right, const BlockRows& rows, const Columns& columns, T* sums) {
+    const std::int64_t count = rows.end - rows.begin;
+    const Matrix<T> a{block + rows.begin * pitch_ + columns.first, columns.count, count, 1, pitch_};
+    const Matrix<T> b = part_of(right, rows.first + rows.begin, count);
+    T* const to = sums + columns.first * right.columns;
+    if (rows.first > 0) {
+      add_product_to(a, b, to);
+    } else {
+      multiply(a, b, static_cast<const T*>(nullptr), to);
     }
-    multiply(a, b, static_cast<const T*>(nullptr), sums);
-    std::fill(sums + a.rows * b.columns, sums + scores_.columns * b.columns, T(0));
   }
 
   const Scores& scores_;

@@ -106,7 +106,7 @@ struct MaskedSoftmaxBackward {
       const std::int64_t n = scores->attended(part->first_row + row);
       T inner;
       detail::reduce<SumCombine, T, 1>(
-          n, [=](std::int64_t i, int) { return g[i] * p[i]; }, &inner);
+          scores->whole_rows ? part->columns : n, [=](std::int64_t i, int) { return g[i] * p[i]; }, &inner);
 #pragma GCC ivdep
       for (std::int64_t i = 0; i < n; ++i) {
         to[i] = scale * (p[i] * (g[i] - inner));

@@ -15,6 +15,9 @@ struct Scores {
   std::int64_t columns = 0;  ///< of one row
   double scale = 1;
   bool is_causal = false;
+  /// Of gradients: sums go over the columns that a row doesn't attend to, too, whose weights are 0: NaN where the
+  /// gradient there isn't finite.
+  bool whole_rows = false;
 
   enum class Mask : std::uint8_t { none, boolean, floating } mask_kind = Mask::none;
   const void* mask = nullptr;

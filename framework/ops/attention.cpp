@@ -42,11 +42,18 @@ Shape scores_shape(const Shape& q, const Shape& k) {
 /// generator stands in front of q.
 template <bool drops>
 using AttributesOf = std::conditional_t<drops, DropoutAttentionAttributes, SoftmaxAttributes>;
+/// Of the gradient.
+template <bool drops>
+using BackwardAttributesOf = std::conditional_t<drops, DropoutAttentionAttributes, AttentionGradientAttributes>;
 template <bool drops>
 inline constexpr int kFirst = drops ? 1 : 0;
 
-SoftmaxAttributes softmax_of(const DropoutAttentionAttributes& a) { return {a.scale, a.is_causal}; }
-const SoftmaxAttributes& softmax_of(const SoftmaxAttributes& a) { return a; }
+template <class Attributes>
+SoftmaxAttributes softmax_of(const Attributes& a) {
+  return {a.scale, a.is_causal};
+}
+DropoutAttentionAttributes backward_attributes(const DropoutAttentionAttributes& a) { return a; }
+AttentionGradientAttributes backward_attributes(const SoftmaxAttributes& a) { return {a.scale, a.is_causal}; }
 
 /// Of stacks of matrices without broadcasting, so that no gradient is summed over them. `first`: which input is q.
 void check_operands(const InferCall& call, int first) {
@@ -136,18 +143,23 @@ class MatrixStack {
   const Operand& operand_;
 };
 
-/// The operands of a call; `first`: which input is q.
-template <class T, bool drops>
+/// The operands of a call with such attributes; `first`: which input is q.
+template <class T, class Attributes>
 class Heads {
+  static constexpr bool drops = std::is_same_v<Attributes, DropoutAttentionAttributes>;
+
  public:
   Heads(const KernelCall& call, int first)
       : scores_(scores_of(call, first)),
         q_(call.inputs[first]),
         k_(call.inputs[first + 1]),
         v_(call.inputs[first + 2]) {
+    const auto& a = *static_cast<const Attributes*>(call.attributes);
     if constexpr (drops) {
-      const auto& a = *static_cast<const DropoutAttentionAttributes*>(call.attributes);
       dropout_ = {state_in(call.inputs[first - 1]), kernels::Chance::of(a.keep), a.factor};
+    }
+    if constexpr (std::is_same_v<Attributes, AttentionGradientAttributes>) {
+      scores_.whole_rows = a.whole_rows;
     }
   }
 
@@ -158,7 +170,7 @@ class Heads {
 
  private:
   static kernels::Scores scores_of(const KernelCall& call, int first) {
-    const SoftmaxAttributes a = softmax_of(*static_cast<const AttributesOf<drops>*>(call.attributes));
+    const SoftmaxAttributes a = softmax_of(*static_cast<const Attributes*>(call.attributes));
     const Operand* q = &call.inputs[first];
     return kernels::scores_of(scores_shape(q->type->shape, q[1].type->shape), a.scale, a.is_causal,
                               call.input_count > first + 3 ? &q[3] : nullptr);
@@ -170,8 +182,8 @@ class Heads {
 };
 
 /// Of one head on one thread, roughly.
-template <class T, bool drops>
-double nanoseconds(const Heads<T, drops>& heads) {
+template <class T, class Attributes>
+double nanoseconds(const Heads<T, Attributes>& heads) {
   constexpr double kOfScore = 0.5;  // its exponential
   const kernels::Head<T> head = heads[0];
   const kernels::Scores& scores = heads.scores();
@@ -186,7 +198,7 @@ void attention_kernel(const KernelCall& call) {
     return;
   }
   kernels::visit_wide_float(call.output.type->dtype, [&]<class T>() {
-    const Heads<T, drops> heads(call, kFirst<drops>);
+    const Heads<T, AttributesOf<drops>> heads(call, kFirst<drops>);
     const std::int64_t rows = heads.scores().rows;
     // Ranges of rows, each of which packs the keys and values, only if there are too few heads for the threads.
     constexpr std::int64_t kFewestRows = 64;
@@ -217,7 +229,7 @@ void backward_kernel(const KernelCall& call) {
   }
   kernels::visit_wide_float(call.output.type->dtype, [&]<class T>() {
     constexpr int first_input = 1 + kFirst<drops>;
-    const Heads<T, drops> heads(call, first_input);
+    const Heads<T, BackwardAttributesOf<drops>> heads(call, first_input);
     const MatrixStack<T> gradients(call.inputs[0]);
     T* const dq = static_cast<T*>(call.output.data);
     T* const dk = dq + call.inputs[first_input].type->shape.product();
@@ -258,6 +270,8 @@ std::vector<Sample> samples(bool has_gradient) {
       }
       if constexpr (drops) {
         result.push_back(with(std::move(inputs), DropoutAttentionAttributes{scale, is_causal, 0.75, 1 / 0.75}));
+      } else if (has_gradient) {
+        result.push_back(with(std::move(inputs), AttentionGradientAttributes{scale, is_causal, is_causal}));
       } else {
         result.push_back(with(std::move(inputs), SoftmaxAttributes{scale, is_causal}));
       }
@@ -290,8 +304,8 @@ Parts parts_of(const Tensor& flat, const Shape& q, const Shape& k, const Shape& 
 
 Tensor added(const Tensor& a, const Tensor& b) { return !a.defined() ? b : !b.defined() ? a : add(a, b); }
 
-/// The inputs of a call, for the derivatives. `Call`: VjpCall or JvpCall.
-template <bool drops, class Call>
+/// The inputs of a call with such attributes, for the derivatives. `Call`: VjpCall or JvpCall.
+template <class Attributes, class Call>
 struct Inputs {
   Inputs(const Call& call, int first_input)
       : first(first_input),
@@ -299,12 +313,14 @@ struct Inputs {
         k(call.input(first + 1)),
         v(call.input(first + 2)),
         mask(call.input_count > first + 3 ? call.input(first + 3) : Tensor()),
-        attributes(call.template as<AttributesOf<drops>>()),
+        attributes(call.template as<Attributes>()),
         softmax(softmax_of(attributes)) {
     if constexpr (drops) {
       state = call.input(first - 1);
     }
   }
+
+  static constexpr bool drops = std::is_same_v<Attributes, DropoutAttentionAttributes>;
 
   Tensor weights() const { return masked_softmax(matmul(q, transpose(k)), mask, softmax.is_causal, softmax.scale); }
   /// Dropout, which is linear.
@@ -332,7 +348,7 @@ struct Inputs {
   const Tensor& v;
   Tensor mask;
   Tensor state;
-  const AttributesOf<drops>& attributes;
+  const Attributes& attributes;
   SoftmaxAttributes softmax;
 };
 
@@ -342,14 +358,15 @@ const OpDef& backward_op();
 template <bool drops>
 Gradients attention_gradients(const VjpCall& call) {
   constexpr int first = kFirst<drops>;
-  const Inputs<drops, VjpCall> i(call, first);
+  const Inputs<AttributesOf<drops>, VjpCall> i(call, first);
   Gradients gradients;
   if (call.needs(first) || call.needs(first + 1) || call.needs(first + 2)) {
     std::vector<const Tensor*> inputs{&call.cotangent};
     for (int input = 0; input < call.input_count; ++input) {
       inputs.push_back(&call.input(input));
     }
-    const Tensor flat = apply(backward_op<drops>(), inputs, call.attributes, Location::current());
+    const auto attributes = backward_attributes(i.attributes);
+    const Tensor flat = apply(backward_op<drops>(), inputs, &attributes, Location::current());
     const Parts parts = parts_of(flat, i.q.shape(), i.k.shape(), i.v.shape());
     gradients[first] = parts.q;
     gradients[first + 1] = parts.k;
@@ -364,7 +381,7 @@ Gradients attention_gradients(const VjpCall& call) {
 template <bool drops>
 Tensor attention_tangent(const JvpCall& call) {
   constexpr int first = kFirst<drops>;
-  const Inputs<drops, JvpCall> i(call, first);
+  const Inputs<AttributesOf<drops>, JvpCall> i(call, first);
   const Tensor p = i.weights();
   Tensor scores;
   if (call.tangent(first).defined()) {
@@ -384,7 +401,7 @@ Tensor attention_tangent(const JvpCall& call) {
 template <bool drops>
 Gradients backward_gradients(const VjpCall& call) {
   constexpr int first = 1 + kFirst<drops>;
-  const Inputs<drops, VjpCall> i(call, first);
+  const Inputs<BackwardAttributesOf<drops>, VjpCall> i(call, first);
   const Tensor& g = call.input(0);
   const Parts c = parts_of(call.cotangent, i.q.shape(), i.k.shape(), i.v.shape());
   const Tensor p = i.weights();
@@ -411,7 +428,7 @@ Gradients backward_gradients(const VjpCall& call) {
 template <bool drops>
 Tensor backward_tangent(const JvpCall& call) {
   constexpr int first = 1 + kFirst<drops>;
-  const Inputs<drops, JvpCall> i(call, first);
+  const Inputs<BackwardAttributesOf<drops>, JvpCall> i(call, first);
   const Tensor& g = call.input(0);
   const Tensor tg = tangent_or_zeros(call.tangent(0), g);
   const Tensor tq = tangent_or_zeros(call.tangent(first), i.q);
@@ -440,7 +457,7 @@ OpDef define_backward(const char* name, const char* doc) {
                          .doc = doc,
                          .inputs = first + 4,
                          .least_inputs = first + 3,
-                         .attributes = &attribute_type<AttributesOf<drops>>,
+                         .attributes = &attribute_type<BackwardAttributesOf<drops>>,
                          .infer = infer_backward<drops>,
                          .kernel = backward_kernel<drops>,
                          .vjp = backward_gradients<drops>,

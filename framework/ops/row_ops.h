@@ -13,6 +13,19 @@ struct SoftmaxAttributes {
   }
 };
 
+/// Of the gradient of attention. `whole_rows`: as if scores had been hidden by -inf before an ordinary softmax, whose
+/// gradient goes over all columns: a gradient of a hidden weight that isn't finite makes the row's NaN.
+struct AttentionGradientAttributes {
+  double scale = 1;
+  bool is_causal = false;
+  bool whole_rows = false;
+  static constexpr auto fields() {
+    return std::tuple(field("scale", &AttentionGradientAttributes::scale),
+                      field("is_causal", &AttentionGradientAttributes::is_causal),
+                      field("whole_rows", &AttentionGradientAttributes::whole_rows));
+  }
+};
+
 /// Attention whose weights are dropped out: each is kept with probability `keep`, times `factor`.
 struct DropoutAttentionAttributes {
   double scale = 1;

@@ -20,9 +20,13 @@
 
 #include "framework/core/tensor_body.h"
 #include "framework/graph/rewriter.h"
+#include "framework/kernels/gemm.h"
+#include "framework/ops/creation.h"
 #include "framework/ops/creation_ops.h"
 #include "framework/ops/elementwise_ops.h"
+#include "framework/ops/matrices.h"
 #include "framework/ops/shape_ops.h"
+#include "framework/ops/window_ops.h"
 #include "framework/passes/pass.h"
 
 namespace diptych::passes {
@@ -239,6 +243,9 @@ class Simplifier {
     if (node.op == &op::permute) {
       return merge_permutations(node);
     }
+    if (node.op == &op::matmul) {
+      return multiply_one_row(node) || multiply_one_column(node);
+    }
     for (const Rule* rule : rules_of_op(node.op)) {
       if (rule->to.op == nullptr) {
         continue;
@@ -278,6 +285,44 @@ class Simplifier {
     rewriter_.become(node, op::mul, {node.inputs[0], rewriter_.insert_constant(factor)},
                      AttributeValue(op::mul.attributes, nullptr));
     return true;
+  }
+
+  /// A left side whose elements are all equal, as the gradient of a sum is, gives the same row again and again: each
+  /// element of a product is a sum of its own, whose order depends on its length alone (not in BLAS).
+  bool multiply_one_row(Node& node) {
+    const Shape& left = type(node.inputs[0]).shape;
+    return left.rank() >= 2 && multiply_smaller(node, 0, with_ones(left, left.back(), left.rank() - 1));
+  }
+  /// And such a right side the same column.
+  bool multiply_one_column(Node& node) {
+    const Shape& right = type(node.inputs[1]).shape;
+    return right.rank() >= 2 && multiply_smaller(node, 1, with_ones(right, ops::rows_of(right), right.rank() - 2));
+  }
+  /// Ones, but `length` along one axis.
+  static Shape with_ones(const Shape& like, std::int64_t length, int axis) {
+    Shape shape;
+    for (int i = 0; i < like.rank(); ++i) {
+      shape.push_back(i == axis ? length : 1);
+    }
+    return shape;
+  }
+  /// The product with the number that input `which` is made of, in this shape, expanded.
+  bool multiply_smaller(Node& node, std::size_t which, const Shape& shape) {
+    const TensorType whole = type(node.inputs[which]);
+    const std::optional<double> number = splat(node.inputs[which]);
+    if (!number || whole.shape == shape || whole.shape.contains(0) || kernels::active_gemm() != kernels::Gemm::tiles) {
+      return false;
+    }
+    std::vector<ValueId> inputs = node.inputs;
+    inputs[which] = expanded(rewriter_.insert_constant(full({}, *number, whole.dtype)), shape, node);
+    const ValueId smaller = rewriter_.insert(op::matmul, inputs, node.attributes, node);
+    const ops::ShapeAttributes attributes{type(node.output()).shape};
+    rewriter_.become(node, op::expand, {smaller}, {&attribute_type<ops::ShapeAttributes>, &attributes});
+    return true;
+  }
+  ValueId expanded(ValueId value, const Shape& shape, const Node& node) {
+    const ops::ShapeAttributes attributes{shape};
+    return rewriter_.insert(op::expand, {value}, {&attribute_type<ops::ShapeAttributes>, &attributes}, node);
   }
 
   /// Replaces two views by one with the same strides.

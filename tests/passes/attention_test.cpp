@@ -134,6 +134,154 @@ TEST(JoinAttention, FindsDropoutOfTheWeights) {
       << "a number for each column";
 }
 
+// Gradients, of [heads, length, 8] each, in graphs that give the result and the gradients by q, k and v.
+
+using Attend = std::function<Tensor(const Tensor& q, const Tensor& k, const Tensor& v)>;
+
+struct Joined {
+  bool forward = false;
+  bool gradient = false;
+};
+
+/// What is joined in the result of `attend` with its gradients, against `g`; expects eager's bits.
+Joined joined_with_gradients(const Attend& attend, const std::array<Tensor, 3>& qkv, const Tensor& g,
+                             std::vector<int> by = {0, 1, 2}) {
+  const auto step = [&](const Tensor& q, const Tensor& k, const Tensor& v) {
+    Tensor result;
+    const auto loss = [&](const Tensor& a, const Tensor& b, const Tensor& c) {
+      result = attend(a, b, c);
+      return sum(mul(result, g));
+    };
+    std::vector<Tensor> all = grad(loss, by)(q, k, v);
+    all.push_back(stop_gradient(result));
+    return all;
+  };
+  auto function = jit(step);
+  const std::vector<Tensor> actual = function(qkv[0], qkv[1], qkv[2]);
+  const std::vector<Tensor> expected = step(qkv[0], qkv[1], qkv[2]);
+  for (std::size_t i = 0; i < actual.size(); ++i) {
+    EXPECT_TRUE(bitwise_equal(actual[i], expected[i])) << "result " << i;
+  }
+  Joined joined;
+  for (const auto& node : function.compiled()->graph()->nodes) {
+    joined.forward = joined.forward || node.op == &op::attention || node.op == &op::dropout_attention;
+    joined.gradient =
+        joined.gradient || node.op == &op::attention_backward || node.op == &op::dropout_attention_backward;
+  }
+  return joined;
+}
+
+std::array<Tensor, 3> random_parts(std::int64_t length, DType dtype = DType::float32) {
+  return {Rng(1).normal({2, length, 8}, 0, 1, dtype), Rng(2).normal({2, length, 8}, 0, 1, dtype),
+          Rng(3).normal({2, length, 8}, 0, 1, dtype)};
+}
+Tensor gradient_of(std::int64_t length, DType dtype = DType::float32) {
+  return Rng(4).normal({2, length, 8}, 0, 1, dtype);
+}
+
+/// Scores hidden by `where`, as most people write it.
+Tensor written(const Tensor& q, const Tensor& k, const Tensor& v) {
+  const Tensor scores = matmul(q, transpose(k));
+  const DType dtype = q.dtype();
+  return matmul(softmax(where(later(q.shape()[1]), full({}, -INFINITY, dtype), scores * 0.3)), v);
+}
+Tensor causal(const Tensor& q, const Tensor& k, const Tensor& v) {
+  return matmul(masked_softmax(matmul(q, transpose(k)), {}, true, 0.3), v);
+}
+
+TEST(JoinAttention, FindsGradientsOfWhatIsCausal) {
+  for (const DType dtype : {DType::float32, DType::float64}) {
+    for (const std::int64_t length : {130, 200, 300}) {
+      const Joined by_where = joined_with_gradients(written, random_parts(length, dtype), gradient_of(length, dtype));
+      EXPECT_TRUE(by_where.forward && by_where.gradient) << length;
+      const Joined masked = joined_with_gradients(causal, random_parts(length, dtype), gradient_of(length, dtype));
+      EXPECT_EQ(masked.gradient, length >= 192) << length;
+      EXPECT_EQ(masked.forward, masked.gradient) << length;
+    }
+  }
+  const auto other_way = [](const Tensor& q, const Tensor& k, const Tensor& v) {
+    const Tensor scores = 0.3 * matmul(q, transpose(k));
+    return matmul(softmax(where(logical_not(later(130)), scores, hidden())), v);
+  };
+  EXPECT_TRUE(joined_with_gradients(other_way, random_parts(130), gradient_of(130)).gradient);
+  const auto without_scale = [](const Tensor& q, const Tensor& k, const Tensor& v) {
+    return matmul(softmax(where(later(130), hidden(), matmul(q, transpose(k)))), v);
+  };
+  EXPECT_TRUE(joined_with_gradients(without_scale, random_parts(130), gradient_of(130)).gradient);
+  const auto dropping = [](const Tensor& q, const Tensor& k, const Tensor& v) {
+    const Tensor weights = masked_softmax(matmul(q, transpose(k)), {}, true, 0.5);
+    return matmul(dropout(weights, 0.1, true, Generator(4)), v);
+  };
+  EXPECT_TRUE(joined_with_gradients(dropping, random_parts(200), gradient_of(200)).gradient);
+}
+
+TEST(JoinAttention, FindsGradientsOfTransposedHeads) {
+  const auto heads = [](const Tensor& q, const Tensor& k, const Tensor& v) {
+    const auto turn = [](const Tensor& x) { return transpose(reshape(x, {2, 130, 2, 4}), 1, 2); };
+    const Tensor scores = matmul(turn(q), transpose(turn(k))) * 0.5;
+    const Tensor mixed = matmul(softmax(where(later(130), hidden(), scores)), turn(v));
+    return reshape(transpose(mixed, 1, 2), {2, 130, 8});
+  };
+  EXPECT_TRUE(joined_with_gradients(heads, random_parts(130), gradient_of(130)).gradient);
+}
+
+// What is hidden is computed by `where` and not by the op: numbers that are not finite, or overflow there, count.
+TEST(JoinAttention, KeepsTheBitsOfGradientsOfSpecialValues) {
+  for (const double number : {HUGE_VAL, -HUGE_VAL, std::nan(""), 1e38, -1e38, 1e20, -0.0}) {
+    for (const std::int64_t token : {0, 70, 129}) {
+      for (std::size_t part = 0; part < 4; ++part) {
+        SCOPED_TRACE(std::to_string(number) + " in token " + std::to_string(token) + " of part " +
+                     std::to_string(part));
+        std::array<Tensor, 3> qkv = random_parts(130);
+        Tensor g = gradient_of(130);
+        Tensor& changed = part < 3 ? qkv[part] : g;
+        std::vector<float> elements = changed.to_vector<float>();
+        std::fill_n(elements.begin() + token * 8, 8, static_cast<float>(number));
+        changed = Tensor::from(elements, {2, 130, 8});
+        EXPECT_TRUE(joined_with_gradients(written, qkv, g).gradient);
+      }
+    }
+  }
+  // Finite by themselves, too large together, where a row doesn't look.
+  std::array<Tensor, 3> qkv = random_parts(130);
+  std::vector<float> v = qkv[2].to_vector<float>();
+  std::fill_n(v.begin() + 129 * 8, 8, 1e25F);
+  qkv[2] = Tensor::from(v, {2, 130, 8});
+  std::vector<float> g = gradient_of(130).to_vector<float>();
+  std::fill_n(g.begin(), 8, 1e25F);
+  EXPECT_TRUE(joined_with_gradients(written, qkv, Tensor::from(g, {2, 130, 8})).gradient);
+  EXPECT_TRUE(joined_with_gradients(causal, random_parts(200), full({2, 200, 8}, -1e-45)).gradient);
+  EXPECT_TRUE(joined_with_gradients(written, random_parts(130), full({2, 130, 8}, -1e-45)).gradient);
+}
+
+TEST(JoinAttention, LeavesGradientsThatItMustNotJoin) {
+  const auto is_joined = [](const Attend& attend, std::int64_t length, std::vector<int> by = {0, 1, 2}) {
+    const Joined joined = joined_with_gradients(attend, random_parts(length), gradient_of(length), std::move(by));
+    return joined.forward || joined.gradient;
+  };
+  EXPECT_FALSE(is_joined(written, 40)) << "to compute few scores again takes longer";
+  EXPECT_FALSE(is_joined(
+      [](const Tensor& q, const Tensor& k, const Tensor& v) { return matmul(softmax(matmul(q, transpose(k))), v); },
+      300))
+      << "nothing is hidden";
+  EXPECT_FALSE(is_joined(written, 130, {0, 1})) << "the gradient by v isn't wanted";
+  EXPECT_FALSE(is_joined(
+      [](const Tensor& q, const Tensor& k, const Tensor& v) {
+        const Tensor scores = where(later(130), hidden(), matmul(q, transpose(k)) * 0.3);
+        const Tensor weights = softmax(scores);
+        return add(matmul(weights, v), sum(weights));
+      },
+      130))
+      << "something else reads the weights";
+  EXPECT_FALSE(is_joined(
+      [](const Tensor& q, const Tensor& k, const Tensor& v) {
+        const Tensor weights = softmax(where(later(130), hidden(), matmul(q, transpose(k))));
+        return matmul(dropout(weights, 0.1, true, Generator(4)), v);
+      },
+      130))
+      << "dropout of what is hidden by where";
+}
+
 TEST(JoinAttention, LeavesProductsToBlas) {
   const testing::WithGemm blas(kernels::Gemm::openblas);
   EXPECT_FALSE(has_attention([](const Tensor& x) { return matmul(softmax(scores_of(parts(x))), parts(x)[2]); }));

@@ -225,6 +225,69 @@ TEST(Simplify, WhatFeedsAMatrixProductKeepsItsLayoutForOpenBlas) {
   EXPECT_EQ(optimise([](const Tensor& t) { return exp(copy(transpose(t))); }, x).nodes, 2U);
 }
 
+/// The types of what the products of fn's graph make.
+std::vector<std::string> products(const Function& fn, const Tensor& x) {
+  auto function = jit(fn);
+  EXPECT_TRUE(bitwise_equal(function(x), fn(x)));
+  std::vector<std::string> types;
+  for (const graph::Node& node : function.compiled()->graph()->nodes) {
+    if (std::string_view(node.op->name) == "matmul") {
+      types.push_back(to_string(function.compiled()->graph()->types[node.output()]));
+    }
+  }
+  return types;
+}
+
+TEST(Simplify, AProductWithOneNumberIsOneRowOrColumn) {
+  using ::testing::ElementsAre;
+  const Tensor special = special_values();  // [15000, 4]
+  for (const double number : {1.0, -0.0, 0.3, HUGE_VAL, std::nan("")}) {
+    SCOPED_TRACE(number);
+    EXPECT_THAT(products(
+                    [=](const Tensor& x) {
+                      return matmul(x, full({4, 7}, number));
+                    },
+                    special),
+                ElementsAre("f32[15000,1]"));
+    EXPECT_THAT(products(
+                    [=](const Tensor& x) {
+                      return matmul(full({3, 15000}, number), x);
+                    },
+                    special),
+                ElementsAre("f32[1,4]"));
+    EXPECT_THAT(products(
+                    [=](const Tensor& x) {
+                      return matmul(transpose(full({15000, 3}, number)), x);
+                    },
+                    special),
+                ElementsAre("f32[1,4]"));
+  }
+  const Tensor x = ramp({2, 3, 5});
+  EXPECT_THAT(products([](const Tensor& y) { return matmul(full({2, 4, 3}, 0.3), y); }, x), ElementsAre("f32[2,1,5]"));
+  EXPECT_THAT(products([](const Tensor& y) { return matmul(full({4, 3}, 0.3), y); }, x), ElementsAre("f32[2,1,5]"));
+  EXPECT_THAT(products(
+                  [](const Tensor& y) {
+                    return matmul(full({2, 4, 5}, 0.3), transpose(select(y, 0, 0)));
+                  },
+                  x),
+              ElementsAre("f32[1,1,3]"));
+  EXPECT_THAT(products(
+                  [](const Tensor& y) {
+                    return matmul(full({1, 3}, 0.3), y);
+                  },
+                  x),
+              ElementsAre("f32[2,1,5]"))
+      << "one row to begin with";
+  // The gradient of a sum.
+  EXPECT_THAT(products(grad([](const Tensor& y) {
+                         return sum(matmul(y, ramp({5, 4})));
+                       }),
+                       x),
+              ElementsAre("f32[1,1,5]"));
+  const diptych::testing::WithGemm blas(kernels::Gemm::openblas);
+  EXPECT_THAT(products([](const Tensor& y) { return matmul(full({4, 3}, 0.3), y); }, x), ElementsAre("f32[2,4,5]"));
+}
+
 TEST(Simplify, AReshapeOfOneThatOthersReadStays) {
   auto function = jit([](const Tensor& x) {  // a copy for both; past the first one there would be two
     const Tensor row = reshape(transpose(x), {-1});

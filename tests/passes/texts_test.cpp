@@ -51,6 +51,18 @@ const std::vector<Texts>& all_texts() {
        "%4: f32[2,3] = permute(%0) {axes=[0,1]}\n"
        "%5: f32[2,3] = exp(%0)\n"
        "return %5"},
+      {"simplify", "a product with one number everywhere is one row of it", "%0: f32[3,2] argument \"x\"",
+       "const %1: f32[] = {0.5}\n"
+       "%2: f32[4,3] = expand(%1) {shape=[4,3]}\n"
+       "%3: f32[4,2] = matmul(%2, %0)\n"
+       "return %3",
+       "const %1: f32[] = {0.5}\n"
+       "const %4: f32[] = {0.5}\n"
+       "%2: f32[4,3] = expand(%1) {shape=[4,3]}\n"
+       "%5: f32[1,3] = expand(%4) {shape=[1,3]}\n"
+       "%6: f32[1,2] = matmul(%5, %0)\n"
+       "%3: f32[4,2] = expand(%6) {shape=[4,2]}\n"
+       "return %3"},
       {"cse", "equal expressions are one, other attributes another", "%0: f32[2,3] argument \"x\"",
        "%1: f32[2,3] = exp(%0)\n"
        "%2: f32[2,3] = exp(%0)\n"
@@ -79,6 +91,42 @@ const std::vector<Texts>& all_texts() {
        "%9: f32[2,6,4] = permute(%4) {axes=[0,2,1]}\n"
        "%8: f32[2,5,3] = attention(%0, %9, %2) {scale=0.5, is_causal=false}\n"
        "return %8"},
+      {"attention", "and so are the gradients by q, k and v where half of the scores are hidden",
+       "%0: f32[200,4] argument \"q\", %1: f32[200,4] argument \"k\", %2: f32[200,3] argument \"v\", "
+       "%3: f32[200,3] argument \"g\"",
+       "%4: f32[4,200] = permute(%1) {axes=[1,0]}\n"
+       "%5: f32[200,200] = matmul(%0, %4)\n"
+       "%6: f32[200,200] = masked_softmax(%5) {scale=0.5, is_causal=true}\n"
+       "%7: f32[200,3] = matmul(%6, %2)\n"
+       "%8: f32[200,200] = permute(%6) {axes=[1,0]}\n"
+       "%9: f32[200,3] = matmul(%8, %3)\n"
+       "%10: f32[3,200] = permute(%2) {axes=[1,0]}\n"
+       "%11: f32[200,200] = matmul(%3, %10)\n"
+       "%12: f32[200,200] = masked_softmax_backward(%11, %6) {scale=0.5, is_causal=true}\n"
+       "%13: f32[200,4] = matmul(%12, %1)\n"
+       "%14: f32[4,200] = permute(%0) {axes=[1,0]}\n"
+       "%15: f32[4,200] = matmul(%14, %12)\n"
+       "return %7, %13, %15, %9",
+       "%4: f32[4,200] = permute(%1) {axes=[1,0]}\n"
+       "%5: f32[200,200] = matmul(%0, %4)\n"
+       "%6: f32[200,200] = masked_softmax(%5) {scale=0.5, is_causal=true}\n"
+       "%16: f32[200,4] = permute(%4) {axes=[1,0]}\n"
+       "%7: f32[200,3] = attention(%0, %16, %2) {scale=0.5, is_causal=true}\n"
+       "%8: f32[200,200] = permute(%6) {axes=[1,0]}\n"
+       "%17: f32[200,4] = permute(%4) {axes=[1,0]}\n"
+       "%18: f32[2200] = attention_backward(%3, %0, %17, %2) {scale=0.5, is_causal=true, whole_rows=false}\n"
+       "%19: f32[800] = slice(%18) {axis=0, start=0, stop=800, step=1}\n"
+       "%20: f32[800] = slice(%18) {axis=0, start=800, stop=1600, step=1}\n"
+       "%21: f32[600] = slice(%18) {axis=0, start=1600, stop=2200, step=1}\n"
+       "%9: f32[200,3] = reshape(%21) {shape=[200,3]}\n"
+       "%10: f32[3,200] = permute(%2) {axes=[1,0]}\n"
+       "%11: f32[200,200] = matmul(%3, %10)\n"
+       "%12: f32[200,200] = masked_softmax_backward(%11, %6) {scale=0.5, is_causal=true}\n"
+       "%13: f32[200,4] = reshape(%19) {shape=[200,4]}\n"
+       "%14: f32[4,200] = permute(%0) {axes=[1,0]}\n"
+       "%22: f32[200,4] = reshape(%20) {shape=[200,4]}\n"
+       "%15: f32[4,200] = permute(%22) {axes=[1,0]}\n"
+       "return %7, %13, %15, %9"},
       {"dce", "what no result needs goes, inputs and updates stay",
        "%0: f32[2] argument \"x\", %1: f32[2] argument \"unused\", %2: f32[2] state \"s\"",
        "%3: f32[2] = exp(%0)\n"
