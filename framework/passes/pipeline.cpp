@@ -16,6 +16,8 @@ std::span<const Pass> pipeline() {
       {"attention", "joins softmax(q k^T) v to one op", join_attention},
       {"dce", "drops what no result needs", eliminate_dead_code},
       {"recompute", "computes cheap results again instead of keeping them for the backward pass", recompute},
+      {"split-sums", "takes the sum of a whole tensor as that of rows, which can be fused with what makes them",
+       split_sums},
       {"epilogue", "joins products and the elementwise ops behind them to one kernel", fuse_epilogues},
       {"multi-tensor", "joins the updates of many states by the same ops to one kernel", join_updates},
       {"fuse", "joins elementwise ops and ops of rows to one kernel", fuse},

@@ -157,6 +157,19 @@ const std::vector<Texts>& all_texts() {
        "%8: f32[512,512] = matmul(%10, %6)\n"
        "%9: f32[512,512] = add(%8, %2)\n"
        "return %9"},
+      {"split-sums", "the sum of two ops on a whole tensor is one of rows of 4,096, and one of these",
+       "%0: f32[1024,512] argument \"x\"",
+       "%1: f32[1024,512] = exp(%0)\n"
+       "%2: f32[1024,512] = square(%1)\n"
+       "%3: f32[] = sum(%2) {axes=[0,1], keepdims=false}\n"
+       "return %3, %1",
+       "%4: f32[128,4096] = reshape(%0) {shape=[128,4096]}\n"
+       "%5: f32[128,4096] = exp(%4)\n"
+       "%1: f32[1024,512] = reshape(%5) {shape=[1024,512]}\n"
+       "%6: f32[128,4096] = square(%5)\n"
+       "%7: f32[128] = sum(%6) {axes=[1], keepdims=false}\n"
+       "%3: f32[] = sum(%7) {axes=[0], keepdims=false}\n"
+       "return %3, %1"},
       {"epilogue", "a product and what is elementwise behind it",
        "%0: f32[4,8] argument \"x\", %1: f32[8,4] argument \"w\", %2: f32[4,4] argument \"r\"",
        "%3: f32[4,4] = matmul(%0, %1)\n"

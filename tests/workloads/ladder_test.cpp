@@ -66,7 +66,7 @@ TEST(Ladder, AnySetOfRungsHasAName) {
   ASSERT_NE(simplify, nullptr);
   EXPECT_EQ(simplify, find_arm("replay+simplify"));
   EXPECT_EQ(simplify->pipeline->disabled, (std::set<std::string>{passes::kInPlace, passes::kMemoryPlan, "recompute",
-                                                                 "multi-tensor", "fuse", "epilogue"}));
+                                                                 "split-sums", "multi-tensor", "fuse", "epilogue"}));
   EXPECT_THAT(simplify->groups, ElementsAre("+simplify"));
   EXPECT_FALSE(simplify->in_ladder);
   EXPECT_EQ(find_arm("replay+plan"), find_arm("+plan")) << "nothing is measured twice";
