@@ -14,9 +14,10 @@ inline void check_indices(const InferCall& call, int input) {
   }
 }
 
-[[noreturn, gnu::cold, gnu::noinline]] inline void fail_index(const OpDef& op, std::int64_t index,
-                                                              std::int64_t position, std::int64_t length) {
-  throw Error(fmt::format("{}: index {} at position {} is outside [0, {}); {}", op.name, index, position, length,
+/// `op`: its name.
+[[noreturn, gnu::cold, gnu::noinline]] inline void fail_index(const char* op, std::int64_t index, std::int64_t position,
+                                                              std::int64_t length) {
+  throw Error(fmt::format("{}: index {} at position {} is outside [0, {}); {}", op, index, position, length,
                           index < 0 ? "negative indices don't count from the end here: add the length to them"
                                     : "check the indices, or make the axis longer"));
 }
@@ -33,7 +34,7 @@ inline void check_range(const OpDef& op, const std::int64_t* indices, std::int64
   }
   for (std::int64_t i = 0; i < count; ++i) {
     if (static_cast<std::uint64_t>(indices[i]) >= static_cast<std::uint64_t>(length)) {
-      fail_index(op, indices[i], i, length);
+      fail_index(op.name, indices[i], i, length);
     }
   }
 }

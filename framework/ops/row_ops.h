@@ -61,6 +61,17 @@ struct CrossEntropyAttributes {
   }
 };
 
+struct ClassLabelsAttributes {
+  std::int64_t classes = 0;
+  std::int64_t ignore_index = kIgnoreNothing;
+  InternedText op;  ///< which one checks, for its error
+  static constexpr auto fields() {
+    return std::tuple(field("classes", &ClassLabelsAttributes::classes),
+                      field("ignore_index", &ClassLabelsAttributes::ignore_index),
+                      field("op", &ClassLabelsAttributes::op));
+  }
+};
+
 struct HuberAttributes {
   double delta = 1;
   static constexpr auto fields() { return std::tuple(field("delta", &HuberAttributes::delta)); }
@@ -102,6 +113,9 @@ extern const OpDef& channel_statistics;
 // cross_entropy.cpp
 extern const OpDef& cross_entropy;
 extern const OpDef& cross_entropy_backward;
+extern const OpDef& cross_entropy_of_classes;
+extern const OpDef& cross_entropy_backward_of_classes;
+extern const OpDef& class_labels;
 // loss.cpp
 extern const OpDef& bce_with_logits;
 extern const OpDef& huber_loss;

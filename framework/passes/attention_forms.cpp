@@ -285,9 +285,6 @@ std::optional<AttentionForm::Gradient> AttentionForms::gradient_of(const Attenti
     return std::nullopt;
   }
   nodes.push_back(product);
-  gradient.first = std::min(producer_[product->output()], producer_[gradient.v]) == producer_[gradient.v]
-                       ? gradient.v
-                       : product->output();
 
   // On to the gradient with respect to the scores.
   const Node* last = through;
@@ -335,6 +332,13 @@ std::optional<AttentionForm::Gradient> AttentionForms::gradient_of(const Attenti
   }
   nodes.push_back(by_q);
   nodes.push_back(by_k);
+  // Each of the three waits for the weights, and so for q and k.
+  const std::uint32_t first =
+      std::min({producer_[by_v->output()], producer_[by_q->output()], producer_[by_k->output()]});
+  if (producer_[form.v] != kNowhere && producer_[form.v] > first) {
+    return std::nullopt;
+  }
+  gradient.first = graph_.nodes[first].output();
   gradient.q = by_q->output();
   gradient.transposed_k = by_k->output();
   gradient.whole_rows = weights.choice != nullptr;

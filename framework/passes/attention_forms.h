@@ -33,7 +33,7 @@ struct AttentionForm {
   /// The gradients by all three, where the weights are read for these and nothing else.
   struct Gradient {
     graph::ValueId g;      ///< with respect to the result
-    graph::ValueId first;  ///< what the first of their nodes makes: g is there
+    graph::ValueId first;  ///< of q, transposed_k and v, in execution order: q, k, v and g are there
     graph::ValueId q, transposed_k, v;
     bool whole_rows;  ///< see ops::AttentionGradientAttributes
     graph::Provenance provenance;

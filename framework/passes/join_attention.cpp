@@ -50,8 +50,8 @@ class AttentionJoiner {
  private:
   struct Found {
     AttentionForm form;
-    bool is_joined = false;
-    ValueId by_q = 0, by_k = 0, by_v = 0;  ///< the parts of the gradient
+    bool has_parts = false;  ///< of the gradient, from its first node on
+    ValueId by_q = 0, by_k = 0, by_v = 0;
   };
 
   void find(const graph::Graph& graph) {
@@ -64,8 +64,7 @@ class AttentionJoiner {
       const std::size_t index = forms_.size();
       at_[form->result] = index;
       if (form->gradient) {
-        at_[form->gradient->first] = at_[form->gradient->q] = at_[form->gradient->transposed_k] =
-            at_[form->gradient->v] = index;
+        at_[form->gradient->q] = at_[form->gradient->transposed_k] = at_[form->gradient->v] = index;
       }
       forms_.push_back({std::move(*form)});
     }
@@ -113,13 +112,13 @@ class AttentionJoiner {
   }
 
   void visit(Node& node) {
-    const auto found = at_.find(node.output());
+    const auto found = node.outputs.empty() ? at_.end() : at_.find(node.output());
     if (found == at_.end()) {
       return;
     }
     Found& of = forms_[found->second];
     if (node.output() == of.form.result) {
-      join(of, node);
+      join(of.form, node);
     } else {
       join_gradient(of, node);
     }
@@ -134,26 +133,24 @@ class AttentionJoiner {
     return {&attribute_type<ops::SoftmaxAttributes>, &form.softmax};
   }
 
-  void join(Found& of, Node& node) {
-    const AttentionForm& form = of.form;
+  void join(const AttentionForm& form, Node& node) {
     const OpDef& joined = form.drop ? op::dropout_attention : op::attention;
     const std::vector<ValueId> inputs = inputs_of(form, node, {});
     const AttributeValue attributes = attributes_of(form);
     if (rewriter_.inferred(joined, inputs, attributes) == type(form.result)) {
       node.provenance = form.provenance;
       rewriter_.become(node, joined, inputs, attributes);
-      of.is_joined = true;
     }
   }
 
   void join_gradient(Found& of, Node& node) {
     const AttentionForm::Gradient& gradient = *of.form.gradient;
     const ValueId output = node.output();
-    if (!of.is_joined) {
-      return;
-    }
     if (output == gradient.first) {
       insert_gradient(of, node);
+    }
+    if (!of.has_parts) {
+      return;
     }
     if (output == gradient.v || output == gradient.q) {
       const ValueId part = output == gradient.v ? of.by_v : of.by_q;
@@ -182,14 +179,19 @@ class AttentionJoiner {
                                                          form.gradient->whole_rows};
       attributes = {&attribute_type<ops::AttentionGradientAttributes>, &of_gradient};
     }
-    const ValueId flat = rewriter_.insert(form.drop ? op::dropout_attention_backward : op::attention_backward,
-                                          inputs_of(form, source, {form.gradient->g}), attributes, source);
+    const OpDef& backward = form.drop ? op::dropout_attention_backward : op::attention_backward;
+    const std::vector<ValueId> inputs = inputs_of(form, source, {form.gradient->g});
+    if (!rewriter_.inferred(backward, inputs, attributes)) {
+      return;
+    }
+    const ValueId flat = rewriter_.insert(backward, inputs, attributes, source);
     std::int64_t begin = 0;
     const auto part = [&](ValueId like) {
       const std::int64_t end = begin + type(like).shape.product();
       const ops::SliceAttributes slice{0, std::exchange(begin, end), end, 1};
       return rewriter_.insert(op::slice, {flat}, {&attribute_type<ops::SliceAttributes>, &slice}, source);
     };
+    of.has_parts = true;
     of.by_q = part(form.q);
     of.by_k = part(form.transposed_k);
     of.by_v = part(form.v);

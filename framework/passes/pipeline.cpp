@@ -16,6 +16,7 @@ std::span<const Pass> pipeline() {
       {"attention", "joins softmax(q k^T) v to one op", join_attention},
       {"dce", "drops what no result needs", eliminate_dead_code},
       {"recompute", "computes cheap results again instead of keeping them for the backward pass", recompute},
+      {"check-labels", "checks labels by an op of its own, so that a cross entropy can be fused", check_labels},
       {"split-sums", "takes the sum of a whole tensor as that of rows, which can be fused with what makes them",
        split_sums},
       {"epilogue", "joins products and the elementwise ops behind them to one kernel", fuse_epilogues},

@@ -42,7 +42,7 @@ bool is_of_all(const Node& node, const Shape& shape) {
 class SumSplitter {
  public:
   SumSplitter(Graph& graph, const PassContext& context)
-      : users_(graph), producer_(graph.types.size(), nullptr), rewriter_(graph) {
+      : users_(graph), producer_(graph.types.size(), nullptr), rewriter_(graph), layouts_(context.fixed_layouts()) {
     for (const Node& node : graph.nodes) {
       for (const ValueId output : node.outputs) {
         producer_[output] = &node;
@@ -78,12 +78,14 @@ class SumSplitter {
       sums_.insert(sum.output());
       return;
     }
-    std::vector<ValueId> taken;
-    const std::size_t ops = take(graph, summed, taken);
     const bool forces = context.least_fused_bytes == 0;
     const std::size_t bytes = bytes_of(type(summed));
-    if (ops == 0 || (!forces && bytes < (ops == 1 ? kLeastSummedOfOneOp : kLeastSummed)) ||
-        reads_product(taken, context)) {
+    if (!forces && bytes < kLeastSummed) {
+      return;
+    }
+    std::vector<ValueId> taken;
+    const std::size_t ops = take(graph, summed, taken);
+    if (ops == 0 || (!forces && ops == 1 && bytes < kLeastSummedOfOneOp) || reads_product(taken, context)) {
       return;
     }
     inside_.insert(taken.begin(), taken.end());
@@ -93,9 +95,9 @@ class SumSplitter {
   /// Collects what makes `summed`, and the ops that read it. Returns how many make it.
   std::size_t take(const Graph& graph, ValueId summed, std::vector<ValueId>& taken) const {
     const Shape& shape = type(summed).shape;
+    std::unordered_set<ValueId> seen;
     const auto take_if = [&](const Node* node) {
-      if (node != nullptr && can_be_rows(graph, *node, shape) &&
-          std::find(taken.begin(), taken.end(), node->output()) == taken.end()) {
+      if (node != nullptr && can_be_rows(graph, *node, shape) && seen.insert(node->output()).second) {
         taken.push_back(node->output());
       }
     };
@@ -117,7 +119,7 @@ class SumSplitter {
   /// Elementwise, of operands of this shape, which are dense, and of single elements; read by no op of rows.
   bool can_be_rows(const Graph& graph, const Node& node, const Shape& shape) const {
     if (node.outputs.size() != 1 || !node.op->elementwise() || node.op->effect || node.op->can_fail ||
-        type(node.output()).shape != shape) {
+        type(node.output()).shape != shape || layouts_.contains(node.output())) {
       return false;
     }
     for (const ValueId input : node.inputs) {
@@ -208,6 +210,7 @@ class SumSplitter {
   graph::Users users_;
   std::vector<const Node*> producer_;  ///< before the sweep
   graph::Rewriter rewriter_;
+  graph::FixedLayouts layouts_;
   std::unordered_set<ValueId> inside_;         ///< what is to be computed in rows
   std::unordered_set<ValueId> sums_;           ///< of that
   std::vector<bool> is_rewritten_;             ///< by node

@@ -127,6 +127,42 @@ const std::vector<Texts>& all_texts() {
        "%22: f32[200,4] = reshape(%20) {shape=[200,4]}\n"
        "%15: f32[4,200] = permute(%22) {axes=[1,0]}\n"
        "return %7, %13, %15, %9"},
+      {"attention", "in any order that keeps each value before its use",
+       "%0: f32[200,4] argument \"q\", %1: f32[200,4] argument \"k\", %2: f32[200,3] argument \"v\", "
+       "%3: f32[200,3] argument \"g\"",
+       "%10: f32[3,200] = permute(%2) {axes=[1,0]}\n"
+       "%11: f32[200,200] = matmul(%3, %10)\n"
+       "%4: f32[4,200] = permute(%1) {axes=[1,0]}\n"
+       "%5: f32[200,200] = matmul(%0, %4)\n"
+       "%6: f32[200,200] = masked_softmax(%5) {scale=0.5, is_causal=true}\n"
+       "%12: f32[200,200] = masked_softmax_backward(%11, %6) {scale=0.5, is_causal=true}\n"
+       "%13: f32[200,4] = matmul(%12, %1)\n"
+       "%14: f32[4,200] = permute(%0) {axes=[1,0]}\n"
+       "%15: f32[4,200] = matmul(%14, %12)\n"
+       "%8: f32[200,200] = permute(%6) {axes=[1,0]}\n"
+       "%9: f32[200,3] = matmul(%8, %3)\n"
+       "%7: f32[200,3] = matmul(%6, %2)\n"
+       "return %7, %13, %15, %9",
+       "%10: f32[3,200] = permute(%2) {axes=[1,0]}\n"
+       "%11: f32[200,200] = matmul(%3, %10)\n"
+       "%4: f32[4,200] = permute(%1) {axes=[1,0]}\n"
+       "%5: f32[200,200] = matmul(%0, %4)\n"
+       "%6: f32[200,200] = masked_softmax(%5) {scale=0.5, is_causal=true}\n"
+       "%12: f32[200,200] = masked_softmax_backward(%11, %6) {scale=0.5, is_causal=true}\n"
+       "%16: f32[200,4] = permute(%4) {axes=[1,0]}\n"
+       "%17: f32[2200] = attention_backward(%3, %0, %16, %2) {scale=0.5, is_causal=true, whole_rows=false}\n"
+       "%18: f32[800] = slice(%17) {axis=0, start=0, stop=800, step=1}\n"
+       "%19: f32[800] = slice(%17) {axis=0, start=800, stop=1600, step=1}\n"
+       "%20: f32[600] = slice(%17) {axis=0, start=1600, stop=2200, step=1}\n"
+       "%13: f32[200,4] = reshape(%18) {shape=[200,4]}\n"
+       "%14: f32[4,200] = permute(%0) {axes=[1,0]}\n"
+       "%21: f32[200,4] = reshape(%19) {shape=[200,4]}\n"
+       "%15: f32[4,200] = permute(%21) {axes=[1,0]}\n"
+       "%8: f32[200,200] = permute(%6) {axes=[1,0]}\n"
+       "%9: f32[200,3] = reshape(%20) {shape=[200,3]}\n"
+       "%22: f32[200,4] = permute(%4) {axes=[1,0]}\n"
+       "%7: f32[200,3] = attention(%0, %22, %2) {scale=0.5, is_causal=true}\n"
+       "return %7, %13, %15, %9"},
       {"dce", "what no result needs goes, inputs and updates stay",
        "%0: f32[2] argument \"x\", %1: f32[2] argument \"unused\", %2: f32[2] state \"s\"",
        "%3: f32[2] = exp(%0)\n"
@@ -157,6 +193,15 @@ const std::vector<Texts>& all_texts() {
        "%8: f32[512,512] = matmul(%10, %6)\n"
        "%9: f32[512,512] = add(%8, %2)\n"
        "return %9"},
+      {"check-labels", "one check for the loss and its gradient, in the name of the first",
+       "%0: f32[1024,256] argument \"x\", %1: i64[1024] argument \"labels\", %2: f32[1024] argument \"scale\"",
+       "%3: f32[1024] = cross_entropy(%0, %1) {label_smoothing=0, ignore_index=-1}\n"
+       "%4: f32[1024,256] = cross_entropy_backward(%0, %1, %2) {label_smoothing=0, ignore_index=-1}\n"
+       "return %3, %4",
+       "%5: i64[1024] = class_labels(%1) {classes=256, ignore_index=-1, op=\"cross_entropy\"}\n"
+       "%3: f32[1024] = cross_entropy_of_classes(%0, %5) {label_smoothing=0, ignore_index=-1}\n"
+       "%4: f32[1024,256] = cross_entropy_backward_of_classes(%0, %5, %2) {label_smoothing=0, ignore_index=-1}\n"
+       "return %3, %4"},
       {"split-sums", "the sum of two ops on a whole tensor is one of rows of 4,096, and one of these",
        "%0: f32[1024,512] argument \"x\"",
        "%1: f32[1024,512] = exp(%0)\n"

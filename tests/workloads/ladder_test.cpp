@@ -65,8 +65,9 @@ TEST(Ladder, AnySetOfRungsHasAName) {
   const Arm* simplify = find_arm("replay+simplify");
   ASSERT_NE(simplify, nullptr);
   EXPECT_EQ(simplify, find_arm("replay+simplify"));
-  EXPECT_EQ(simplify->pipeline->disabled, (std::set<std::string>{passes::kInPlace, passes::kMemoryPlan, "recompute",
-                                                                 "split-sums", "multi-tensor", "fuse", "epilogue"}));
+  EXPECT_EQ(simplify->pipeline->disabled,
+            (std::set<std::string>{passes::kInPlace, passes::kMemoryPlan, "recompute", "check-labels", "split-sums",
+                                   "multi-tensor", "fuse", "epilogue"}));
   EXPECT_THAT(simplify->groups, ElementsAre("+simplify"));
   EXPECT_FALSE(simplify->in_ladder);
   EXPECT_EQ(find_arm("replay+plan"), find_arm("+plan")) << "nothing is measured twice";

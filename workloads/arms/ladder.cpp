@@ -32,7 +32,7 @@ const std::vector<Rung>& pass_rungs() {
        "with elementwise ops that pass results to one another as one kernel, tile by tile, and the updates of all "
        "parameters as one",
        "memory traffic",
-       {"split-sums", "multi-tensor", "fuse"}},
+       {"check-labels", "split-sums", "multi-tensor", "fuse"}},
       {"+epilogue",
        "with the elementwise ops behind matrix products and convolutions in their kernels",
        "results in cache",
