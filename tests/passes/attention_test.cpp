@@ -245,7 +245,7 @@ TEST(JoinAttention, KeepsTheBitsOfGradientsOfSpecialValues) {
   // Finite by themselves, too large together, where a row doesn't look.
   std::array<Tensor, 3> qkv = random_parts(130);
   std::vector<float> v = qkv[2].to_vector<float>();
-  std::fill_n(v.begin() + 129 * 8, 8, 1e25F);
+  std::fill_n(v.begin() + std::ptrdiff_t{129} * 8, 8, 1e25F);
   qkv[2] = Tensor::from(v, {2, 130, 8});
   std::vector<float> g = gradient_of(130).to_vector<float>();
   std::fill_n(g.begin(), 8, 1e25F);
