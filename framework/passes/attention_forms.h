@@ -64,7 +64,7 @@ class AttentionForms {
   std::optional<Weights> weights_of(const graph::Node& softmax) const;
   std::optional<Dropped> dropped(graph::ValueId value, std::size_t reads) const;
   std::optional<AttentionForm::Gradient> gradient_of(const AttentionForm& form, const Weights& weights,
-                                                     const Dropped* drop, graph::ValueId product_with) const;
+                                                     const Dropped* drop, graph::ValueId multiplied) const;
 
   const graph::Graph& graph_;
   graph::Users users_;

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "framework/dispatch/apply.h"
+#include "framework/ops/row_ops.h"
 #include "framework/ops/shape_ops.h"
 
 namespace diptych::testing {
@@ -299,9 +300,23 @@ std::optional<TensorType> inferred(const Step& step, const std::vector<TensorTyp
   }
 }
 
+/// All that a program calls: what the pass check-labels alone makes is in its graphs by that.
+const std::vector<const OpDef*>& drawn_ops() {
+  static const std::vector<const OpDef*> drawn = [] {
+    const auto all = registry();
+    std::vector<const OpDef*> ops(all.begin(), all.end());
+    std::erase_if(ops, [](const OpDef* op) {
+      return op == &op::class_labels || op == &op::cross_entropy_of_classes ||
+             op == &op::cross_entropy_backward_of_classes;
+    });
+    return ops;
+  }();
+  return drawn;
+}
+
 Step random_op(Random& random, const Style& style, const std::vector<TensorType>& types) {
   Step step;
-  const auto ops = registry();
+  const auto& ops = drawn_ops();
   const bool is_usual = !style.often.empty() && !random.one_in(3);
   step.op = is_usual ? random.pick(style.often) : ops[random.below(ops.size())];
   for (int tries = is_usual ? 30 : 1; tries > 0; --tries) {
