@@ -28,6 +28,7 @@
 #include "framework/ops/shape_ops.h"
 #include "framework/passes/attention_forms.h"
 #include "framework/passes/pass.h"
+#include "framework/passes/views.h"
 
 namespace diptych::passes {
 namespace {
@@ -154,19 +155,14 @@ class AttentionJoiner {
     }
     if (output == gradient.v || output == gradient.q) {
       const ValueId part = output == gradient.v ? of.by_v : of.by_q;
-      rewriter_.become(node, op::reshape, {part}, shape_of(type(output).shape));
+      rewriter_.become(node, op::reshape, {part}, to_shape(type(output).shape));
     } else if (output == gradient.transposed_k) {
       Shape shape = type(output).shape;
       const int rank = shape.rank();
       std::swap(shape[rank - 1], shape[rank - 2]);
-      const ValueId k = rewriter_.insert(op::reshape, {of.by_k}, shape_of(shape), node);
+      const ValueId k = rewriter_.insert(op::reshape, {of.by_k}, to_shape(shape), node);
       rewriter_.become(node, op::permute, {k}, swap_of(rank));
     }
-  }
-
-  static AttributeValue shape_of(const Shape& shape) {
-    const ops::ShapeAttributes attributes{shape};
-    return {&attribute_type<ops::ShapeAttributes>, &attributes};
   }
 
   void insert_gradient(Found& of, const Node& node) {

@@ -28,6 +28,7 @@
 #include "framework/ops/shape_ops.h"
 #include "framework/ops/window_ops.h"
 #include "framework/passes/pass.h"
+#include "framework/passes/views.h"
 
 namespace diptych::passes {
 namespace {
@@ -314,15 +315,11 @@ class Simplifier {
       return false;
     }
     std::vector<ValueId> inputs = node.inputs;
-    inputs[which] = expanded(rewriter_.insert_constant(full({}, *number, whole.dtype)), shape, node);
+    inputs[which] = rewriter_.insert(op::expand, {rewriter_.insert_constant(full({}, *number, whole.dtype))},
+                                     to_shape(shape), node);
     const ValueId smaller = rewriter_.insert(op::matmul, inputs, node.attributes, node);
-    const ops::ShapeAttributes attributes{type(node.output()).shape};
-    rewriter_.become(node, op::expand, {smaller}, {&attribute_type<ops::ShapeAttributes>, &attributes});
+    rewriter_.become(node, op::expand, {smaller}, to_shape(type(node.output()).shape));
     return true;
-  }
-  ValueId expanded(ValueId value, const Shape& shape, const Node& node) {
-    const ops::ShapeAttributes attributes{shape};
-    return rewriter_.insert(op::expand, {value}, {&attribute_type<ops::ShapeAttributes>, &attributes}, node);
   }
 
   /// Replaces two views by one with the same strides.

@@ -20,8 +20,8 @@
 #include "framework/kernels/reduction.h"
 #include "framework/ops/axis_attributes.h"
 #include "framework/ops/reduction_ops.h"
-#include "framework/ops/shape_ops.h"
 #include "framework/passes/pass.h"
+#include "framework/passes/views.h"
 
 namespace diptych::passes {
 namespace {
@@ -192,14 +192,10 @@ class SumSplitter {
     return found != rows_.end() ? found->second : rows_[value] = reshaped(value, shape, node);
   }
   ValueId reshaped(ValueId value, const Shape& shape, const Node& node) {
-    return type(value).shape == shape ? value : rewriter_.insert(op::reshape, {value}, to(shape), node);
+    return type(value).shape == shape ? value : rewriter_.insert(op::reshape, {value}, to_shape(shape), node);
   }
   void become_reshape(Node& node, ValueId value, const Shape& shape) {
-    rewriter_.become(node, op::reshape, {value}, to(shape));
-  }
-  static AttributeValue to(const Shape& shape) {
-    const ops::ShapeAttributes attributes{shape};
-    return {&attribute_type<ops::ShapeAttributes>, &attributes};
+    rewriter_.become(node, op::reshape, {value}, to_shape(shape));
   }
   static AttributeValue over(std::int64_t axis) {
     ops::ReduceAttributes attributes;
