@@ -83,12 +83,13 @@ struct NormaliseRows {
 
 template <class T>
 struct NormaliseRow {
-  /// `weight` and `bias`: of the row. `weight` may be null, and then `bias` isn't read.
-  DIPTYCH_INLINE static void run(std::int64_t n, const RowStatistics<T>* of_row, const T* x, const T* weight,
-                                 const T* bias, Pieces pieces, T* y) {
+  /// `x_pitch`: from one piece of x to the next. `weight` and `bias`: of the row. `weight` may be null, and then `bias`
+  /// isn't read.
+  DIPTYCH_INLINE static void run(std::int64_t n, const RowStatistics<T>* of_row, const T* x, std::int64_t x_pitch,
+                                 const T* weight, const T* bias, Pieces pieces, T* y) {
     const RowStatistics<T> s = *of_row;
     const T b = bias != nullptr ? *bias : T(0);
-    for (std::int64_t begin = 0; begin < n; begin += pieces.length, x += pieces.length, y += pieces.pitch) {
+    for (std::int64_t begin = 0; begin < n; begin += pieces.length, x += x_pitch, y += pieces.pitch) {
       if (weight == nullptr) {
         for (std::int64_t i = 0; i < pieces.length; ++i) {
           y[i] = s.normalised(x[i]);
@@ -111,7 +112,7 @@ auto statistics_of_rows(bool centred) {
 }  // namespace
 
 void normalise(const NormShape& shape, DType dtype, const void* x, const void* weight, const void* bias,
-               const void* row_statistics, void* y) {
+               const void* statistics, void* y) {
   visit_wide_float(dtype, [&]<class T>() {
     const T* in = static_cast<const T*>(x);
     const T* w = static_cast<const T*>(weight);
@@ -119,23 +120,37 @@ void normalise(const NormShape& shape, DType dtype, const void* x, const void* w
     T* out = static_cast<T*>(y);
     const auto run = PerIsa<NormaliseRows<T>>::active();
     if (!shape.by_channel) {
-      for_rows_in_parts(shape, dtype, in, row_statistics,
-                        [&](std::int64_t first, std::int64_t count, const RowStatistics<T>* statistics) {
+      for_rows_in_parts(shape, dtype, in, statistics,
+                        [&](std::int64_t first, std::int64_t count, const RowStatistics<T>* of_rows) {
                           const std::int64_t from = first * shape.columns;
-                          run(count, shape.columns, statistics, in + from, w, b, out + from);
+                          run(count, shape.columns, of_rows, in + from, w, b, out + from);
                         });
       return;
     }
     const auto find = statistics_of_rows<T>(shape.centred);
     const auto run_row = PerIsa<NormaliseRow<T>>::active();
+    const Pieces pieces = pieces_of_channel(shape);
+    const auto run_channel = [&](std::int64_t channel, const RowStatistics<T>& found, const T* row,
+                                 std::int64_t pitch) {
+      run_row(shape.columns, &found, row, pitch, w != nullptr ? w + channel : nullptr,
+              b != nullptr ? b + channel : nullptr, pieces, out + channel * shape.plane);
+    };
+    if (statistics != nullptr) {
+      const auto* const found = static_cast<const ChannelStatistics<T>*>(statistics);
+      for_channels(shape, [&](std::int64_t first, std::int64_t last) {
+        for (std::int64_t channel = first; channel < last; ++channel) {
+          run_channel(channel, found[channel], in + channel * shape.plane, pieces.pitch);
+        }
+      });
+      return;
+    }
     for_channels(shape, [&](std::int64_t first, std::int64_t last) {
       const Channels<T> from(shape);
       for (std::int64_t channel = first; channel < last; ++channel) {
         const T* const row = from.gather(in, channel);
-        RowStatistics<T> statistics;
-        find(1, shape.columns, static_cast<T>(shape.eps), row, &statistics, nullptr);
-        run_row(shape.columns, &statistics, row, w != nullptr ? w + channel : nullptr,
-                b != nullptr ? b + channel : nullptr, pieces_of_channel(shape), out + channel * shape.plane);
+        RowStatistics<T> found;
+        find(1, shape.columns, static_cast<T>(shape.eps), row, &found, nullptr);
+        run_channel(channel, found, row, pieces.length);
       }
     });
   });
@@ -157,17 +172,15 @@ void normalise_row_statistics(const NormShape& shape, DType dtype, const void* x
   });
 }
 
-void normalise_statistics(const NormShape& shape, DType dtype, const void* x, void* statistics) {
+void normalise_channel_statistics(const NormShape& shape, DType dtype, const void* x, void* statistics) {
   visit_wide_float(dtype, [&]<class T>() {
-    const auto find = statistics_of_rows<T>(true);
-    T* const means = static_cast<T*>(statistics);
-    T* const variances = means + shape.rows;
+    const auto find = statistics_of_rows<T>(shape.centred);
+    auto* const found = static_cast<ChannelStatistics<T>*>(statistics);
     for_channels(shape, [&](std::int64_t first, std::int64_t last) {
       const Channels<T> from(shape);
       for (std::int64_t channel = first; channel < last; ++channel) {
-        RowStatistics<T> found;
-        find(1, shape.columns, T(0), from.gather(static_cast<const T*>(x), channel), &found, variances + channel);
-        means[channel] = found.mean + found.shift;
+        find(1, shape.columns, static_cast<T>(shape.eps), from.gather(static_cast<const T*>(x), channel),
+             &found[channel], &found[channel].variance);
       }
     });
   });

@@ -19,18 +19,18 @@ struct NormShape {
 
 /// f32 or f64, dense; sums in the order of kernels/reduction.h. Variances are corrected two-pass ones [Chan, Golub and
 /// LeVeque 1983], and the rounding error of the mean is subtracted too, so a large mean costs no accuracy. `weight` and
-/// `bias` may be null, and `row_statistics`, which are then found anew.
+/// `bias` may be null, and `statistics` (of rows, or of channels), which are then found anew.
 void normalise(const NormShape& shape, DType dtype, const void* x, const void* weight, const void* bias,
-               const void* row_statistics, void* y);
+               const void* statistics, void* y);
 /// The mean, its rounding error and rstd of each row (not by channel): what normalise() and its gradients share.
 void normalise_row_statistics(const NormShape& shape, DType dtype, const void* x, void* statistics);
+/// The same of each channel, and its biased variance.
+void normalise_channel_statistics(const NormShape& shape, DType dtype, const void* x, void* statistics);
 /// dx = rstd * (g - mean(g) - h * mean(g * h)) with g = dy * weight.
 void normalise_input_gradient(const NormShape& shape, DType dtype, const void* dy, const void* x, const void* weight,
-                              const void* row_statistics, void* dx);
+                              const void* statistics, void* dx);
 /// For each weight, the sum of dy * h over its elements.
 void normalise_weight_gradient(const NormShape& shape, DType dtype, const void* dy, const void* x,
-                               const void* row_statistics, void* dweight);
-/// The means of the rows, then their biased variances.
-void normalise_statistics(const NormShape& shape, DType dtype, const void* x, void* statistics);
+                               const void* statistics, void* dweight);
 
 }  // namespace diptych::kernels

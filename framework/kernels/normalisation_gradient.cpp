@@ -105,23 +105,27 @@ auto input_gradient(bool centred) {
                  : active_of<InputGradientRows<T, false, per_column>::template Of>();
 }
 
-/// The statistics of one channel, gathered.
+/// The statistics of one channel, which is gathered: those given, or found here.
 template <class T>
-RowStatistics<T> statistics_of(const NormShape& shape, DType dtype, const T* channel) {
+RowStatistics<T> statistics_of(const NormShape& shape, DType dtype, const void* given, std::int64_t channel,
+                               const T* gathered) {
+  if (given != nullptr) {
+    return static_cast<const ChannelStatistics<T>*>(given)[channel];
+  }
   NormShape row;
   row.rows = 1;
   row.columns = shape.columns;
   row.centred = shape.centred;
   row.eps = shape.eps;
   RowStatistics<T> found;
-  normalise_row_statistics(row, dtype, channel, &found);
+  normalise_row_statistics(row, dtype, gathered, &found);
   return found;
 }
 
 }  // namespace
 
 void normalise_input_gradient(const NormShape& shape, DType dtype, const void* dy, const void* x, const void* weight,
-                              const void* row_statistics, void* dx) {
+                              const void* statistics, void* dx) {
   visit_wide_float(dtype, [&]<class T>() {
     const T* in = static_cast<const T*>(x);
     const T* cotangent = static_cast<const T*>(dy);
@@ -131,10 +135,10 @@ void normalise_input_gradient(const NormShape& shape, DType dtype, const void* d
     const auto run_single = input_gradient<T, false>(shape.centred);
     if (!shape.by_channel) {
       const auto run = w != nullptr ? input_gradient<T, true>(shape.centred) : run_single;
-      for_rows_in_parts(shape, dtype, in, row_statistics,
-                        [&](std::int64_t first, std::int64_t count, const RowStatistics<T>* statistics) {
+      for_rows_in_parts(shape, dtype, in, statistics,
+                        [&](std::int64_t first, std::int64_t count, const RowStatistics<T>* of_rows) {
                           const std::int64_t from = first * shape.columns;
-                          run(count, shape.columns, statistics, cotangent + from, in + from, w != nullptr ? w : &one,
+                          run(count, shape.columns, of_rows, cotangent + from, in + from, w != nullptr ? w : &one,
                               {shape.columns, shape.columns}, out + from);
                         });
       return;
@@ -144,16 +148,16 @@ void normalise_input_gradient(const NormShape& shape, DType dtype, const void* d
       const Channels<T> above(shape);
       for (std::int64_t channel = first; channel < last; ++channel) {
         const T* const row = from.gather(in, channel);
-        const RowStatistics<T> statistics = statistics_of(shape, dtype, row);
-        run_single(1, shape.columns, &statistics, above.gather(cotangent, channel), row,
-                   w != nullptr ? w + channel : &one, pieces_of_channel(shape), out + channel * shape.plane);
+        const RowStatistics<T> found = statistics_of(shape, dtype, statistics, channel, row);
+        run_single(1, shape.columns, &found, above.gather(cotangent, channel), row, w != nullptr ? w + channel : &one,
+                   pieces_of_channel(shape), out + channel * shape.plane);
       }
     });
   });
 }
 
 void normalise_weight_gradient(const NormShape& shape, DType dtype, const void* dy, const void* x,
-                               const void* row_statistics, void* dweight) {
+                               const void* statistics, void* dweight) {
   visit_wide_float(dtype, [&]<class T>() {
     const T* in = static_cast<const T*>(x);
     const T* cotangent = static_cast<const T*>(dy);
@@ -165,13 +169,13 @@ void normalise_weight_gradient(const NormShape& shape, DType dtype, const void* 
         const std::int64_t n = end - begin;
         const Buffer<T> block(
             n);  // the sum of kMostTogether rows: adding them to the whole one by one would be less accurate
-        for_rows(shape, dtype, in, row_statistics,
-                 [&](std::int64_t first, std::int64_t count, const RowStatistics<T>* statistics) {
+        for_rows(shape, dtype, in, statistics,
+                 [&](std::int64_t first, std::int64_t count, const RowStatistics<T>* of_rows) {
                    if (first % kMostTogether == 0) {
                      std::fill_n(block.data(), n, T(0));
                    }
                    const std::int64_t from = first * shape.columns + begin;
-                   run(count, n, shape.columns, statistics, cotangent + from, in + from, block.data());
+                   run(count, n, shape.columns, of_rows, cotangent + from, in + from, block.data());
                    const std::int64_t done = first + count;
                    if (done % kMostTogether == 0 || done == shape.rows) {
                      for (std::int64_t i = 0; i < n; ++i) {
@@ -180,7 +184,7 @@ void normalise_weight_gradient(const NormShape& shape, DType dtype, const void* 
                    }
                  });
       };
-      if (row_statistics == nullptr) {  // each part would compute those of all rows
+      if (statistics == nullptr) {  // each part would compute those of all rows
         columns(0, shape.columns);
       } else {
         constexpr std::int64_t kLine = 64 / sizeof(T);
@@ -198,8 +202,8 @@ void normalise_weight_gradient(const NormShape& shape, DType dtype, const void* 
       const Channels<T> above(shape);
       for (std::int64_t channel = first; channel < last; ++channel) {
         const T* const row = from.gather(in, channel);
-        const RowStatistics<T> statistics = statistics_of(shape, dtype, row);
-        run(shape.columns, &statistics, above.gather(cotangent, channel), row, out + channel);
+        const RowStatistics<T> found = statistics_of(shape, dtype, statistics, channel, row);
+        run(shape.columns, &found, above.gather(cotangent, channel), row, out + channel);
       }
     });
   });

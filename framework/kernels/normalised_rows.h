@@ -25,6 +25,12 @@ struct RowStatistics {
   }
 };
 
+/// Of a channel: the four elements that normalise_channel_statistics() writes.
+template <class T>
+struct ChannelStatistics : RowStatistics<T> {
+  T variance = T(0);
+};
+
 /// Rows that are processed together, one sum after the other: what a short row waits for at the end of a sum (additions
 /// of lanes, a quotient, a root) takes as long as the sum itself, and the next row's sum hides it.
 constexpr std::int64_t kMostTogether = 64;
@@ -81,7 +87,7 @@ void for_channels(const NormShape& shape, const Fn& fn) {
   parallel_for(shape.rows, kNanosecondsOfNormalised * static_cast<double>(shape.columns), fn);
 }
 
-/// Where the elements of a row are written: `length` neighbouring ones, then, `pitch` elements on, the next.
+/// Where the elements of a row stand: `length` neighbouring ones, then, `pitch` elements on, the next.
 struct Pieces {
   std::int64_t length;
   std::int64_t pitch;

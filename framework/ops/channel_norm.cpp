@@ -21,69 +21,6 @@ namespace {
 
 using namespace ops;
 
-/// Chooses the means of [2, C].
-Tensor mean_row() { return Tensor::from({true, false}, {2, 1}); }
-
-/// Row 0 or 1 of [2, C].
-Tensor statistics_row(const Tensor& statistics, bool means) {
-  const Tensor zero = full_like(statistics, 0.0, Shape{});
-  return sum(means ? where(mean_row(), statistics, zero) : where(mean_row(), zero, statistics), {0});
-}
-
-const Op kChannelStatistics{
-    {.name = "channel_statistics",
-     .doc = "The mean and the biased variance of each channel of x[N, C, ...], as [2, C]",
-     .inputs = 1,
-     .infer =
-         [](const InferCall& call, TensorType& output) {
-           check_domain<Domain::floating>(call, call.input(0).dtype);
-           if (call.shape(0).rank() < 2) {
-             call.fail_shape("the input has no channels", "give [N, C, ...]");
-           }
-           output = {call.input(0).dtype == DType::bfloat16 ? DType::float32 : call.input(0).dtype,
-                     {2, call.shape(0)[1]}};
-         },
-     .kernel = kernels::through_float<[](const KernelCall& call) {
-       const kernels::Dense x(call.inputs[0]);
-       kernels::normalise_statistics(norm_shape<NormKind::batch>(call.inputs[0].type->shape, {0.0}),
-                                     call.output.type->dtype, x.data(), call.output.data);
-     }>,
-     .vjp = [](const VjpCall& v) -> Gradients {
-       const Tensor& x = v.input(0);
-       const ChannelAttributes none{0};
-       const NormRules<NormKind::batch> rules{x, none};
-       const Tensor cotangent = cast(v.cotangent, x.dtype());
-       const double share =
-           static_cast<double>(x.shape()[1]) / static_cast<double>(std::max<std::int64_t>(x.numel(), 1));
-       const Tensor by_mean = rules.spread(statistics_row(cotangent, true));
-       const Tensor by_variance = rules.spread(statistics_row(cotangent, false));
-       return {(by_mean + by_variance * 2.0 * (x - rules.mean_of(x))) * share};
-     },
-     .saves = {.inputs = 1},
-     .jvp = [](const JvpCall& j) -> Tensor {
-       const Tensor& x = j.input(0);
-       const ChannelAttributes none{0};
-       const NormRules<NormKind::batch> rules{x, none};
-       const Shape row{1, x.shape()[1]};
-       const Tensor mean_moved = reshape(rules.mean_of(j.tangent(0)), row);
-       const Tensor variance_moved = reshape(rules.mean_of((x - rules.mean_of(x)) * j.tangent(0) * 2.0), row);
-       return cast(where(mean_row(), mean_moved, variance_moved), j.output.dtype());
-     },
-     .flops = [](const InferCall& call,
-                 const TensorType& /*output*/) { return 6 * static_cast<double>(call.shape(0).product()); },
-     .samples =
-         [] {
-           std::vector<Sample> samples;
-           for (const DType dtype : kFloats) {
-             samples.push_back({{sample(dtype, {3, 4})}, {}});
-             samples.push_back({{sample(dtype, {2, 3, 2, 5})}, {}});
-             samples.push_back({{transposed(sample(dtype, {2, 3, 5}))}, {}});
-             samples.push_back({{sample(dtype, {2, 0, 3})}, {}});
-           }
-           return samples;
-         },
-     .family = "normalisation"}};
-
 /// [C] as it broadcasts with x[N, C, ...].
 Tensor per_channel(const Tensor& t, const Tensor& x, Location where) {
   Shape shape = Shape::filled(x.rank() - 1, 1);
@@ -98,29 +35,28 @@ void check_channels(const Tensor& t, const Tensor& x, const char* op, const char
   }
 }
 
-void move_running(const Tensor& x, const Variable& running_mean, const Variable& running_var,
+/// `statistics`: of x, by batch_norm_statistics.
+void move_running(const Tensor& x, const Tensor& statistics, const Variable& running_mean, const Variable& running_var,
                   const BatchNormOptions& options, Location where) {
   const NoGrad guard;
-  const Tensor statistics = apply_op(kChannelStatistics, nullptr, where, x);
-  const double count = static_cast<double>(x.numel()) / static_cast<double>(x.shape()[1]);
-  const auto move = [&](Variable variable, std::int64_t row, double factor) {
-    if (!variable.defined()) {
-      return;
-    }
-    const Tensor now = cast(reshape(slice(statistics, 0, row, row + 1, 1, where), {x.shape()[1]}, where),
-                            variable.type().dtype, where);
-    variable.assign(variable.value() * Term(1 - options.momentum, where) + now * Term(options.momentum * factor, where),
+  const auto column = [&](std::int64_t i) {
+    return reshape(slice(statistics, 1, i, i + 1, 1, where), {x.shape()[1]}, where);
+  };
+  const auto move = [&](Variable variable, const Tensor& now, double factor) {
+    variable.assign(variable.value() * Term(1 - options.momentum, where) +
+                        cast(now, variable.type().dtype, where) * Term(options.momentum * factor, where),
                     where);
   };
-  move(running_mean, 0, 1);
-  move(running_var, 1, count / (count - 1));
+  if (running_mean.defined()) {
+    move(running_mean, add(column(0), column(1), where), 1);  // with its rounding error
+  }
+  if (running_var.defined()) {
+    const double count = static_cast<double>(x.numel()) / static_cast<double>(x.shape()[1]);
+    move(running_var, column(3), count / (count - 1));
+  }
 }
 
 }  // namespace
-
-namespace op {
-const OpDef& channel_statistics = *kChannelStatistics;
-}  // namespace op
 
 Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Variable& running_mean,
                   const Variable& running_var, const BatchNormOptions& options, Location where) {
@@ -142,11 +78,18 @@ Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, con
       throw ShapeError(fmt::format("batch_norm: {} has one element a channel", to_string(x.type())), where,
                        "a variance needs more: enlarge the batch, or don't train");
     }
+    const ChannelAttributes attributes{options.eps};
+    const Tensor in = as_type(x, common, where);
+    Tensor statistics;
     if (options.training && tracked && x.numel() > 0) {
-      move_running(x, running_mean, running_var, options, where);
+      const bool narrow = common == DType::bfloat16;
+      const Tensor wide = narrow ? cast(in, DType::float32, where) : in;
+      const Tensor found = NormRules<NormKind::batch>{wide, attributes}.statistics(where);
+      move_running(x, found, running_mean, running_var, options, where);
+      statistics = narrow ? Tensor() : found;
     }
-    return normalise<NormKind::batch>(as_type(x, common, where), as_type(weight, common, where),
-                                      as_type(bias, common, where), {options.eps}, where);
+    return normalise<NormKind::batch>(in, as_type(weight, common, where), as_type(bias, common, where), attributes,
+                                      where, statistics);
   }
   Tensor scale = reciprocal(sqrt(running_var.value() + Term(options.eps, where), where), where);
   if (weight.defined()) {

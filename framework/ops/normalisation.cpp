@@ -82,7 +82,7 @@ template <NormKind kind>
 OpDef norm_definition(const char* name, const char* doc) {
   return row_op({.name = name,
                  .doc = doc,
-                 .inputs = kind == NormKind::layer ? 4 : 3,
+                 .inputs = kind == NormKind::rms ? 3 : 4,
                  .least_inputs = 1,
                  .attributes = &attribute_type<NormAttributes<kind>>,
                  .infer = infer_norm<kind>,
@@ -90,7 +90,7 @@ OpDef norm_definition(const char* name, const char* doc) {
                  .rows = normalised_rows<kind, 1U | 1U << kStatisticsInput<kind>>,
                  .overwrites = 1,
                  .vjp = norm_vjp<kind>,
-                 .saves = {.inputs = 3U | (kind == NormKind::batch ? 0U : 1U << kStatisticsInput<kind>)},
+                 .saves = {.inputs = 3U | 1U << kStatisticsInput<kind>},
                  .jvp = norm_jvp<kind>,
                  .flops = flops_per_element<10>,
                  .samples = [] { return norm_samples<kind>(1, kind == NormKind::rms ? 1 : 2); },

@@ -45,9 +45,9 @@ void infer_weight_gradient(const InferCall& call, TensorType& output) {
 template <NormKind kind>
 void statistics_kernel(const KernelCall& call) {
   const kernels::Dense x(call.inputs[0]);
-  kernels::normalise_row_statistics(
-      norm_shape<kind>(call.inputs[0].type->shape, *static_cast<const NormAttributes<kind>*>(call.attributes)),
-      call.output.type->dtype, x.data(), call.output.data);
+  const auto find = kind == NormKind::batch ? kernels::normalise_channel_statistics : kernels::normalise_row_statistics;
+  find(norm_shape<kind>(call.inputs[0].type->shape, *static_cast<const NormAttributes<kind>*>(call.attributes)),
+       call.output.type->dtype, x.data(), call.output.data);
 }
 template <NormKind kind>
 void input_gradient_kernel(const KernelCall& call) {
@@ -168,7 +168,7 @@ template <NormKind kind>
 OpDef input_gradient_definition(const char* name, const char* doc) {
   return row_op({.name = name,
                  .doc = doc,
-                 .inputs = kind == NormKind::batch ? 3 : 4,
+                 .inputs = 4,
                  .least_inputs = 2,
                  .attributes = &attribute_type<NormAttributes<kind>>,
                  .infer = infer_input_gradient<kind>,
@@ -187,7 +187,7 @@ OpDef weight_gradient_definition(const char* name, const char* doc) {
   return row_op(
       {.name = name,
        .doc = doc,
-       .inputs = kind == NormKind::batch ? 2 : 3,
+       .inputs = 3,
        .least_inputs = 2,
        .attributes = &attribute_type<NormAttributes<kind>>,
        .infer = infer_weight_gradient<kind>,
@@ -205,6 +205,9 @@ const Op kLayerNormStatistics(statistics_definition<NormKind::layer>(
     "layer_norm_statistics", "What both gradients of layer_norm need of each row: mean, its rounding error, 1 / std"));
 const Op kRmsNormStatistics(statistics_definition<NormKind::rms>(
     "rms_norm_statistics", "What both gradients of rms_norm need of each row, as layer_norm_statistics"));
+const Op kBatchNormStatistics(statistics_definition<NormKind::batch>(
+    "batch_norm_statistics",
+    "What batch_norm and its gradients need of each channel, as layer_norm_statistics, and its biased variance"));
 const Op kLayerNormInput(input_gradient_definition<NormKind::layer>(
     "layer_norm_input_gradient", "The gradient of layer_norm by x, from dy, x, weight"));
 const Op kLayerNormWeight(weight_gradient_definition<NormKind::layer>(
@@ -223,6 +226,7 @@ const Op kBatchNormWeight(weight_gradient_definition<NormKind::batch>(
 namespace op {
 const OpDef& layer_norm_statistics = *kLayerNormStatistics;
 const OpDef& rms_norm_statistics = *kRmsNormStatistics;
+const OpDef& batch_norm_statistics = *kBatchNormStatistics;
 const OpDef& layer_norm_input_gradient = *kLayerNormInput;
 const OpDef& layer_norm_weight_gradient = *kLayerNormWeight;
 const OpDef& rms_norm_input_gradient = *kRmsNormInput;

@@ -138,7 +138,7 @@ void check_weight(const InferCall& call, int input, const Shape& x) {
 
 template <NormKind kind>
 Shape statistics_shape(const Shape& x, const NormAttributes<kind>& attributes) {
-  return {norm_shape<kind>(x, attributes).rows, 3};
+  return {norm_shape<kind>(x, attributes).rows, kind == NormKind::batch ? 4 : 3};
 }
 /// If there is an input of that number.
 template <NormKind kind>
@@ -182,12 +182,12 @@ const OpDef& weight_gradient_op() {
          : kind == NormKind::rms ? op::rms_norm_weight_gradient
                                  : op::batch_norm_weight_gradient;
 }
-/// What a norm and its gradients share, or null: by channel there is none, because gathering channels costs as much.
+/// What a norm and its gradients share.
 template <NormKind kind>
-const OpDef* statistics_op() {
-  return kind == NormKind::layer ? &op::layer_norm_statistics
-         : kind == NormKind::rms ? &op::rms_norm_statistics
-                                 : nullptr;
+const OpDef& statistics_op() {
+  return kind == NormKind::layer ? op::layer_norm_statistics
+         : kind == NormKind::rms ? op::rms_norm_statistics
+                                 : op::batch_norm_statistics;
 }
 /// The input of norm_op() that its statistics are, if it has all before it.
 template <NormKind kind>
@@ -216,9 +216,8 @@ struct NormRules {
   /// Undefined where there are none: the ops then find them for themselves. Rules of an op that takes them count its
   /// dependence on x through them as one on x.
   Tensor statistics(Location where = {}) const {
-    const OpDef* const op = statistics_op<kind>();
-    const bool has = op != nullptr && x.dtype() != DType::bfloat16;  // rounded to bf16 they would be others
-    return has ? apply_norm(*op, &attributes, where, detached_alias(x)) : Tensor();
+    const bool has = x.dtype() != DType::bfloat16;  // rounded to bf16 they would be others
+    return has ? apply_norm(statistics_op<kind>(), &attributes, where, detached_alias(x)) : Tensor();
   }
   /// P(g * weight). Statistics come with a weight alone.
   Tensor jacobian(const Tensor& g, const Tensor& weight = {}, const Tensor& statistics = {}) const {
@@ -268,18 +267,19 @@ Tensor sum_to_weight(const Tensor& t, const NormAttributes<kind>& attributes) {
 
 inline Tensor plus(const Tensor& total, const Tensor& part) { return total.defined() ? add(total, part) : part; }
 
-/// With a bias but no weight the op has none, and the bias is added.
+/// With a bias but no weight the op has none, and the bias is added. `statistics`: those found before, if they were.
 template <NormKind kind>
 Tensor normalise(const Tensor& x, const Tensor& weight, const Tensor& bias, const NormAttributes<kind>& attributes,
-                 Location where) {
+                 Location where, Tensor statistics = {}) {
   const OpDef& op = norm_op<kind>();
   if (!weight.defined()) {
     const Tensor h = apply_norm(op, &attributes, where, x);
     return bias.defined() ? add(h, NormRules<kind>{x, attributes}.spread(bias), where) : h;
   }
-  Tensor statistics;
-  if (thread_context.grad_enabled && bias.defined() == (kind != NormKind::rms) &&
-      (x.requires_grad() || weight.requires_grad())) {  // the gradients will need them again
+  if (bias.defined() != (kind != NormKind::rms)) {
+    statistics = {};  // they are the last input
+  } else if (!statistics.defined() && thread_context.grad_enabled &&
+             (x.requires_grad() || weight.requires_grad())) {  // the gradients will need them again
     statistics = NormRules<kind>{x, attributes}.statistics(where);
   }
   return apply_norm(op, &attributes, where, x, weight, bias, statistics);

@@ -102,6 +102,7 @@ extern const OpDef& batch_norm;
 // normalisation_gradient.cpp
 extern const OpDef& layer_norm_statistics;
 extern const OpDef& rms_norm_statistics;
+extern const OpDef& batch_norm_statistics;
 extern const OpDef& layer_norm_input_gradient;
 extern const OpDef& layer_norm_weight_gradient;
 extern const OpDef& rms_norm_input_gradient;
@@ -109,7 +110,6 @@ extern const OpDef& rms_norm_weight_gradient;
 extern const OpDef& batch_norm_input_gradient;
 extern const OpDef& batch_norm_weight_gradient;
 // channel_norm.cpp
-extern const OpDef& channel_statistics;
 // cross_entropy.cpp
 extern const OpDef& cross_entropy;
 extern const OpDef& cross_entropy_backward;

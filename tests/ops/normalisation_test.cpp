@@ -1,6 +1,9 @@
 // Normalisations against formulas in double, and the running statistics in eager and as a graph.
 
 #include <cmath>
+#include <functional>
+#include <map>
+#include <string>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -152,12 +155,12 @@ const RowNorm kRowNorms[] = {
     {op::rms_norm_statistics, op::rms_norm, op::rms_norm_input_gradient, op::rms_norm_weight_gradient, false}};
 const ops::TrailingAttributes kLastAxis{1, 1e-5};
 
-Tensor called(const OpDef& op, const std::vector<Tensor>& inputs) {
+Tensor called(const OpDef& op, const std::vector<Tensor>& inputs, const void* attributes = &kLastAxis) {
   std::vector<const Tensor*> pointers;
   for (const Tensor& input : inputs) {
     pointers.push_back(&input);
   }
-  return apply(op, pointers, &kLastAxis, Location::current());
+  return apply(op, pointers, attributes, Location::current());
 }
 
 TEST(RowNorms, GiveTheSameBitsWithGivenStatistics) {
@@ -224,7 +227,7 @@ TEST(RowNorms, FindStatisticsOnceForATape) {
   EXPECT_TRUE(bitwise_equal(of_rms[1], called(op::rms_norm_weight_gradient, {dy, x})));
 }
 
-TEST(RowNorms, SecondDerivativesCountTheStatistics) {
+TEST(Normalisation, SecondDerivativesCountTheStatistics) {
   Rng rng(34);
   const Tensor x = rng.normal({3, 6}, 0, 1, DType::float64);
   const Tensor w = rng.normal({6}, 0, 1, DType::float64);
@@ -232,12 +235,15 @@ TEST(RowNorms, SecondDerivativesCountTheStatistics) {
   const Tensor c = rng.normal({3, 6}, 0, 1, DType::float64);
   const Tensor u = rng.normal({3, 6}, 0, 1, DType::float64);
   const Tensor v = rng.normal({6}, 0, 1, DType::float64);
-  for (const bool centred : {true, false}) {
+  using Norm = std::function<Tensor(const Tensor& x, const Tensor& weight)>;
+  const std::vector<std::pair<const char*, Norm>> norms{
+      {"layer_norm", [&](const Tensor& t, const Tensor& weight) { return layer_norm(t, {6}, weight, b); }},
+      {"rms_norm", [&](const Tensor& t, const Tensor& weight) { return rms_norm(t, {6}, weight); }},
+      {"batch_norm", [&](const Tensor& t, const Tensor& weight) { return batch_norm(t, weight, b, {}, {}); }}};
+  for (const auto& [name, norm] : norms) {
     // <u, df/dx> + <v, df/dw>
-    const auto slope = [&](const Tensor& in) {
-      const auto f = [&](const Tensor& each, const Tensor& weight) {
-        return sum((centred ? layer_norm(each, {6}, weight, b) : rms_norm(each, {6}, weight)) * c);
-      };
+    const auto slope = [&, &norm = norm](const Tensor& in) {
+      const auto f = [&](const Tensor& each, const Tensor& weight) { return sum(norm(each, weight) * c); };
       const std::vector<Tensor> gradients = grad(f, {0, 1})(in, w);
       return sum(gradients[0] * u) + sum(gradients[1] * v);
     };
@@ -248,7 +254,7 @@ TEST(RowNorms, SecondDerivativesCountTheStatistics) {
       const Tensor h = Tensor::from(step, {3, 6});
       const double difference = (slope(x + h).item() - slope(x - h).item()) / 2e-6;
       EXPECT_NEAR(reshape(exact, {18}).to_vector<double>()[static_cast<std::size_t>(i)], difference, 1e-7)
-          << (centred ? "layer_norm " : "rms_norm ") << i;
+          << name << ' ' << i;
     }
   }
 }
@@ -330,6 +336,58 @@ TEST(BatchNorm, FollowsTheFormulaAndMovesTheRunningStatistics) {
     }
     expect_near(batch_norm(x, weight, bias, mean, variance, {.training = false}), by_running, 1e-12, "evaluation");
     expect_near(mean.value(), moved_mean, 1e-13, "running mean after evaluation");
+  }
+}
+
+const ops::ChannelAttributes kChannels{1e-5};
+
+TEST(BatchNorm, GivesTheSameBitsWithGivenStatistics) {
+  Rng rng(35);
+  for (const DType dtype : {DType::float32, DType::float64}) {
+    for (const Shape& shape :
+         {Shape{67, 3}, Shape{5, 4, 1}, Shape{3, 2, 31}, Shape{1, 3, 7, 9}, Shape{4, 70, 20, 30}}) {
+      const Tensor x = rng.normal(shape, 3, 2, dtype);
+      const Tensor dy = rng.normal(shape, 0, 1, dtype);
+      const Tensor w = rng.normal({shape[1]}, 0, 1, dtype);
+      const Tensor b = rng.normal({shape[1]}, 0, 1, dtype);
+      const Tensor statistics = called(op::batch_norm_statistics, {x}, &kChannels);
+      const auto expect_same = [&](const OpDef& op, std::vector<Tensor> inputs) {
+        const Tensor found = called(op, inputs, &kChannels);
+        inputs.push_back(statistics);
+        EXPECT_TRUE(bitwise_equal(called(op, inputs, &kChannels), found)) << op.name << " of " << to_string(shape);
+      };
+      expect_same(op::batch_norm, {x, w, b});
+      expect_same(op::batch_norm_input_gradient, {dy, x, w});
+      expect_same(op::batch_norm_weight_gradient, {dy, x});
+    }
+  }
+}
+
+TEST(BatchNorm, FindsStatisticsOnceForARunningMeanAndATape) {
+  Variable mean(zeros({3}));
+  Variable variance(ones({3}));
+  const auto loss = [&](const Tensor& x, const Tensor& w, const Tensor& b) {
+    return sum(square(batch_norm(x, w, b, mean, variance)));
+  };
+  const Tensor x = Rng(36).normal({2, 3, 5, 5}, 1, 2);
+  auto function = jit([&](const Tensor& in) { return grad(loss, {0, 1, 2})(in, ones({3}), zeros({3})); });
+  function(x);
+  std::map<std::string, int> ops;
+  for (const graph::Node& node : function.compiled()->graph()->nodes) {
+    ++ops[node.op->name];
+  }
+  EXPECT_EQ(ops["batch_norm_statistics"], 1);
+  EXPECT_EQ(ops["batch_norm"] + ops["batch_norm_input_gradient"] + ops["batch_norm_weight_gradient"], 3);
+}
+
+TEST(BatchNorm, RefusesOtherStatistics) {
+  const Tensor x = ones({4, 5, 2});
+  const Tensor w = ones({5});
+  for (const Shape& wrong : {Shape{5, 3}, Shape{4, 4}, Shape{20}}) {
+    EXPECT_THAT(message_of<ShapeError>([&] {
+                  called(op::batch_norm, {x, w, w, ones(wrong)}, &kChannels);
+                }),
+                HasSubstr("input 3 isn't statistics of f32[4,5,2]"));
   }
 }
 
