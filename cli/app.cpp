@@ -21,6 +21,7 @@
 #include "framework/core/parallel.h"
 #include "reports/text/text.h"
 #include "workloads/arms/shipped.h"
+#include "workloads/harness/out_of_memory.h"
 
 namespace diptych::cli {
 namespace {
@@ -475,7 +476,7 @@ int run_app(int argc, char** argv) {
     expect_possible_thread_count();
     code = Program().execute(argc, argv);
   } catch (const std::bad_alloc&) {
-    problem = "out of memory";
+    problem = workloads::kOutOfMemory;
   } catch (const std::exception& error) {
     problem = error.what();
   }

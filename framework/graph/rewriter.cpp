@@ -30,6 +30,14 @@ Users::Users(const Graph& graph) : begin_(graph.types.size() + 1, 0), is_result_
   }
 }
 
+Producers::Producers(const Graph& graph) : nodes_(graph.types.size(), kNone) {
+  for (std::uint32_t i = 0; i < graph.nodes.size(); ++i) {
+    for (const ValueId output : graph.nodes[i].outputs) {
+      nodes_[output] = i;
+    }
+  }
+}
+
 Rewriter::Rewriter(Graph& graph)
     : graph_(graph),
       replacement_(graph.types.size()),

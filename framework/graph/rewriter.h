@@ -24,6 +24,23 @@ class Users {
   std::vector<bool> is_result_;
 };
 
+/// The node that makes each value of a graph, by its index in `Graph::nodes`; kNone for inputs and constants.
+class Producers {
+ public:
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+
+  explicit Producers(const Graph& graph);
+
+  std::uint32_t operator[](ValueId value) const { return nodes_[value]; }
+  /// The node itself, or null. `graph`: the one that this was made of, as it was then.
+  const Node* node(const Graph& graph, ValueId value) const {
+    return nodes_[value] == kNone ? nullptr : &graph.nodes[nodes_[value]];
+  }
+
+ private:
+  std::vector<std::uint32_t> nodes_;
+};
+
 /// One sweep over a graph that changes it. Nodes are visited in execution order, with their inputs already replaced.
 ///
 ///   Rewriter rewriter(graph);

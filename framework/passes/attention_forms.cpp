@@ -69,20 +69,13 @@ struct AttentionForms::Dropped {
 };
 
 AttentionForms::AttentionForms(const graph::Graph& graph)
-    : graph_(graph), users_(graph), producer_(graph.types.size(), kNowhere), constant_(graph.types.size(), kNowhere) {
-  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-    for (const ValueId output : graph.nodes[i].outputs) {
-      producer_[output] = static_cast<std::uint32_t>(i);
-    }
-  }
+    : graph_(graph), users_(graph), producers_(graph), constant_(graph.types.size(), kNowhere) {
   for (std::size_t i = 0; i < graph.constants.size(); ++i) {
     constant_[graph.constants[i].first] = static_cast<std::uint32_t>(i);
   }
 }
 
-const Node* AttentionForms::producer(ValueId value) const {
-  return producer_[value] == kNowhere ? nullptr : &graph_.nodes[producer_[value]];
-}
+const Node* AttentionForms::producer(ValueId value) const { return producers_.node(graph_, value); }
 bool AttentionForms::is_read_by_nodes_alone(ValueId value, std::size_t times) const {
   return users_.count(value) == times && !users_.is_result(value);
 }
@@ -334,8 +327,8 @@ std::optional<AttentionForm::Gradient> AttentionForms::gradient_of(const Attenti
   nodes.push_back(by_k);
   // Each of the three waits for the weights, and so for q and k.
   const std::uint32_t first =
-      std::min({producer_[by_v->output()], producer_[by_q->output()], producer_[by_k->output()]});
-  if (producer_[form.v] != kNowhere && producer_[form.v] > first) {
+      std::min({producers_[by_v->output()], producers_[by_q->output()], producers_[by_k->output()]});
+  if (producers_[form.v] != graph::Producers::kNone && producers_[form.v] > first) {
     return std::nullopt;
   }
   gradient.first = graph_.nodes[first].output();

@@ -68,7 +68,7 @@ class AttentionForms {
 
   const graph::Graph& graph_;
   graph::Users users_;
-  std::vector<std::uint32_t> producer_;
+  graph::Producers producers_;
   std::vector<std::uint32_t> constant_;
 };
 

@@ -39,7 +39,7 @@ using graph::Graph;
 using graph::Node;
 using graph::ValueId;
 
-constexpr std::uint32_t kNone = UINT32_MAX;
+constexpr std::uint32_t kNone = graph::Producers::kNone;
 /// A kernel that a reduction, or an op of rows, is part of must save so many passes over its tensor (docs/fusion.md).
 constexpr std::size_t kPassesOfReduction = 3;
 constexpr std::size_t kPassesOfRows = 5;
@@ -61,14 +61,8 @@ class Fusion {
         kind_(kind),
         context_(context),
         users_(graph),
-        producer_(graph.types.size(), kNone),
-        forms_(forms_of(graph, users_, kind, context)) {
-    for (std::uint32_t i = 0; i < graph_.nodes.size(); ++i) {
-      for (const ValueId output : graph_.nodes[i].outputs) {
-        producer_[output] = i;
-      }
-    }
-  }
+        producers_(graph),
+        forms_(forms_of(graph, users_, kind, context)) {}
 
   bool run() {
     if (kind_ == FusedKind::epilogues &&
@@ -101,7 +95,7 @@ class Fusion {
     refused_.clear();
     for (std::uint32_t i = 0; i < graph_.nodes.size(); ++i) {
       for (const ValueId input : graph_.nodes[i].inputs) {
-        if (const std::uint32_t before = producer_[input]; before != kNone && sets_.of(before) != sets_.of(i)) {
+        if (const std::uint32_t before = producers_[input]; before != kNone && sets_.of(before) != sets_.of(i)) {
           const std::optional<Refusal> refusal = join(before, i);
           joined = joined || !refusal;
           if (refusal && context_.refusals != nullptr) {
@@ -119,15 +113,15 @@ class Fusion {
       const Node& node = graph_.nodes[i];
       std::set<std::uint32_t> known;
       for (const ValueId input : node.inputs) {
-        std::uint32_t producer = producer_[input];
+        std::uint32_t producer = producers_[input];
         while (producer != kNone && graph_.nodes[producer].op->view != nullptr) {
-          producer = producer_[graph_.nodes[producer].inputs[0]];
+          producer = producers_[graph_.nodes[producer].inputs[0]];
         }
         if (kind_ == FusedKind::epilogues && !is_result_of_product(producer, node)) {
           continue;
         }
         if (node.op->view == nullptr && producer != kNone && are_apart(producer, i) && known.insert(producer).second) {
-          const Refusal why = why_apart(producer, i, producer == producer_[input]);
+          const Refusal why = why_apart(producer, i, producer == producers_[input]);
           const bool is_measured = sets_.of(producer) == sets_.of(i);  // vetoed, by who knows how much
           const double by = why == Refusal::unprofitable && !is_measured ? std::max(lost(producer), lost(i)) : 0;
           context_.refusals->push_back({graph_.nodes[producer].output(), node.outputs.empty() ? 0 : node.output(),
@@ -221,7 +215,7 @@ class Fusion {
       for (const ValueId input : node.inputs) {
         const std::size_t bytes = bytes_of(graph_.types[input]);
         traffic.all += bytes;
-        if ((producer_[input] == kNone || sets_.of(producer_[input]) != sets_.of(at)) && reads[input]++ > 0) {
+        if ((producers_[input] == kNone || sets_.of(producers_[input]) != sets_.of(at)) && reads[input]++ > 0) {
           traffic.saved += bytes;
         }
       }
@@ -313,7 +307,7 @@ class Fusion {
       }
       const Node& node = graph_.nodes[at];
       const bool reads_inside = std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId value) {
-        return producer_[value] != kNone && nodes.contains(producer_[value]);
+        return producers_[value] != kNone && nodes.contains(producers_[value]);
       });
       if (reads_inside || ++contractions > 1) {
         return Refusal::kind;
@@ -340,7 +334,7 @@ class Fusion {
     }
     for (const std::uint32_t at : both) {
       if (graph::why_not_in_region(graph_, graph_.nodes[at], rows, [&](ValueId value) {
-            return producer_[value] != kNone && nodes.contains(producer_[value]);
+            return producers_[value] != kNone && nodes.contains(producers_[value]);
           }) != nullptr) {
         return Refusal::shape;
       }
@@ -437,7 +431,7 @@ class Fusion {
   const PassContext& context_;
   const graph::Users users_;
   NodeSets sets_;
-  std::vector<std::uint32_t> producer_;  ///< by value
+  graph::Producers producers_;
   std::vector<FusionForm> forms_;
   std::vector<std::int64_t> rows_;                                      ///< of sets
   std::map<std::pair<std::uint32_t, std::uint32_t>, Refusal> refused_;  ///< by (producer, consumer)

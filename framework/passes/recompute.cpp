@@ -27,7 +27,7 @@ using graph::Graph;
 using graph::Node;
 using graph::ValueId;
 
-constexpr std::uint32_t kNone = UINT32_MAX;
+constexpr std::uint32_t kNone = graph::Producers::kNone;
 constexpr double kLeastPartSaved = 0.05;
 constexpr double kMostPartOfTime = 0.02;
 /// For a rough estimate of times.
@@ -50,18 +50,12 @@ double seconds_of(const Graph& graph, const Node& node) {
 class Lifetimes {
  public:
   explicit Lifetimes(const Graph& graph)
-      : graph_(graph),
-        producer_(graph.types.size(), kNone),
-        storage_(graph.types.size()),
-        last_(graph.types.size(), 0) {
+      : graph_(graph), producers_(graph), storage_(graph.types.size()), last_(graph.types.size(), 0) {
     for (ValueId value = 0; value < storage_.size(); ++value) {
       storage_[value] = value;
     }
     for (std::uint32_t i = 0; i < graph.nodes.size(); ++i) {
       const Node& node = graph.nodes[i];
-      for (const ValueId output : node.outputs) {
-        producer_[output] = i;
-      }
       if (node.op->view != nullptr) {
         storage_[node.output()] = storage_[node.inputs[0]];
       }
@@ -77,7 +71,7 @@ class Lifetimes {
     find_peak();
   }
 
-  std::uint32_t producer(ValueId value) const { return producer_[value]; }
+  std::uint32_t producer(ValueId value) const { return producers_[value]; }
   ValueId storage(ValueId value) const { return storage_[value]; }
   std::uint32_t last(ValueId value) const { return last_[storage_[value]]; }
   std::uint32_t peak_at() const { return peak_at_; }
@@ -87,10 +81,10 @@ class Lifetimes {
   void find_peak() {
     std::vector<std::int64_t> change(graph_.nodes.size() + 2, 0);
     for (ValueId value = 0; value < storage_.size(); ++value) {
-      if (producer_[value] != kNone && storage_[value] == value) {
+      if (producers_[value] != kNone && storage_[value] == value) {
         const auto bytes = static_cast<std::int64_t>(bytes_of(graph_.types[value]));
-        change[producer_[value]] += bytes;
-        change[std::max(last_[value], producer_[value]) + 1] -= bytes;
+        change[producers_[value]] += bytes;
+        change[std::max(last_[value], producers_[value]) + 1] -= bytes;
       }
     }
     std::int64_t live = 0;
@@ -104,7 +98,7 @@ class Lifetimes {
   }
 
   const Graph& graph_;
-  std::vector<std::uint32_t> producer_;  ///< by value
+  graph::Producers producers_;
   std::vector<ValueId> storage_;
   std::vector<std::uint32_t> last_;  ///< node that reads it, by storage
   std::uint32_t peak_at_ = 0;

@@ -42,12 +42,7 @@ bool is_of_all(const Node& node, const Shape& shape) {
 class SumSplitter {
  public:
   SumSplitter(Graph& graph, const PassContext& context)
-      : users_(graph), producer_(graph.types.size(), nullptr), rewriter_(graph), layouts_(context.fixed_layouts()) {
-    for (const Node& node : graph.nodes) {
-      for (const ValueId output : node.outputs) {
-        producer_[output] = &node;
-      }
-    }
+      : users_(graph), producers_(graph), rewriter_(graph), layouts_(context.fixed_layouts()) {
     for (const Node& node : graph.nodes) {
       find(graph, node, context);
     }
@@ -85,7 +80,7 @@ class SumSplitter {
     }
     std::vector<ValueId> taken;
     const std::size_t ops = take(graph, summed, taken);
-    if (ops == 0 || (!forces && ops == 1 && bytes < kLeastSummedOfOneOp) || reads_product(taken, context)) {
+    if (ops == 0 || (!forces && ops == 1 && bytes < kLeastSummedOfOneOp) || reads_product(graph, taken, context)) {
       return;
     }
     inside_.insert(taken.begin(), taken.end());
@@ -101,10 +96,10 @@ class SumSplitter {
         taken.push_back(node->output());
       }
     };
-    take_if(producer_[summed]);
+    take_if(producers_.node(graph, summed));
     for (std::size_t i = 0; i < taken.size(); ++i) {
-      for (const ValueId input : producer_[taken[i]]->inputs) {
-        take_if(producer_[input]);
+      for (const ValueId input : producers_.node(graph, taken[i])->inputs) {
+        take_if(producers_.node(graph, input));
       }
     }
     const std::size_t making = taken.size();
@@ -123,7 +118,8 @@ class SumSplitter {
       return false;
     }
     for (const ValueId input : node.inputs) {
-      const bool is_view = producer_[input] != nullptr && producer_[input]->op->view != nullptr;
+      const Node* producer = producers_.node(graph, input);
+      const bool is_view = producer != nullptr && producer->op->view != nullptr;
       if (type(input).shape.product() != 1 && (type(input).shape != shape || is_view)) {
         return false;
       }
@@ -136,11 +132,12 @@ class SumSplitter {
   }
 
   /// What stands behind a product may be computed in its kernel, part by part.
-  bool reads_product(const std::vector<ValueId>& taken, const PassContext& context) const {
+  bool reads_product(const Graph& graph, const std::vector<ValueId>& taken, const PassContext& context) const {
     return std::any_of(taken.begin(), taken.end(), [&](ValueId value) {
-      const auto& inputs = producer_[value]->inputs;
+      const auto& inputs = producers_.node(graph, value)->inputs;
       return std::any_of(inputs.begin(), inputs.end(), [&](ValueId input) {
-        return producer_[input] != nullptr && producer_[input]->op->kind == OpKind::contraction &&
+        const Node* producer = producers_.node(graph, input);
+        return producer != nullptr && producer->op->kind == OpKind::contraction &&
                bytes_of(type(input)) >= context.least_epilogue_bytes;
       });
     });
@@ -204,7 +201,7 @@ class SumSplitter {
   }
 
   graph::Users users_;
-  std::vector<const Node*> producer_;  ///< before the sweep
+  graph::Producers producers_;  ///< before the sweep
   graph::Rewriter rewriter_;
   graph::FixedLayouts layouts_;
   std::unordered_set<ValueId> inside_;         ///< what is to be computed in rows

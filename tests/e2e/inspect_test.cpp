@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <map>
 #include <regex>
 #include <set>
@@ -225,6 +226,19 @@ TEST(Graph, TimesOfBothArmsStandOnThePage) {
   }
   EXPECT_GT(timed, 40U) << "of 69 nodes in eager, and their kernels in graph";
   expect_usage_error({"graph", "mlp/digits", "--format", "txt", "--times"}, "add html to it");
+}
+
+TEST(Graph, SaysWhatToDoWhereMemoryIsRefused) {
+  TemporaryFolder folder;
+  std::ofstream(folder.path() / "large.txt") << "graph \"large\"(%0: f32[20000,20000] argument \"x\") {\n"
+                                                "  %1: f32[20000,20000] = exp(%0)\n"
+                                                "  return %1\n"
+                                                "}\n";
+  Command command = diptych_command({"graph", "large.txt", "--format", "txt"}, folder.path());
+  command.memory_limit = std::size_t{1200} << 20U;  // x takes 1.5 GiB
+  const Outcome outcome = run_command(command);
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.error, HasSubstr("out of memory: the system refused more; raise its limit"));
 }
 
 TEST(Graph, SaysWhatIsNotFusedAndWhy) {

@@ -13,6 +13,7 @@
 #include "framework/kernels/gemm.h"
 #include "workloads/harness/cell/turns.h"
 #include "workloads/harness/instructions.h"
+#include "workloads/harness/out_of_memory.h"
 #include "workloads/harness/pinning.h"
 
 namespace diptych::workloads {
@@ -77,9 +78,7 @@ void run_cell(benchmark::State& state, const WorkerPlan& plan, const Workload& w
       state.SetIterationTime(total);
       emit_event({{"event", "cell"}, {"workload", workload.name}, {"cell", result}});
     } catch (const std::bad_alloc&) {
-      fail(
-          "out of memory: the system refused more; raise its limit (ulimit -v, the container's), or take fewer threads "
-          "or a smaller program");
+      fail(kOutOfMemory);
       break;
     } catch (const std::exception& error) {
       fail(error.what());
