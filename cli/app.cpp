@@ -476,7 +476,7 @@ int run_app(int argc, char** argv) {
     expect_possible_thread_count();
     code = Program().execute(argc, argv);
   } catch (const std::bad_alloc&) {
-    problem = workloads::kOutOfMemory;
+    std::fprintf(stderr, "diptych: %s\n", workloads::kOutOfMemory);  // without memory of its own
   } catch (const std::exception& error) {
     problem = error.what();
   }

@@ -1,19 +1,11 @@
 // Normalisations with a weight a channel: batch_norm, with the statistics that training gathers, and group_norm.
 
-#include <algorithm>
-
 #include <fmt/format.h>
 
 #include "framework/core/context.h"
-#include "framework/kernels/dense.h"
-#include "framework/kernels/normalisation.h"
-#include "framework/ops/creation.h"
-#include "framework/ops/define.h"
 #include "framework/ops/elementwise.h"
 #include "framework/ops/normalisation.h"
 #include "framework/ops/normalise.h"
-#include "framework/ops/reduction.h"
-#include "framework/ops/row_ops.h"
 #include "framework/ops/view.h"
 
 namespace diptych {
@@ -35,10 +27,13 @@ void check_channels(const Tensor& t, const Tensor& x, const char* op, const char
   }
 }
 
-/// `statistics`: of x, by batch_norm_statistics.
-void move_running(const Tensor& x, const Tensor& statistics, const Variable& running_mean, const Variable& running_var,
-                  const BatchNormOptions& options, Location where) {
+/// Returns the statistics of x, by which the running ones are moved; undefined if x is of bf16.
+Tensor move_running(const Tensor& x, const ChannelAttributes& attributes, const Variable& running_mean,
+                    const Variable& running_var, const BatchNormOptions& options, Location where) {
   const NoGrad guard;
+  const bool is_narrow = x.dtype() == DType::bfloat16;
+  const Tensor wide = is_narrow ? cast(x, DType::float32, where) : x;
+  const Tensor statistics = NormRules<NormKind::batch>{wide, attributes}.statistics(where);
   const auto column = [&](std::int64_t i) {
     return reshape(slice(statistics, 1, i, i + 1, 1, where), {x.shape()[1]}, where);
   };
@@ -54,6 +49,7 @@ void move_running(const Tensor& x, const Tensor& statistics, const Variable& run
     const double count = static_cast<double>(x.numel()) / static_cast<double>(x.shape()[1]);
     move(running_var, column(3), count / (count - 1));
   }
+  return is_narrow ? Tensor() : statistics;
 }
 
 }  // namespace
@@ -82,11 +78,7 @@ Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, con
     const Tensor in = as_type(x, common, where);
     Tensor statistics;
     if (options.training && tracked && x.numel() > 0) {
-      const bool narrow = common == DType::bfloat16;
-      const Tensor wide = narrow ? cast(in, DType::float32, where) : in;
-      const Tensor found = NormRules<NormKind::batch>{wide, attributes}.statistics(where);
-      move_running(x, found, running_mean, running_var, options, where);
-      statistics = narrow ? Tensor() : found;
+      statistics = move_running(in, attributes, running_mean, running_var, options, where);
     }
     return normalise<NormKind::batch>(in, as_type(weight, common, where), as_type(bias, common, where), attributes,
                                       where, statistics);

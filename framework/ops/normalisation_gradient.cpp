@@ -1,6 +1,6 @@
 // The gradients of normalisations as ops, by x and by the weight, with rules of their own: they have gradients too.
-// Both take the statistics of the rows as their last input, if those have been found before: the same bits in less
-// time.
+// Both take the statistics of the rows, or of the channels, as their last input, if those have been found before: the
+// same bits in less time.
 
 #include "framework/kernels/dense.h"
 #include "framework/kernels/normalisation.h"
@@ -153,6 +153,8 @@ OpDef statistics_definition(const char* name, const char* doc) {
                  .infer = infer_statistics<kind>,
                  .kernel = statistics_kernel<kind>,
                  .rows = normalised_rows<kind, 1>,
+                 // Who reads them counts them as a part of x (NormRules::statistics).
+                 .jvp = [](const JvpCall&) { return Tensor(); },
                  .flops = [](const InferCall& call,
                              const TensorType& /*output*/) { return 8 * static_cast<double>(call.shape(0).product()); },
                  .samples =

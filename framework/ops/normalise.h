@@ -20,10 +20,10 @@
 #include "framework/ops/row_ops.h"
 #include "framework/ops/view.h"
 
-/// What the files that define normalisations share. Each is three ops (over rows four: they share statistics): y = N(x,
-/// weight, bias); its gradient by x, D(dy, x, weight) = P(dy * weight), where P(g) = rstd * (g - mean(g) - h * mean(g *
-/// h)) is the Jacobian of h, which is symmetric; and that by the weight, W(dy, x) = sum(dy * h). The rules of D and W
-/// are written with public ops.
+/// What the files that define normalisations share. Each is three ops, and a fourth for the statistics that they share:
+/// y = N(x, weight, bias); its gradient by x, D(dy, x, weight) = P(dy * weight), where P(g) = rstd * (g - mean(g) - h *
+/// mean(g * h)) is the Jacobian of h, which is symmetric; and that by the weight, W(dy, x) = sum(dy * h). The rules of
+/// D and W are written with public ops.
 namespace diptych::ops {
 
 enum class NormKind : std::uint8_t { layer, rms, batch };

@@ -109,7 +109,6 @@ extern const OpDef& rms_norm_input_gradient;
 extern const OpDef& rms_norm_weight_gradient;
 extern const OpDef& batch_norm_input_gradient;
 extern const OpDef& batch_norm_weight_gradient;
-// channel_norm.cpp
 // cross_entropy.cpp
 extern const OpDef& cross_entropy;
 extern const OpDef& cross_entropy_backward;

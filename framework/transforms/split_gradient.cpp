@@ -10,11 +10,12 @@
 
 #include "framework/core/error.h"
 #include "framework/dispatch/op.h"
+#include "framework/graph/rewriter.h"
 
 namespace diptych::graph {
 namespace {
 
-constexpr std::uint32_t kNone = UINT32_MAX;
+constexpr std::uint32_t kNone = graph::Producers::kNone;
 /// An elementwise op with more operations an element takes longer than reading what it made.
 constexpr double kCheapFlops = 4;
 
@@ -96,13 +97,7 @@ class Network {
 class Split {
  public:
   Split(const Graph& joint, std::size_t inputs, std::size_t results)
-      : joint_(joint), inputs_(inputs), results_(results), producer_(joint.types.size(), kNone) {
-    for (std::uint32_t i = 0; i < joint_.nodes.size(); ++i) {
-      for (const ValueId output : joint_.nodes[i].outputs) {
-        producer_[output] = i;
-      }
-    }
-  }
+      : joint_(joint), inputs_(inputs), results_(results), producers_(joint) {}
 
   SplitGradient run() {
     find_backward();
@@ -137,7 +132,7 @@ class Split {
     std::vector<bool> needed(joint_.types.size(), false);
     const auto need = [&](ValueId value) {
       needed[value] = true;
-      if (!after[value] && producer_[value] != kNone) {
+      if (!after[value] && producers_[value] != kNone) {
         frontier_.insert(value);
       }
     };
@@ -181,9 +176,9 @@ class Split {
       place.emplace(values[i], i);
     }
     for (std::size_t i = 0; i < values.size(); ++i) {
-      const Node& node = joint_.nodes[producer_[values[i]]];
+      const Node& node = joint_.nodes[producers_[values[i]]];
       for (const ValueId input : node.inputs) {
-        if (is_cheap(node) && producer_[input] != kNone && place.emplace(input, values.size()).second) {
+        if (is_cheap(node) && producers_[input] != kNone && place.emplace(input, values.size()).second) {
           values.push_back(input);
         }
       }
@@ -193,13 +188,13 @@ class Split {
     Network network(sink + 1);
     for (std::size_t i = 0; i < values.size(); ++i) {
       network.add(2 * i, 2 * i + 1, static_cast<std::int64_t>(bytes_of(joint_.types[values[i]])) + 1);
-      const Node& node = joint_.nodes[producer_[values[i]]];
+      const Node& node = joint_.nodes[producers_[values[i]]];
       if (!is_cheap(node)) {
         network.add(source, 2 * i, Network::kUnlimited);
         continue;
       }
       for (const ValueId input : node.inputs) {
-        if (producer_[input] != kNone) {
+        if (producers_[input] != kNone) {
           network.add(2 * place.at(input) + 1, 2 * i, Network::kUnlimited);
         }
       }
@@ -220,7 +215,7 @@ class Split {
     while (!open.empty()) {
       const ValueId value = open.back();
       open.pop_back();
-      const std::uint32_t node = producer_[value];
+      const std::uint32_t node = producers_[value];
       if (node != kNone && !saved.contains(value) && !in_backward_[node]) {
         in_backward_[node] = true;
         open.insert(open.end(), joint_.nodes[node].inputs.begin(), joint_.nodes[node].inputs.end());
@@ -282,7 +277,7 @@ class Split {
       }
     }
     while (!open.empty()) {
-      const std::uint32_t node = producer_[open.back()];
+      const std::uint32_t node = producers_[open.back()];
       open.pop_back();
       if (node != kNone && !needed[node]) {
         needed[node] = true;
@@ -307,8 +302,8 @@ class Split {
   const Graph& joint_;
   const std::size_t inputs_;
   const std::size_t results_;
-  std::vector<std::uint32_t> producer_;  ///< by value
-  std::vector<bool> in_backward_;        ///< by node
+  graph::Producers producers_;
+  std::vector<bool> in_backward_;  ///< by node
   std::vector<bool> has_forward_effect_;
   std::set<ValueId> frontier_;  ///< what the backward part reads of the forward part
   std::vector<ValueId> saved_;
