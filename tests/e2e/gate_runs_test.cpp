@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <csignal>
+#include <fstream>
+#include <iterator>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -238,7 +240,9 @@ TEST_F(GateRuns, ACalibrationKeepsItsRunsThroughAFullDiskAndADeadProcess) {
   Process process(diptych_command(append, folder_.path()));
   ASSERT_TRUE(process.wait_until([&] {
     for (const pid_t child : process.children()) {
-      if (read_text("/proc/" + std::to_string(child) + "/cmdline").find("worker") != std::string::npos) {
+      std::ifstream command("/proc/" + std::to_string(child) + "/cmdline");  // not there once the child has ended
+      const std::string words{std::istreambuf_iterator<char>(command), std::istreambuf_iterator<char>()};
+      if (words.find("worker") != std::string::npos) {
         kill(child, SIGKILL);
         return true;
       }
