@@ -40,10 +40,10 @@ workloads::OnnxSpec spec_of(const OnnxRunOptions& options) {
 
 int onnx_run(const OnnxRunOptions& options) {
   const workloads::OnnxSpec spec = spec_of(options);
-  if (spec.gradients) {
+  if (!spec.is_forward()) {
     throw Error(
         fmt::format("{}: `onnx run` prints a model's outputs; run, ladder, profile, graph and why take its "
-                    "gradients, and `diptych onnx grad` checks them",
+                    "gradients and train it, and `diptych onnx grad` checks gradients",
                     reports::printable(options.model)));
   }
   workloads::OnnxInstance instance = workloads::make_onnx_instance(

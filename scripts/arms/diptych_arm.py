@@ -58,21 +58,35 @@ def overhead():
     return min(time_calls(lambda: None, 1) for _ in range(100))
 
 
-def serve(framework, load, threads=THREADS, compile_seconds=lambda: 0.0, profile=None, counters=None, load_gradients=None):
+def serve(framework, load, threads=THREADS, compile_seconds=lambda: 0.0, profile=None, counters=None, load_gradients=None,
+          load_training=None):
     """Answers requests until the other side is done. `load(model, inputs)` returns a function that runs the model once
     and returns its outputs as arrays; `compile_seconds()`, called after it, returns how much of it was compiling.
     `profile(count)` returns what each node takes in a call, by so many: [{"node": its name in the model, "op": what runs
     it, "seconds": 1e-3, "runs": 1}], in the order in which they run. `counters()`, called after all runs, returns what
     else the framework has counted: {"graph_breaks": 0}; a name that ends in _seconds or _bytes says its unit.
     `load_gradients(model, inputs, by, cotangents)` is load() for gradients: its function returns those of
-    sum(output * cotangent), over all floating-point outputs, by the inputs and initializers that `by` names."""
+    sum(output * cotangent), over all floating-point outputs, by the inputs and initializers that `by` names.
+    `load_training(model, inputs, by, cotangents, optimizer)` is that for training steps, by the weights that `by` names and
+    an optimizer, {"name": "sgd", "lr": 1e-4, "momentum": 0.9} or {"name": "adam", "lr": 1e-4, "betas": [0.9, 0.999], "eps":
+    1e-8}: what it returns has step(), which returns the gradients and updates the weights, restart(), which puts these back
+    as they were loaded and forgets the optimizer's history, and weights(), arrays of them."""
     # Anything else written to standard output goes to standard error, because an answer is one line.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    run = None
+    run = training = None
+
+    def check():
+        if training is None:
+            return run(), {}
+        training.restart()
+        before = [numpy.array(weight, dtype="float64") for weight in training.weights()]
+        outputs = training.step()
+        moved = sum(numpy.abs(weight - old).sum() for weight, old in zip(training.weights(), before))
+        return outputs, {"moved": float(moved / max(sum(old.size for old in before), 1))}
 
     def answer(request):
-        nonlocal run
+        nonlocal run, training
         do = request["do"]
         if do == "describe":
             described = {"protocol": PROTOCOL, "framework": framework, "threads": threads,
@@ -81,20 +95,26 @@ def serve(framework, load, threads=THREADS, compile_seconds=lambda: 0.0, profile
                 described["counters"] = True
             if load_gradients is not None:
                 described["gradients"] = True
+            if load_training is not None:
+                described["training"] = True
             return described
         if do == "load":
             inputs = [read_array(described) for described in request["inputs"]]
             gradients = request.get("gradients")
             cotangents = [read_array(described) for described in gradients["cotangents"]] if gradients else []
             start = time.perf_counter()
-            if gradients:
+            if gradients and "optimizer" in gradients:
+                training = load_training(request["model"], inputs, gradients["by"], cotangents, gradients["optimizer"])
+                run = training.step
+            elif gradients:
                 run = load_gradients(request["model"], inputs, gradients["by"], cotangents)
             else:
                 run = load(request["model"], inputs)
             seconds = time.perf_counter() - start
             return {"load_seconds": seconds - compile_seconds(), "compile_seconds": compile_seconds()}
         if do == "check":
-            return {"outputs": write_arrays(run(), request["folder"])}
+            outputs, said = check()
+            return {"outputs": write_arrays(outputs, request["folder"]), **said}
         if do in ("warm_up", "run"):
             return {"nanoseconds": max(time_calls(run, request["count"]), 1)}
         if do == "profile":

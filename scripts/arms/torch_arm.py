@@ -443,9 +443,10 @@ def load(path, arrays):
     return lambda: model(*inputs)
 
 
-def load_gradients(path, arrays, by, cotangents):
-    """As a training step does: forward with a tape, then backward."""
-    global compiling, first_graphs, profiled
+def load_wanted(path, arrays, by, cotangents):
+    """What gradients and training have in common: the call of a model, its inputs, the tensors that `by` names, each with
+    whether it is turned, and the cotangents of floating-point outputs."""
+    global profiled
     if mode == "script":
         raise NotImplementedError("a frozen model has no gradients by its weights")
     torch.set_num_threads(diptych_arm.THREADS)
@@ -459,22 +460,72 @@ def load_gradients(path, arrays, by, cotangents):
         attribute, turned = model.weights.get(name, ("", False))
         tensor = getattr(model, attribute) if attribute else inputs[model.inputs.index(name)]
         wanted.append((tensor.requires_grad_(True), turned))
-    weights = [tensor for tensor, _ in wanted]
     cotangents = [torch.from_numpy(array) for array in cotangents]
     cotangents = [cotangent for cotangent in cotangents if cotangent.is_floating_point()]
     called = torch.compile(model, backend=BACKENDS[mode]) if mode in BACKENDS else model
+    return lambda: [output for output in called(*inputs) if output.is_floating_point()], wanted, cotangents
 
-    def run():
-        outputs = [output for output in called(*inputs) if output.is_floating_point()]
-        gradients = torch.autograd.grad(outputs, weights, cotangents)
-        return [gradient.t() if turned else gradient for gradient, (_, turned) in zip(gradients, wanted)]
 
+def compile_by(run):
+    """The first call of a compiled model, timed; nothing in eager mode."""
+    global compiling, first_graphs
     start = time.perf_counter()
     if mode in BACKENDS:
         run()
         first_graphs = counted("stats").get("unique_graphs", 0)
     compiling = time.perf_counter() - start if mode in BACKENDS else 0.0
+
+
+def load_gradients(path, arrays, by, cotangents):
+    """As a training step does: forward with a tape, then backward."""
+    outputs_of, wanted, cotangents = load_wanted(path, arrays, by, cotangents)
+    weights = [tensor for tensor, _ in wanted]
+
+    def run():
+        gradients = torch.autograd.grad(outputs_of(), weights, cotangents)
+        return [gradient.t() if turned else gradient for gradient, (_, turned) in zip(gradients, wanted)]
+
+    compile_by(run)
     return run
+
+
+class Training:
+    """As a program writes it: zero_grad(), forward, backward(), the optimizer's step()."""
+
+    def __init__(self, outputs_of, wanted, cotangents, make_optimizer):
+        self.outputs_of, self.wanted, self.cotangents = outputs_of, wanted, cotangents
+        self.tensors = [tensor for tensor, _ in wanted]
+        self.loaded = [tensor.detach().clone() for tensor in self.tensors]
+        self.make_optimizer = make_optimizer
+        self.optimizer = make_optimizer(self.tensors)
+
+    def step(self):
+        self.optimizer.zero_grad(set_to_none=True)
+        torch.autograd.backward(self.outputs_of(), self.cotangents)
+        self.optimizer.step()
+        return [tensor.grad.t() if turned else tensor.grad for tensor, turned in self.wanted]
+
+    def restart(self):
+        with torch.no_grad():
+            for tensor, loaded in zip(self.tensors, self.loaded):
+                tensor.copy_(loaded)
+        self.optimizer = self.make_optimizer(self.tensors)
+
+    def weights(self):
+        return [tensor.detach().numpy() for tensor in self.tensors]
+
+
+OPTIMIZERS = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}
+
+
+def load_training(path, arrays, by, cotangents, optimizer):
+    options = dict(optimizer)
+    kind = OPTIMIZERS.get(options.pop("name"))
+    if kind is None:
+        raise NotImplementedError(f"the optimizer {optimizer['name']}")
+    training = Training(*load_wanted(path, arrays, by, cotangents), lambda tensors: kind(tensors, **options))
+    compile_by(training.step)
+    return training
 
 
 def profile(count):
@@ -494,4 +545,4 @@ def profile(count):
 
 diptych_arm.serve(f"PyTorch {torch.__version__} ({mode})", load, compile_seconds=lambda: compiling,
                   profile=profile if mode == "eager" else None, counters=counters if mode in BACKENDS else None,
-                  load_gradients=load_gradients)
+                  load_gradients=load_gradients, load_training=load_training)

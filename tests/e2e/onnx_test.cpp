@@ -321,6 +321,15 @@ TEST_F(Onnx, PyTorchComputesGradients) {
   expect_it_takes_part(outcome, folder_.path(), "PyTorch");
 }
 
+TEST_F(Onnx, PyTorchTrains) {
+  for (const char* optimizer : {"adam", "sgd"}) {
+    const Outcome outcome =
+        run({"run", std::string("small.onnx:batch=4096,train=") + optimizer, "--arms", "eager,graph,torch-eager"});
+    expect_it_takes_part(outcome, folder_.path(), "PyTorch");
+    fs::remove_all(run_folder(folder_.path()));
+  }
+}
+
 TEST_F(Onnx, OnnxRuntimeIsAnArm) {
   const Outcome outcome = run({"run", "small.onnx:batch=4096", "--arms", "eager,graph,ort"});
   expect_it_takes_part(outcome, folder_.path(), "(all optimisations)");

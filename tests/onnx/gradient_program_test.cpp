@@ -1,5 +1,9 @@
-// `model.onnx:gradients`: by which tensors, and whether they are the derivatives.
+// `model.onnx:gradients` and `model.onnx:train=...`: by which tensors, whether they are the derivatives, and what
+// becomes of the weights.
 
+#include <cmath>
+
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -109,6 +113,82 @@ TEST(OnnxGradients, ThatDoNotExistAreRefused) {
   EXPECT_THAT(error_of([&] { make_onnx_gradients(whole.model(), parse_onnx_name("m.onnx:gradients"), 1); }),
               HasSubstr("no floating-point input or weight"));
   EXPECT_THAT(error_of([] { parse_onnx_name("m.onnx:gradient"); }), HasSubstr("not gradients"));
+}
+
+/// The weights after two steps by an optimizer's formula, from gradients at the weights before each.
+std::vector<std::vector<double>> trained(OnnxOptimizer optimizer, const OnnxGradients& made) {
+  std::vector<Tensor> given = made.inputs;
+  std::vector<std::vector<double>> weights, first, second;
+  for (std::size_t i = 0; i < made.by.size(); ++i) {
+    weights.push_back(doubles(given[made.model_inputs + i]));
+    first.emplace_back(weights[i].size(), 0);
+    second.emplace_back(weights[i].size(), 0);
+  }
+  for (int step = 1; step <= 2; ++step) {
+    const std::vector<Tensor> gradients = made.function(given);
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      const std::vector<double> by = doubles(gradients[i]);
+      for (std::size_t k = 0; k < by.size(); ++k) {
+        if (optimizer == OnnxOptimizer::sgd) {
+          first[i][k] = 0.9 * first[i][k] + by[k];
+          weights[i][k] -= 1e-4 * first[i][k];
+        } else {
+          first[i][k] = 0.9 * first[i][k] + 0.1 * by[k];
+          second[i][k] = 0.999 * second[i][k] + 0.001 * by[k] * by[k];
+          const double mean = first[i][k] / (1 - std::pow(0.9, step));
+          weights[i][k] -= 1e-4 * mean / (std::sqrt(second[i][k] / (1 - std::pow(0.999, step))) + 1e-8);
+        }
+      }
+      Tensor& weight = given[made.model_inputs + i];
+      weight = Tensor::from(weights[i], weight.shape());
+    }
+  }
+  return weights;
+}
+
+TEST(OnnxTraining, MovesTheWeightsByTheOptimizersFormula) {
+  const TemporaryFolder folder("diptych-training");
+  onnx::write_model(*model().model(), folder.path() / "m.onnx");
+  for (const OnnxOptimizer optimizer : {OnnxOptimizer::adam, OnnxOptimizer::sgd}) {
+    const std::string name =
+        fmt::format("{}:batch=2,train={}", (folder.path() / "m.onnx").string(), name_of(optimizer));
+    EXPECT_EQ(onnx_name(parse_onnx_name(name)), name);
+    const Workload& workload = onnx_workload(name);
+    EXPECT_THAT(workload.title, HasSubstr(fmt::format("training of 4 weights by {}", name_of(optimizer))));
+    EXPECT_EQ(workload.unit, "training step");
+    const std::unique_ptr<Program> program = workload.make(11);
+    EXPECT_FALSE(program->is_forward());
+
+    const OnnxGradients made = make_onnx_gradients(model().model(), parse_onnx_name(name), 11);
+    ASSERT_THAT(made.by, ElementsAre("offset", "scale", "table", "w"));
+    const std::vector<Tensor> gradients = program->body(program->inputs(0));
+    double moved = 0;
+    double count = 0;
+    for (std::size_t i = 0; i < made.by.size(); ++i) {
+      EXPECT_EQ(program->state()[i].name(), made.by[i]);
+      const std::vector<double> before = doubles(made.inputs[made.model_inputs + i]);
+      const std::vector<double> after = doubles(program->state()[i].value());
+      for (std::size_t k = 0; k < before.size(); ++k) {
+        moved += std::fabs(after[k] - before[k]);
+        ++count;
+      }
+    }
+    EXPECT_NEAR(first_move(optimizer, gradients), moved / count, 1e-6 * moved / count);
+    program->body(program->inputs(1));
+    const std::vector<std::vector<double>> wanted = trained(optimizer, made);
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      EXPECT_THAT(doubles(program->state()[i].value()), Pointwise(IsNear(1e-12), wanted[i])) << made.by[i];
+    }
+  }
+}
+
+TEST(OnnxTraining, WithoutWeightsOrAnOptimizerIsRefused) {
+  const Builder plain = Builder().input("x", DType::float32, {3}).node("Exp", {"x"}, {"y"}).output("y");
+  EXPECT_THAT(error_of([&] { make_onnx_gradients(plain.model(), parse_onnx_name("m.onnx:train=sgd"), 1); }),
+              HasSubstr("has no weights to train"));
+  EXPECT_THAT(error_of([] { parse_onnx_name("m.onnx:train=lion"); }), HasSubstr("choose train=adam or train=sgd"));
+  EXPECT_THAT(error_of([] { parse_onnx_name("m.onnx:train"); }), HasSubstr("choose train=adam or train=sgd"));
+  EXPECT_THAT(error_of([] { parse_onnx_name("m.onnx:gradients,train=sgd"); }), HasSubstr("leave gradients out"));
 }
 
 }  // namespace

@@ -374,6 +374,45 @@ TEST(ExternalArms, GradientsAreForThoseThatComputeThem) {
   EXPECT_EQ(std::filesystem::file_size(request["gradients"]["cotangents"][0]["file"].get<std::string>()), 16U);
 }
 
+/// An arm whose gradient is {0.5, -1.5}, and which says that training moved the weights by `moved`.
+std::string trainer(const std::string& moved) {
+  return R"sh(
+    *describe*) echo '{"protocol":1,"framework":"bash","threads":1,"gradients":true,"training":true}';;
+    *load*) printf '%s' "$line" > "$KEPT"; echo '{}';;
+    *check*) printf '\0\0\0\077\0\0\300\277' > "$folder/output_0.bin"
+      echo '{"outputs":[{"dtype":"f32","shape":[2],"file":"output_0.bin"}])sh" +
+         moved + "}';;\n";
+}
+
+TEST(ExternalArms, TrainingMovesTheWeightsOrIsNone) {
+  const TemporaryFolder folder("diptych-arm-test");
+  const std::string kept = (folder.path() / "request").string();
+  setenv("KEPT", kept.c_str(), 1);
+  const auto failure_of = [&](const std::string& name, const std::string& extra, OnnxOptimizer optimizer) {
+    ExternalArm external(add_external_arm(name, arm(extra)), steady_seconds);
+    external.start({.file = "model.onnx",
+                    .inputs = {full({3}, 2)},
+                    .gradients = {.by = {"w"}, .cotangents = {full({4}, 1)}, .optimizer = described(optimizer)},
+                    .optimizer = optimizer},
+                   {Tensor::from(std::vector<float>{0.5F, -1.5F}, {2})}, folder.path().string());
+    return external.failure();
+  };
+  // One that computes gradients alone would be faster than those that train.
+  EXPECT_EQ(failure_of("test-gradients-only", kGradients, OnnxOptimizer::sgd), "it doesn't train");
+  // A rate of 1e-4: by SGD the mean of 5e-5 and 1.5e-4, by Adam 1e-4 each.
+  EXPECT_EQ(failure_of("test-sgd", trainer(R"(,"moved":1e-4)"), OnnxOptimizer::sgd), "");
+  EXPECT_EQ(failure_of("test-adam", trainer(R"(,"moved":9.9e-5)"), OnnxOptimizer::adam), "");
+  EXPECT_THAT(failure_of("test-lazy", trainer(R"(,"moved":0)"), OnnxOptimizer::adam),
+              HasSubstr("wrong results: its first step of training moves the weights by 0 in the mean, not 0.0001"));
+  EXPECT_THAT(failure_of("test-silent", trainer(""), OnnxOptimizer::adam), HasSubstr("doesn't say how far"));
+  EXPECT_THAT(failure_of("test-odd", trainer(R"(,"moved":"far")"), OnnxOptimizer::adam),
+              HasSubstr("doesn't say how far"));
+  unsetenv("KEPT");
+  std::ifstream file(kept);
+  EXPECT_EQ(json::parse(file)["gradients"]["optimizer"],
+            (json{{"name", "adam"}, {"lr", 1e-4}, {"betas", {0.9, 0.999}}, {"eps", 1e-8}}));
+}
+
 TEST(ExternalArms, AloneTheyHaveNothingToBeCheckedAgainst) {
   const Workload workload = plus_one(false);
   const CellPlan plan{.workload = &workload,

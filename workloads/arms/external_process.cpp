@@ -182,11 +182,15 @@ json ExternalProcess::load(const std::string& model, const std::vector<Tensor>& 
   if (!gradients.by.empty()) {
     request["gradients"] = {{"by", gradients.by},
                             {"cotangents", described_files(gradients.cotangents, folder, "cotangent")}};
+    if (!gradients.optimizer.is_null()) {
+      request["gradients"]["optimizer"] = gradients.optimizer;
+    }
   }
   return ask(request, kLoadSeconds);
 }
 
-std::vector<Tensor> ExternalProcess::check(const std::string& folder, const std::vector<TensorType>& types) {
+std::vector<Tensor> ExternalProcess::check(const std::string& folder, const std::vector<TensorType>& types,
+                                           double* moved) {
   const json answer = ask({{"do", "check"}, {"folder", folder}}, kFirstCallSeconds);
   const auto outputs = answer.find("outputs");
   if (outputs == answer.end() || !outputs->is_array()) {
@@ -198,6 +202,13 @@ std::vector<Tensor> ExternalProcess::check(const std::string& folder, const std:
   std::vector<Tensor> tensors;
   for (std::size_t i = 0; i < types.size(); ++i) {
     tensors.push_back(read_output((*outputs)[i], types[i], folder, i));
+  }
+  if (moved != nullptr) {
+    const auto said = answer.find("moved");
+    if (said == answer.end() || !said->is_number()) {
+      fail("it doesn't say how far a training step moved the weights");
+    }
+    *moved = said->get<double>();
   }
   return tensors;
 }

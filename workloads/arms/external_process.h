@@ -27,6 +27,8 @@ inline constexpr int kArmProtocol = 1;
 struct ArmGradients {
   std::vector<std::string> by = {};     ///< names of inputs and initializers, in the order of the results
   std::vector<Tensor> cotangents = {};  ///< one for each output
+  /// With one, a call is a training step: an update of the weights that `by` names, too. {"name":"adam","lr":1e-4,...}
+  nlohmann::json optimizer = nullptr;
 };
 
 class ExternalProcess {
@@ -42,11 +44,13 @@ class ExternalProcess {
   /// Its description of itself: "framework", "threads", "overhead_nanoseconds".
   nlohmann::json describe();
   /// Loads a model and its inputs, which are written to `folder`. Returns its own "load_seconds" and "compile_seconds".
-  /// `gradients`: instead of outputs, if there are any; only for a process that describes itself with "gradients".
+  /// `gradients`: instead of outputs, if there are any; only for a process that describes itself with "gradients", or,
+  /// with an optimizer, "training".
   nlohmann::json load(const std::string& model, const std::vector<Tensor>& inputs, const std::string& folder,
                       const ArmGradients& gradients = {});
-  /// Runs the model once and returns its outputs, which must be of these types.
-  std::vector<Tensor> check(const std::string& folder, const std::vector<TensorType>& types);
+  /// Runs the model once and returns its outputs, which must be of these types. A training step starts from the weights
+  /// as they were loaded, by an optimizer without history; `moved`: how far it says that these moved in the mean.
+  std::vector<Tensor> check(const std::string& folder, const std::vector<TensorType>& types, double* moved = nullptr);
 
   /// Seconds of a number of calls.
   struct Block {

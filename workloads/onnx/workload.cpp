@@ -168,13 +168,23 @@ OnnxSpec parse_onnx_name(const std::string& name) {
       spec.gradients = true;
       continue;
     }
+    if (key == "train") {
+      spec.train = optimizer_named(value);
+      if (!spec.train) {
+        throw Error(fmt::format("{} in {}: choose train=adam or train=sgd", quote(part), quote(name)));
+      }
+      continue;
+    }
     std::int64_t length = 0;
     const auto [stopped, error] = std::from_chars(value.data(), value.data() + value.size(), length);
     if (key.empty() || error != std::errc() || stopped != value.data() + value.size() || length < 0) {
-      throw Error(
-          fmt::format("{} in {} is no AXIS=LENGTH, no inputs=FILE+FILE and not gradients", quote(part), quote(name)));
+      throw Error(fmt::format("{} in {} is no AXIS=LENGTH, no inputs=FILE+FILE, not gradients and no train=OPTIMIZER",
+                              quote(part), quote(name)));
     }
     spec.lengths[key] = length;
+  }
+  if (spec.gradients && spec.train) {
+    throw Error(fmt::format("{}: a training step has its gradients in it: leave gradients out", quote(name)));
   }
   return spec;
 }
@@ -190,6 +200,9 @@ std::string onnx_name(const OnnxSpec& spec) {
   if (spec.gradients) {
     parts.emplace_back("gradients");
   }
+  if (spec.train) {
+    parts.push_back(fmt::format("train={}", name_of(*spec.train)));
+  }
   return parts.empty() ? spec.path : fmt::format("{}:{}", spec.path, fmt::join(parts, ","));
 }
 
@@ -201,8 +214,10 @@ const Workload& onnx_workload(const std::string& name) {
   const OnnxSpec spec = parse_onnx_name(name);
   auto model = std::make_shared<const onnx::Model>(onnx::read_model(spec.path));
   std::string extra;
-  if (spec.gradients) {
-    extra = fmt::format(": gradients by {} tensors", make_onnx_gradients(model, spec, 1).by.size());
+  if (!spec.is_forward()) {
+    const std::size_t tensors = make_onnx_gradients(model, spec, 1).by.size();
+    extra = spec.train ? fmt::format(": training of {} weights by {}", tensors, name_of(*spec.train))
+                       : fmt::format(": gradients by {} tensors", tensors);
   } else {
     OnnxInstance instance = make_onnx_instance(model, spec, 1);
     instance.model.prepare(instance.inputs);  // what can't run is reported here, once
@@ -213,8 +228,11 @@ const Workload& onnx_workload(const std::string& name) {
   workload.title =
       fmt::format("{}, {} nodes{}{}", std::filesystem::path(spec.path).filename().string(), model->graph->nodes.size(),
                   model->producer.empty() ? "" : fmt::format(", by {}", model->producer), extra);
-  workload.unit = spec.gradients ? "forward and backward pass" : "call";
+  workload.unit = spec.train ? "training step" : spec.gradients ? "forward and backward pass" : "call";
   workload.make = [model, spec](std::uint64_t seed) -> std::unique_ptr<Program> {
+    if (spec.train) {
+      return training_program(make_onnx_gradients(model, spec, seed), *spec.train);
+    }
     if (spec.gradients) {
       return std::make_unique<OnnxGradientProgram>(make_onnx_gradients(model, spec, seed));
     }
@@ -257,7 +275,14 @@ OnnxGradients make_onnx_gradients(const std::shared_ptr<const onnx::Model>& mode
   OnnxGradients made;
   made.inputs = onnx_inputs(*model, spec, seed);
   onnx::ImportOptions options = bind_shape_inputs(*model, made.inputs);
-  const GradientsOf of = gradients_of(*model);
+  made.model_inputs = made.inputs.size();
+  GradientsOf of = gradients_of(*model);
+  if (spec.train) {
+    of.inputs.clear();
+    if (of.weights.empty()) {
+      throw Error(fmt::format("{} has no weights to train", quote(spec.path)));
+    }
+  }
   options.arguments = of.weights;
   const auto imported = std::make_shared<onnx::ImportedModel>(model, options);
   std::vector<std::size_t> places;

@@ -2,12 +2,14 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "framework/io/onnx/import.h"
 #include "workloads/onnx/gradients.h"
+#include "workloads/onnx/training.h"
 #include "workloads/workload.h"
 
 /// The user's own model as a workload. Its name says all that a measuring process has to know:
@@ -15,6 +17,7 @@
 ///   model.onnx:batch=8,seq=128          lengths of named axes
 ///   model.onnx:inputs=a.pb+b.npy        inputs from files; random ones otherwise
 ///   model.onnx:gradients                forward and backward: the gradients by its inputs and weights
+///   model.onnx:train=adam               a whole training step, with an optimizer's update of its weights; or sgd
 namespace diptych::workloads {
 
 struct OnnxSpec {
@@ -22,6 +25,9 @@ struct OnnxSpec {
   std::map<std::string, std::int64_t> lengths;  ///< of named axes; "INPUT.AXIS" for an axis without a name
   std::vector<std::string> inputs;              ///< files; empty: random
   bool gradients = false;
+  std::optional<OnnxOptimizer> train = std::nullopt;
+
+  bool is_forward() const { return !gradients && !train; }
 };
 
 /// Whether the name refers to a model's file.
@@ -39,17 +45,18 @@ struct OnnxInstance {
   onnx::ImportedModel model;
   std::vector<Tensor> inputs;
 };
-/// Without gradients, whatever the spec says.
+/// Without gradients and training, whatever the spec says.
 OnnxInstance make_onnx_instance(std::shared_ptr<const onnx::Model> model, const OnnxSpec& spec, std::uint64_t seed);
 
-/// What is computed for a spec with gradients.
+/// What is computed for a spec with gradients, or, by weights alone, before the update of a training step.
 struct OnnxGradients {
   std::vector<std::string> by;     ///< names of inputs, then of weights: the order of the results
   std::vector<Tensor> cotangents;  ///< of all outputs: normal, from the seed
   TensorFunction function;
   std::vector<Tensor> inputs;  ///< of the function: the model's, its weights, the cotangents
+  std::size_t model_inputs = 0;
 };
-/// Throws Error if there is nothing to take gradients by.
+/// Throws Error if there is nothing to take gradients by, or to train.
 OnnxGradients make_onnx_gradients(const std::shared_ptr<const onnx::Model>& model, const OnnxSpec& spec,
                                   std::uint64_t seed);
 

@@ -84,9 +84,13 @@ ExternalArm::Model external_model(const Workload& workload, std::uint64_t seed, 
     const OnnxSpec spec = parse_onnx_name(workload.name);
     const auto model = std::make_shared<const onnx::Model>(onnx::read_model(spec.path));
     ExternalArm::Model external{fs::absolute(spec.path).string(), onnx_inputs(*model, spec, seed)};
-    if (spec.gradients) {
+    if (!spec.is_forward()) {
       OnnxGradients gradients = make_onnx_gradients(model, spec, seed);
       external.gradients = {std::move(gradients.by), std::move(gradients.cotangents)};
+      external.optimizer = spec.train;
+      if (spec.train) {
+        external.gradients.optimizer = described(*spec.train);
+      }
     }
     return external;
   }
@@ -131,7 +135,11 @@ void ExternalArm::start(const Model& model, const std::vector<Tensor>& reference
     }
     start_seconds_ = elapsed_since(clock_, begin);
     of_gradients_ = !model.gradients.by.empty();
-    if (of_gradients_ && description_.value("gradients", json()) != json(true)) {
+    optimizer_ = model.optimizer;
+    if (optimizer_ && description_.value("training", json()) != json(true)) {
+      throw ArmFailure("it doesn't train");
+    }
+    if (of_gradients_ && !optimizer_ && description_.value("gradients", json()) != json(true)) {
       throw ArmFailure("it computes no gradients");
     }
     begin = clock_();
@@ -147,8 +155,18 @@ void ExternalArm::start(const Model& model, const std::vector<Tensor>& reference
 
 void ExternalArm::compare(const std::vector<Tensor>& reference) {
   const double noise = of_gradients_ ? kGradientNoise : 0;
-  if (const std::string why = mismatch(process_->check(folder_, types_of(reference)), reference, noise); !why.empty()) {
+  double moved = 0;
+  const std::vector<Tensor> results = process_->check(folder_, types_of(reference), optimizer_ ? &moved : nullptr);
+  if (const std::string why = mismatch(results, reference, noise); !why.empty()) {
     throw ArmFailure("wrong results: " + why);
+  }
+  if (optimizer_) {
+    const double wanted = first_move(*optimizer_, reference);
+    if (!(std::fabs(moved - wanted) <= kMoveTolerance * wanted)) {
+      throw ArmFailure(
+          fmt::format("wrong results: its first step of training moves the weights by {:.4g} in the mean, not {:.4g}",
+                      moved, wanted));
+    }
   }
 }
 

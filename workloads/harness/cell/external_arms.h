@@ -10,6 +10,7 @@
 #include "framework/core/temporary_folder.h"
 #include "workloads/arms/external_process.h"
 #include "workloads/harness/cell/cell_plan.h"
+#include "workloads/onnx/training.h"
 
 /// Arms that are processes of other frameworks (docs/arms.md), within a cell.
 namespace diptych::workloads {
@@ -20,6 +21,9 @@ inline constexpr double kExternalTolerance = 1e-3;
 /// Or, of gradients, this fraction of the largest element of all: some are zero but for rounding, like those by the
 /// bias of attention's keys, which softmax takes away again. It is 8 units in the last place of a float.
 inline constexpr double kGradientNoise = 1e-6;
+/// How far the first step of training may move the weights of an arm, in the mean, from what the optimizer's formula
+/// makes of the gradients: this fraction of it. What is left out, or of another kind, is further off; rounding isn't.
+inline constexpr double kMoveTolerance = 0.05;
 
 class ExternalArm {
  public:
@@ -38,6 +42,7 @@ class ExternalArm {
     std::vector<std::string> ops = {};                   ///< of an exported program: ExportedWorkload's
     std::map<std::string, std::size_t> op_of_node = {};  ///< the same
     ArmGradients gradients = {};                         ///< instead of outputs, if there are any
+    std::optional<OnnxOptimizer> optimizer = {};         ///< that of `gradients`
   };
   /// Starts the process on the model and compares its results with `reference`. Its files are in `folder`.
   void start(const Model& model, const std::vector<Tensor>& reference, const std::string& folder);
@@ -73,6 +78,7 @@ class ExternalArm {
   std::unique_ptr<ExternalProcess> process_;
   std::string folder_;
   bool of_gradients_ = false;
+  std::optional<OnnxOptimizer> optimizer_;
   nlohmann::json description_ = nlohmann::json::object();
   std::string failure_;
   double start_seconds_ = 0;  ///< from its start to its first answer
