@@ -2,6 +2,7 @@
 // becomes of the weights.
 
 #include <cmath>
+#include <limits>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -180,6 +181,21 @@ TEST(OnnxTraining, MovesTheWeightsByTheOptimizersFormula) {
       EXPECT_THAT(doubles(program->state()[i].value()), Pointwise(IsNear(1e-12), wanted[i])) << made.by[i];
     }
   }
+}
+
+TEST(OnnxTraining, LeavesMasksAlone) {
+  constexpr double kHidden = -std::numeric_limits<double>::infinity();
+  const Builder masked = Builder()
+                             .input("x", DType::float64, {2})
+                             .constant("w", random(1, {2}))
+                             .constant("mask", Tensor::from(std::vector<double>{0, kHidden}, {2}))
+                             .node("Mul", {"x", "w"}, {"scores"})
+                             .node("Add", {"scores", "mask"}, {"hidden"})
+                             .node("Softmax", {"hidden"}, {"y"})
+                             .output("y");
+  EXPECT_THAT(make_onnx_gradients(masked.model(), parse_onnx_name("m.onnx:train=sgd"), 1).by, ElementsAre("w"));
+  EXPECT_THAT(make_onnx_gradients(masked.model(), parse_onnx_name("m.onnx:gradients"), 1).by,
+              ElementsAre("x", "mask", "w"));
 }
 
 TEST(OnnxTraining, WithoutWeightsOrAnOptimizerIsRefused) {

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <filesystem>
 #include <memory>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -130,6 +132,16 @@ class OnnxGradientProgram final : public Program {
  private:
   OnnxGradients gradients_;
 };
+
+/// An initializer with infinities, as of a causal mask: training leaves it alone.
+bool is_mask(const onnx::Graph& graph, const std::string& name) {
+  const auto found = graph.initializers.find(name);
+  if (found == graph.initializers.end() || !found->second.tensor.defined()) {
+    return false;
+  }
+  const std::vector<double> values = found->second.tensor.to_vector<double>();
+  return std::any_of(values.begin(), values.end(), [](double value) { return std::isinf(value); });
+}
 
 /// Of a model's outputs, computed once.
 std::vector<Tensor> cotangents_of(onnx::ImportedModel& model, std::span<const Tensor> inputs, std::uint64_t seed) {
@@ -279,6 +291,7 @@ OnnxGradients make_onnx_gradients(const std::shared_ptr<const onnx::Model>& mode
   GradientsOf of = gradients_of(*model);
   if (spec.train) {
     of.inputs.clear();
+    std::erase_if(of.weights, [&](const std::string& name) { return is_mask(*model->graph, name); });
     if (of.weights.empty()) {
       throw Error(fmt::format("{} has no weights to train", quote(spec.path)));
     }
