@@ -404,7 +404,7 @@ TEST(ExternalArms, TrainingMovesTheWeightsOrIsNone) {
   EXPECT_EQ(failure_of("test-adam", trainer(R"(,"moved":9.9e-5)"), OnnxOptimizer::adam), "");
   EXPECT_THAT(failure_of("test-lazy", trainer(R"(,"moved":0)"), OnnxOptimizer::adam),
               HasSubstr("wrong results: its first step of training moves the weights by 0 in the mean, not 0.0001"));
-  EXPECT_THAT(failure_of("test-silent", trainer(""), OnnxOptimizer::adam), HasSubstr("doesn't say how far"));
+  EXPECT_THAT(failure_of("test-unmoved", trainer(""), OnnxOptimizer::adam), HasSubstr("doesn't say how far"));
   EXPECT_THAT(failure_of("test-odd", trainer(R"(,"moved":"far")"), OnnxOptimizer::adam),
               HasSubstr("doesn't say how far"));
   unsetenv("KEPT");
