@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <unistd.h>
 
 #include "framework/core/parallel.h"
 #include "framework/core/transpose.h"
@@ -16,6 +17,16 @@ namespace {
 /// stays in the L2 cache.
 constexpr std::int64_t kPanel = 256;
 constexpr std::int64_t kRows = 128;
+/// Half as many for a cache of less than a MiB, unless few rows would be left over, which don't make up for reading the
+/// right side again.
+std::int64_t rows_of_block(std::int64_t rows) {
+  static const bool is_small = [] {
+    const std::int64_t cache = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    return cache > 0 && cache < std::int64_t{1} << 20;
+  }();
+  const std::int64_t left_over = rows % (kRows / 2);
+  return is_small && (left_over == 0 || left_over >= kRows / 4) ? kRows / 2 : kRows;
+}
 /// Whole tiles of every instruction set.
 constexpr std::int64_t kTiles = 3 * kProductStep;
 /// The right side is read where it lies by so few rows, because packing it would take as long as the product.
@@ -196,12 +207,18 @@ class Product {
  public:
   /// `room`: for the elements of a row of c.
   Product(const Matrix<T>& a, const Right& right, const Rows<T>& start, const Result<T>& c, std::int64_t room)
-      : a_(a), b_(right), start_(start), c_(c), room_(room) {
+      : a_(a),
+        b_(right),
+        start_(start),
+        c_(c),
+        room_(room),
+        block_rows_(rows_of_block(a.rows)),
+        result_is_far_(a.rows * c.pitch >= kFar) {
     thread_local Scratch scratch;
     const std::int64_t depth = std::min(kSumBlock, a.columns);
-    const std::int64_t rows = std::min(kRows, a.rows);
+    const std::int64_t rows = std::min(block_rows_, a.rows);
     block_of_left_ = rows * (depth + kApart);
-    blocks_of_rows_ = (a.rows + kRows - 1) / kRows;
+    blocks_of_rows_ = (a.rows + block_rows_ - 1) / block_rows_;
     const std::int64_t blocks = blocks_of_rows_ * ((a.columns + kSumBlock - 1) / kSumBlock);
     keeps_left_ = is_copied() && b_.columns > b_.panel_at(0) && blocks * block_of_left_ <= kMostLeft;
     const std::int64_t left = block_of_left_ * (keeps_left_ ? blocks : 1);
@@ -231,13 +248,13 @@ class Product {
     return a_.column_step != 1 || (a_.row_step > kPart && a_.rows > kFewRows && b_.columns > 2 * kTiles);
   }
 
-  /// The rows of the left side that come after those from `row` on, if they will be copied from memory.
+  /// The rows of the left side that come after those from `row` on, if they will be read from memory.
   FetchedRight<T> next_rows(std::int64_t row, std::int64_t k, std::int64_t column) const {
-    const bool is_last = row + kRows >= a_.rows;
-    const std::int64_t next = is_last ? 0 : row + kRows;
+    const bool is_last = row + block_rows_ >= a_.rows;
+    const std::int64_t next = is_last ? 0 : row + block_rows_;
     const std::int64_t next_k = is_last ? k + kSumBlock : k;
     const bool was_copied = keeps_left_ && column > 0;
-    if (a_.column_step != 1 || !is_copied() || was_copied || a_.rows * a_.columns < kFar || next_k >= a_.columns) {
+    if (a_.column_step != 1 || was_copied || a_.rows * a_.columns < kFar || next_k >= a_.columns) {
       return {};
     }
     return {true, nullptr, a_.at(next, next_k), a_.row_step};
@@ -248,12 +265,13 @@ class Product {
              const FetchedRight<T>& fetched) {
     const Rows<T> right = b_.panel(k, column, depth, columns, right_);
     StridedOperands<T> operands{nullptr, a_.row_step, a_.column_step, right.data, right.pitch};
-    for (std::int64_t row = 0; row < a_.rows; row += kRows) {
-      const std::int64_t rows = std::min(kRows, a_.rows - row);
+    for (std::int64_t row = 0; row < a_.rows; row += block_rows_) {
+      const std::int64_t rows = std::min(block_rows_, a_.rows - row);
       operands.a = a_.at(row, k);
       if (is_copied()) {
         const Matrix<T> part{operands.a, rows, depth, a_.row_step, a_.column_step};
-        T* const copy = left_ + (keeps_left_ ? (k / kSumBlock * blocks_of_rows_ + row / kRows) * block_of_left_ : 0);
+        T* const copy =
+            left_ + (keeps_left_ ? (k / kSumBlock * blocks_of_rows_ + row / block_rows_) * block_of_left_ : 0);
         const bool by_rows = a_.column_step == 1;  // else k by k, as it is read
         operands.a = copy;
         operands.a_row = by_rows ? depth + kApart : 1;
@@ -277,7 +295,7 @@ class Product {
     using Call = ProductCall<T, StridedOperands<T>>;
     const bool start_has_room = start.data == nullptr || start.data == c;
     if (columns % kProductStep == 0 || (start_has_room && whole_vectors(columns) <= room)) {
-      product(Call{rows, columns, depth, operands, start.data, start.pitch, c, c_.pitch, fetched});
+      product(Call{rows, columns, depth, operands, start.data, start.pitch, c, c_.pitch, fetched, result_is_far_});
       return;
     }
     const T* from = nullptr;
@@ -302,8 +320,10 @@ class Product {
   T* right_;
   T* left_;  ///< copies: all of them, if several panels of columns read them, or those of one block
   T* sums_;
+  std::int64_t block_rows_;
   std::int64_t block_of_left_, blocks_of_rows_;
   bool keeps_left_;
+  bool result_is_far_;
 };
 
 /// Of a product on several threads: ranges of columns if these are many, so that no thread packs what another one

@@ -52,6 +52,16 @@ DIPTYCH_INLINE void product_tile(const ProductCall<T, Operands>& call, const Cha
       sums[i][j] = partial == nullptr || part.begin == 0 ? Vector{} : waiting(i, j);
     }
   }
+  const bool ends = partial == nullptr || part.end == call.depth;
+  if (ends && call.result_is_far) {
+#pragma GCC unroll 16
+    for (int i = 0; i < height; ++i) {
+      constexpr int kToWrite = 1;
+      T* const c = call.c + (row + i) * call.c_pitch + column;
+      __builtin_prefetch(c, kToWrite);
+      __builtin_prefetch(c + width * lanes - 1, kToWrite);
+    }
+  }
   typename Operands::Walk walk(call.operands, part.begin);
   for (std::int64_t k = part.begin; k < part.end; ++k, walk.step(), fetch.next()) {
     const T* const b = walk.right() + column;
@@ -70,7 +80,6 @@ DIPTYCH_INLINE void product_tile(const ProductCall<T, Operands>& call, const Cha
       }
     }
   }
-  const bool ends = partial == nullptr || part.end == call.depth;
 #pragma GCC unroll 16
   for (int i = 0; i < height; ++i) {
     T* c = call.c + (row + i) * call.c_pitch + column;

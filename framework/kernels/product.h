@@ -126,6 +126,7 @@ struct ProductCall {
   T* c;
   std::int64_t c_pitch;
   FetchedRight<T> fetched = {};
+  bool result_is_far = false;  ///< beyond the second cache: its tiles are fetched while they are computed
 };
 
 /// A pitch with that room for `columns`: an odd number of vectors, so that rows spread over the sets of a cache.
