@@ -45,20 +45,6 @@ void OnnxVerbs::add(CLI::App& app, std::function<int()>& action) {
       "  diptych onnx export mlp/digits\n"
       "`diptych run model.onnx` measures it, and `diptych run model.onnx:train=adam` its training steps;\n"
       "so do ladder, profile and graph. More: docs/onnx.md.");
-}
-
-void OnnxVerbs::add(CLI::App& app, std::function<int()>& action) {
-  CLI::App* onnx = app.add_subcommand("onnx", "The user's own model: run, check, grad, export, ops");
-  onnx->require_subcommand(0, 1);
-  onnx->allow_extras();  // so that a wrong word gets our own error message
-  onnx->footer(
-      "Examples:\n"
-      "  diptych onnx run model.onnx --dim batch=8\n"
-      "  diptych onnx check node/*\n"
-      "  diptych onnx export mlp/digits\n"
-      "`diptych run model.onnx` measures it, `diptych run model.onnx:train=adam` its training steps; so do ladder, "
-      "profile\n"
-      "and graph. More: docs/onnx.md.");
 
   CLI::App* run =
       add_verb(onnx, "run", "Runs a model once and prints its outputs", action, [this] { return onnx_run(run_); });
