@@ -31,7 +31,7 @@ def table(now, parts, recorded):
         expected = before * speed if before is not None and name not in parts else None
         grown = expected is not None and seconds > GROWN * expected and seconds - expected >= LEAST_SECONDS
         note = f"  grown: {seconds / expected:.2f} of what the other stages let expect" if grown else ""
-        note = "  of a part: what the change touches" if name in parts else note
+        note = "  what the change touches" if name in parts else note
         new = "-" if before is None else f"{before:.0f}"
         lines.append(f"{name:<58}{seconds:>9.0f}{seconds / total:>8.0%}{new:>10}{note}")
     if speed > GROWN:

@@ -254,10 +254,11 @@ class Product {
     const std::int64_t next = is_last ? 0 : row + block_rows_;
     const std::int64_t next_k = is_last ? k + kSumBlock : k;
     const bool was_copied = keeps_left_ && column > 0;
-    if (a_.column_step != 1 || was_copied || a_.rows * a_.columns < kFar || next_k >= a_.columns) {
+    if (a_.column_step != 1 || was_copied || a_.rows <= kFewRows || a_.rows * a_.columns < kFar ||
+        next_k >= a_.columns) {
       return {};
     }
-    return {true, nullptr, a_.at(next, next_k), a_.row_step};
+    return {true, nullptr, a_.at(next, next_k), a_.row_step, std::min(block_rows_, a_.rows - next)};
   }
 
   /// One block of products for all rows. `fetched`: by the first of them; later rows find it in the cache.

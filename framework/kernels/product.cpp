@@ -57,8 +57,12 @@ DIPTYCH_INLINE void product_tile(const ProductCall<T, Operands>& call, const Cha
 #pragma GCC unroll 16
     for (int i = 0; i < height; ++i) {
       constexpr int kToWrite = 1;
+      constexpr int kLine = 64 / sizeof(T);
       T* const c = call.c + (row + i) * call.c_pitch + column;
-      __builtin_prefetch(c, kToWrite);
+#pragma GCC unroll 16
+      for (int at = 0; at < width * lanes; at += kLine) {
+        __builtin_prefetch(c + at, kToWrite);
+      }
       __builtin_prefetch(c + width * lanes - 1, kToWrite);
     }
   }
@@ -114,7 +118,9 @@ DIPTYCH_INLINE void last_rows(const ProductCall<T, Operands>& call, std::int64_t
 template <std::int64_t columns, class T, class Operands>
 DIPTYCH_INLINE Fetch<T> fetch_beside(const ProductCall<T, Operands>& call, const Chains& part, std::int64_t column) {
   if (call.fetched.ahead != nullptr) {
-    return {call.fetched.ahead + part.begin * call.fetched.ahead_step + column, call.fetched.ahead_step};
+    return part.begin >= call.fetched.ahead_rows
+               ? Fetch<T>{}
+               : Fetch<T>{call.fetched.ahead + part.begin * call.fetched.ahead_step + column, call.fetched.ahead_step};
   }
   const Operands& operands = call.operands;
   const T* const next = part.end < call.depth                  ? operands.b + part.end * operands.b_step + column

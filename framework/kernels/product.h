@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 namespace diptych::kernels {
 
@@ -107,9 +108,11 @@ struct FetchedRight {
   /// same steps; null: nothing.
   const T* next = nullptr;
   /// Instead, a matrix that will be copied before it is read: the right side of the next product, or the rows of the
-  /// left side that come next; its rows are `ahead_step` apart.
+  /// left side that come next; its rows are `ahead_step` apart. No part of the chains begins to fetch beyond
+  /// `ahead_rows`.
   const T* ahead = nullptr;
   std::int64_t ahead_step = 0;
+  std::int64_t ahead_rows = std::numeric_limits<std::int64_t>::max();
 };
 
 /// c[i][j] = start[i][j] + the sum over k of a[i][k] * b[k][j]. The left side is read in place; the right side, start

@@ -447,8 +447,6 @@ def load_wanted(path, arrays, by, cotangents):
     """What gradients and training have in common: the call of a model, its inputs, the tensors that `by` names, each with
     whether it is turned, and the cotangents of floating-point outputs."""
     global profiled
-    if mode == "script":
-        raise NotImplementedError("a frozen model has no gradients by its weights")
     torch.set_num_threads(diptych_arm.THREADS)
     profiled = None
     model = module_of(path)
@@ -545,4 +543,5 @@ def profile(count):
 
 diptych_arm.serve(f"PyTorch {torch.__version__} ({mode})", load, compile_seconds=lambda: compiling,
                   profile=profile if mode == "eager" else None, counters=counters if mode in BACKENDS else None,
-                  load_gradients=load_gradients, load_training=load_training)
+                  load_gradients=load_gradients if mode != "script" else None,
+                  load_training=load_training if mode != "script" else None)

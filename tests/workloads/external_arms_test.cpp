@@ -393,24 +393,25 @@ TEST(ExternalArms, TrainingMovesTheWeightsOrIsNone) {
     external.start({.file = "model.onnx",
                     .inputs = {full({3}, 2)},
                     .gradients = {.by = {"w"}, .cotangents = {full({4}, 1)}, .optimizer = described(optimizer)},
-                    .optimizer = optimizer},
+                    .optimizer = optimizer,
+                    .weights = {full({2}, 0)}},
                    {Tensor::from(std::vector<float>{0.5F, -1.5F}, {2})}, folder.path().string());
     return external.failure();
   };
   // One that computes gradients alone would be faster than those that train.
   EXPECT_EQ(failure_of("test-gradients-only", kGradients, OnnxOptimizer::sgd), "it doesn't train");
-  // A rate of 1e-4: by SGD the mean of 5e-5 and 1.5e-4, by Adam 1e-4 each.
-  EXPECT_EQ(failure_of("test-sgd", trainer(R"(,"moved":1e-4)"), OnnxOptimizer::sgd), "");
-  EXPECT_EQ(failure_of("test-adam", trainer(R"(,"moved":9.9e-5)"), OnnxOptimizer::adam), "");
+  // A rate of 1e-6: by SGD the mean of 5e-7 and 1.5e-6, by Adam 1e-6 each.
+  EXPECT_EQ(failure_of("test-sgd", trainer(R"(,"moved":1e-6)"), OnnxOptimizer::sgd), "");
+  EXPECT_EQ(failure_of("test-adam", trainer(R"(,"moved":9.9e-7)"), OnnxOptimizer::adam), "");
   EXPECT_THAT(failure_of("test-lazy", trainer(R"(,"moved":0)"), OnnxOptimizer::adam),
-              HasSubstr("wrong results: its first step of training moves the weights by 0 in the mean, not 0.0001"));
+              HasSubstr("wrong results: its first step of training moves the weights by 0 in the mean, not 1e-06"));
   EXPECT_THAT(failure_of("test-unmoved", trainer(""), OnnxOptimizer::adam), HasSubstr("doesn't say how far"));
   EXPECT_THAT(failure_of("test-odd", trainer(R"(,"moved":"far")"), OnnxOptimizer::adam),
               HasSubstr("doesn't say how far"));
   unsetenv("KEPT");
   std::ifstream file(kept);
   EXPECT_EQ(json::parse(file)["gradients"]["optimizer"],
-            (json{{"name", "adam"}, {"lr", 1e-4}, {"betas", {0.9, 0.999}}, {"eps", 1e-8}}));
+            (json{{"name", "adam"}, {"lr", 1e-6}, {"betas", {0.9, 0.999}}, {"eps", 1e-8}}));
 }
 
 TEST(ExternalArms, AloneTheyHaveNothingToBeCheckedAgainst) {

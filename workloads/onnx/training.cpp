@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "framework/ops/elementwise.h"
 #include "workloads/onnx/workload.h"
 
 namespace diptych::workloads {
@@ -78,18 +79,25 @@ nlohmann::json described(OnnxOptimizer optimizer) {
   return {{"name", "sgd"}, {"lr", kSgd.lr}, {"momentum", kSgd.momentum}};
 }
 
-double first_move(OnnxOptimizer optimizer, std::span<const Tensor> gradients) {
+double first_move(OnnxOptimizer optimizer, std::span<const Tensor> weights, std::span<const Tensor> gradients) {
   double sum = 0;
   double count = 0;
-  for (const Tensor& gradient : gradients) {
-    for (const double g : gradient.to_vector<double>()) {
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    const std::vector<double> before = weights[i].to_vector<double>();
+    const std::vector<double> by = gradients[i].to_vector<double>();
+    std::vector<double> after(before.size());
+    for (std::size_t k = 0; k < before.size(); ++k) {
       // Without history both corrected moments of Adam are those of this one gradient.
-      const double size = std::fabs(g);
-      sum += optimizer == OnnxOptimizer::adam ? size / (size + kAdam.eps) : size;
-      ++count;
+      const double direction = optimizer == OnnxOptimizer::adam ? by[k] / (std::fabs(by[k]) + kAdam.eps) : by[k];
+      after[k] = before[k] - kTrainingRate * direction;
     }
+    after = cast(Tensor::from(after, weights[i].shape()), weights[i].dtype()).to_vector<double>();
+    for (std::size_t k = 0; k < before.size(); ++k) {
+      sum += std::fabs(after[k] - before[k]);
+    }
+    count += static_cast<double>(before.size());
   }
-  return kTrainingRate * sum / std::max(count, 1.0);
+  return sum / std::max(count, 1.0);
 }
 
 std::unique_ptr<Program> training_program(OnnxGradients gradients, OnnxOptimizer optimizer) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <vector>
@@ -15,6 +14,7 @@
 #include "framework/io/npy.h"
 #include "framework/ops/creation.h"
 #include "framework/ops/elementwise.h"
+#include "framework/ops/reduction.h"
 
 namespace diptych::workloads {
 namespace {
@@ -133,14 +133,12 @@ class OnnxGradientProgram final : public Program {
   OnnxGradients gradients_;
 };
 
-/// An initializer with infinities, as of a causal mask: training leaves it alone.
+/// An initializer with infinities or other numbers that stand for them, as of a causal mask: training leaves it alone.
 bool is_mask(const onnx::Graph& graph, const std::string& name) {
+  constexpr double kHides = 1e4;
   const auto found = graph.initializers.find(name);
-  if (found == graph.initializers.end() || !found->second.tensor.defined()) {
-    return false;
-  }
-  const std::vector<double> values = found->second.tensor.to_vector<double>();
-  return std::any_of(values.begin(), values.end(), [](double value) { return std::isinf(value); });
+  return found != graph.initializers.end() && found->second.tensor.numel() > 0 &&
+         max(abs(cast(found->second.tensor, DType::float64))).item() >= kHides;
 }
 
 /// Of a model's outputs, computed once.
@@ -180,16 +178,17 @@ OnnxSpec parse_onnx_name(const std::string& name) {
       spec.gradients = true;
       continue;
     }
-    if (key == "train") {
+    std::int64_t length = 0;
+    const auto [stopped, error] = std::from_chars(value.data(), value.data() + value.size(), length);
+    const bool is_length = error == std::errc() && stopped == value.data() + value.size() && length >= 0;
+    if (key == "train" && !is_length) {  // an axis may be called so
       spec.train = optimizer_named(value);
       if (!spec.train) {
         throw Error(fmt::format("{} in {}: choose train=adam or train=sgd", quote(part), quote(name)));
       }
       continue;
     }
-    std::int64_t length = 0;
-    const auto [stopped, error] = std::from_chars(value.data(), value.data() + value.size(), length);
-    if (key.empty() || error != std::errc() || stopped != value.data() + value.size() || length < 0) {
+    if (key.empty() || !is_length) {
       throw Error(fmt::format("{} in {} is no AXIS=LENGTH, no inputs=FILE+FILE, not gradients and no train=OPTIMIZER",
                               quote(part), quote(name)));
     }

@@ -90,6 +90,8 @@ ExternalArm::Model external_model(const Workload& workload, std::uint64_t seed, 
       external.optimizer = spec.train;
       if (spec.train) {
         external.gradients.optimizer = described(*spec.train);
+        const auto first = gradients.inputs.begin() + static_cast<std::ptrdiff_t>(gradients.model_inputs);
+        external.weights.assign(first, first + static_cast<std::ptrdiff_t>(external.gradients.by.size()));
       }
     }
     return external;
@@ -136,6 +138,7 @@ void ExternalArm::start(const Model& model, const std::vector<Tensor>& reference
     start_seconds_ = elapsed_since(clock_, begin);
     of_gradients_ = !model.gradients.by.empty();
     optimizer_ = model.optimizer;
+    weights_ = model.weights;
     if (optimizer_ && description_.value("training", json()) != json(true)) {
       throw ArmFailure("it doesn't train");
     }
@@ -161,7 +164,7 @@ void ExternalArm::compare(const std::vector<Tensor>& reference) {
     throw ArmFailure("wrong results: " + why);
   }
   if (optimizer_) {
-    const double wanted = first_move(*optimizer_, reference);
+    const double wanted = first_move(*optimizer_, weights_, reference);
     if (!(std::fabs(moved - wanted) <= kMoveTolerance * wanted)) {
       throw ArmFailure(
           fmt::format("wrong results: its first step of training moves the weights by {:.4g} in the mean, not {:.4g}",

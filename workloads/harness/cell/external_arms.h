@@ -22,7 +22,8 @@ inline constexpr double kExternalTolerance = 1e-3;
 /// bias of attention's keys, which softmax takes away again. It is 8 units in the last place of a float.
 inline constexpr double kGradientNoise = 1e-6;
 /// How far the first step of training may move the weights of an arm, in the mean, from what the optimizer's formula
-/// makes of the gradients: this fraction of it. What is left out, or of another kind, is further off; rounding isn't.
+/// makes of the gradients: this fraction of it. An update that is left out, or by another rate, is further off; one
+/// step doesn't show what is made of its history.
 inline constexpr double kMoveTolerance = 0.05;
 
 class ExternalArm {
@@ -43,6 +44,7 @@ class ExternalArm {
     std::map<std::string, std::size_t> op_of_node = {};  ///< the same
     ArmGradients gradients = {};                         ///< instead of outputs, if there are any
     std::optional<OnnxOptimizer> optimizer = {};         ///< that of `gradients`
+    std::vector<Tensor> weights = {};                    ///< which it moves
   };
   /// Starts the process on the model and compares its results with `reference`. Its files are in `folder`.
   void start(const Model& model, const std::vector<Tensor>& reference, const std::string& folder);
@@ -79,6 +81,7 @@ class ExternalArm {
   std::string folder_;
   bool of_gradients_ = false;
   std::optional<OnnxOptimizer> optimizer_;
+  std::vector<Tensor> weights_;
   nlohmann::json description_ = nlohmann::json::object();
   std::string failure_;
   double start_seconds_ = 0;  ///< from its start to its first answer
