@@ -22,7 +22,7 @@ def main():
     date = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
     row = f"| {name} | {result} | {minutes} | {date} | {revision} | {model} |"
     lines = PAGE.read_text(encoding="utf-8").splitlines()
-    places = [i for i, line in enumerate(lines) if line.startswith(f"| {name} |")]
+    places = [i for i, line in enumerate(lines) if line.startswith(f"| {name} |") and line.count("|") == row.count("|")]
     if len(places) != 1:
         sys.exit(f"{PAGE}: no row for the step {name}")
     lines[places[0]] = row
