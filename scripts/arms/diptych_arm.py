@@ -69,7 +69,7 @@ def serve(framework, load, threads=THREADS, compile_seconds=lambda: 0.0, profile
     sum(output * cotangent), over all floating-point outputs, by the inputs and initializers that `by` names.
     `load_training(model, inputs, by, cotangents, optimizer)` is that for training steps, by the weights that `by` names and
     an optimizer, {"name": "sgd", "lr": 1e-6, "momentum": 0.9} or {"name": "adam", "lr": 1e-6, "betas": [0.9, 0.999], "eps":
-    1e-8}: what it returns has step(), which returns the gradients and updates the weights, restart(), which puts these back
+    1e-8}: what it returns has step(), which returns the floating-point outputs, then the gradients, and updates the weights, restart(), which puts these back
     as they were loaded and forgets the optimizer's history, and weights(), arrays of them."""
     # Anything else written to standard output goes to standard error, because an answer is one line.
     answers = os.fdopen(os.dup(1), "w")

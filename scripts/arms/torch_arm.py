@@ -499,9 +499,11 @@ class Training:
 
     def step(self):
         self.optimizer.zero_grad(set_to_none=True)
-        torch.autograd.backward(self.outputs_of(), self.cotangents)
+        outputs = self.outputs_of()
+        torch.autograd.backward(outputs, self.cotangents)
         self.optimizer.step()
-        return [tensor.grad.t() if turned else tensor.grad for tensor, turned in self.wanted]
+        return [output.detach() for output in outputs] + [
+            tensor.grad.t() if turned else tensor.grad for tensor, turned in self.wanted]
 
     def restart(self):
         with torch.no_grad():

@@ -33,7 +33,7 @@ void check_cotangents(const std::vector<Tensor>& outputs, std::span<const Tensor
 }  // namespace
 
 TensorFunction gradient_function(std::shared_ptr<onnx::ImportedModel> model, std::size_t inputs,
-                                 std::vector<std::size_t> places) {
+                                 std::vector<std::size_t> places, bool with_outputs) {
   return [=](std::span<const Tensor> all) {
     const std::vector<Tensor> given(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(inputs));
     std::vector<Tensor> by;
@@ -58,8 +58,13 @@ TensorFunction gradient_function(std::shared_ptr<onnx::ImportedModel> model, std
       }
       return floating;
     };
-    const auto [values, pullback] = vjp(function, by);
-    return pullback(cotangents);
+    auto [results, pullback] = vjp(function, by);
+    if (!with_outputs) {
+      results.clear();
+    }
+    const std::vector<Tensor> gradients = pullback(cotangents);
+    results.insert(results.end(), gradients.begin(), gradients.end());
+    return results;
   };
 }
 

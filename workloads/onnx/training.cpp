@@ -33,9 +33,9 @@ class OnnxTrainingProgram final : public Program {
       all.push_back(weight.value());
     }
     all.insert(all.end(), inputs.begin() + static_cast<std::ptrdiff_t>(model_inputs_), inputs.end());
-    std::vector<Tensor> gradients = function_(all);
-    optimizer_->step(gradients);
-    return gradients;
+    std::vector<Tensor> results = function_(all);
+    optimizer_->step(std::span(results).last(weights_.size()));
+    return results;
   }
   bool is_forward() const override { return false; }
   Variables state() const override {

@@ -32,7 +32,8 @@ nlohmann::json described(OnnxOptimizer optimizer);
 /// rounded as they are.
 double first_move(OnnxOptimizer optimizer, std::span<const Tensor> weights, std::span<const Tensor> gradients);
 
-/// Its weights are the program's state; a step gives the gradients by them. `gradients`: by weights alone.
+/// Its weights are the program's state; a step gives the outputs, and the gradients by these weights. `gradients`:
+/// those of a spec with `train`.
 std::unique_ptr<Program> training_program(OnnxGradients gradients, OnnxOptimizer optimizer);
 
 }  // namespace diptych::workloads

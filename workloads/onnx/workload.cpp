@@ -311,7 +311,7 @@ OnnxGradients make_onnx_gradients(const std::shared_ptr<const onnx::Model>& mode
   }
   made.inputs.insert(made.inputs.end(), imported->arguments().begin(), imported->arguments().end());
   made.cotangents = cotangents_of(*imported, made.inputs, seed);
-  made.function = gradient_function(imported, made.inputs.size(), std::move(places));
+  made.function = gradient_function(imported, made.inputs.size(), std::move(places), spec.train.has_value());
   made.inputs.insert(made.inputs.end(), made.cotangents.begin(), made.cotangents.end());
   return made;
 }

@@ -48,12 +48,13 @@ struct OnnxInstance {
 /// Without gradients and training, whatever the spec says.
 OnnxInstance make_onnx_instance(std::shared_ptr<const onnx::Model> model, const OnnxSpec& spec, std::uint64_t seed);
 
-/// What is computed for a spec with gradients, or, by weights alone, before the update of a training step.
+/// What is computed for a spec with gradients, or, by weights alone and with the outputs before them, until the update
+/// of a training step.
 struct OnnxGradients {
   std::vector<std::string> by;     ///< names of inputs, then of weights: the order of the results
   std::vector<Tensor> cotangents;  ///< of all outputs: normal, from the seed
-  TensorFunction function;
-  std::vector<Tensor> inputs;  ///< of the function: the model's, its weights, the cotangents
+  TensorFunction function;         ///< gradient_function()
+  std::vector<Tensor> inputs;      ///< of the function: the model's, its weights, the cotangents
   std::size_t model_inputs = 0;
 };
 /// Throws Error if there is nothing to take gradients by, or to train.
