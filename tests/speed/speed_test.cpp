@@ -59,7 +59,7 @@ TEST_P(EagerAdd, TakesASixthOfLibtorchsTime) {
 INSTANTIATE_TEST_SUITE_P(Tape, EagerAdd, ::testing::Bool(),
                          [](const auto& instance) { return instance.param ? "recording" : "off"; });
 
-TEST(Replay, CostsAtMost10NanosecondsANodeBeyondItsKernel) {
+TEST(Replay, CostsAtMost5NanosecondsANodeBeyondItsKernel) {
   constexpr int kNodes = 200;
   Rng rng(2);
   const Tensor x = rng.normal({4, 4});
@@ -86,7 +86,7 @@ TEST(Replay, CostsAtMost10NanosecondsANodeBeyondItsKernel) {
   };
   expect_bounds({block_of([&] { chain(x, y); }), block_of(kernels)},
                 {{.what = "replay of 4x4 adds, call included, beyond their kernels",
-                  .limit = 10e-9,
+                  .limit = 5e-9,  // half of the figure: with a kernel of 5 ns, 10 in all
                   .figure = [](auto seconds) { return (seconds[0] - seconds[1]) / kNodes; },
                   .unit = "ns a node",
                   .scale = 1e9}});
