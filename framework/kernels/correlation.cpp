@@ -162,11 +162,11 @@ PackedMatrix<T> pack_weights(const Correlation<T>& c, T* to) {
         Matrix<T>{c.weights + c.tap_offsets[0], c.channels, c.outputs, c.channel_step, c.output_step}, to);
   }
   const auto packed = PackedMatrix<T>::packed(c.depth(), c.outputs, to);
-  for (std::int64_t first = 0; first < c.outputs; first += packed.pitch) {
+  for (std::int64_t first = 0; first < c.outputs; first += packed.width) {
     for (std::int64_t channel = 0; channel < c.channels; ++channel) {
       for (const std::int64_t offset : c.tap_offsets) {
         const T* const from = c.weights + channel * c.channel_step + offset + first * c.output_step;
-        for (std::int64_t output = 0; output < packed.pitch; ++output) {
+        for (std::int64_t output = 0; output < packed.width; ++output) {
           to[output] = first + output < c.outputs ? from[output * c.output_step] : T(0);
         }
         to += packed.pitch;

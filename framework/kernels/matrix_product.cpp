@@ -36,7 +36,9 @@ constexpr std::int64_t kCompact = 384;
 constexpr std::int64_t kFewPages = 32;
 /// Elements of a left side that is copied whole.
 constexpr std::int64_t kMostLeft = std::int64_t{1} << 20;
-/// Elements between the rows of a packed left side, so that they spread over the sets of a cache.
+/// The right side is packed for so many rows where what they read would drive each other out of the L1 cache.
+constexpr std::int64_t kManyRows = 48;
+/// Elements between the rows of what is packed, so that they spread over the sets of a cache.
 constexpr std::int64_t kApart = 16;
 
 /// About kPanel, so that all panels are nearly as wide.
@@ -44,6 +46,23 @@ constexpr std::int64_t panel_width(std::int64_t columns) {
   const std::int64_t panels = std::max<std::int64_t>((columns + kPanel - 1) / kPanel, 1);
   const std::int64_t each = std::max<std::int64_t>((columns + panels - 1) / panels, 1);
   return std::min(whole_vectors(std::max<std::int64_t>(columns, 1)), (each + kTiles - 1) / kTiles * kTiles);
+}
+
+/// Where `width` is a multiple of four cache lines, rows as close as they can be would share a fourth of the sets.
+template <class T>
+constexpr std::int64_t panel_pitch(std::int64_t width) {
+  constexpr std::int64_t kLines = 256 / sizeof(T);
+  return width % kLines == 0 ? width + kApart : width;
+}
+
+/// Whether rows of the right side that lie a multiple of a high power of two apart, and thus in a few sets of the L1
+/// cache, are more than these have room for: then every tile reads them from the second cache. Wider vectors don't
+/// wait for it (docs/kernels.md).
+template <class T>
+bool crowds_cache(const Matrix<T>& part) {
+  constexpr std::int64_t kFirstCache = std::int64_t{32} << 10;
+  const std::int64_t step = part.row_step * static_cast<std::int64_t>(sizeof(T));
+  return active_isa() < Isa::avx512 && part.rows * (step & -step) > kFirstCache;
 }
 
 /// Without a call for the few elements of an edge.
@@ -124,14 +143,19 @@ template <class T>
 class LooseRight {
  public:
   LooseRight(const Matrix<T>& b, std::int64_t rows_of_left)
-      : columns(b.columns), rows(b.rows), pitch(panel_width(b.columns)), b_(b), rows_of_left_(rows_of_left) {}
+      : columns(b.columns),
+        rows(b.rows),
+        width(panel_width(b.columns)),
+        pitch(panel_pitch<T>(width)),
+        b_(b),
+        rows_of_left_(rows_of_left) {}
 
   LooseRight part(std::int64_t column, std::int64_t count) const {
     return {Matrix<T>{b_.at(0, column), b_.rows, count, b_.row_step, b_.column_step}, rows_of_left_};
   }
   std::int64_t scratch() const { return std::min(kSumBlock, rows) * pitch; }
   /// The columns from `column` on that are read together.
-  std::int64_t panel_at(std::int64_t column) const { return std::min(pitch, columns - column); }
+  std::int64_t panel_at(std::int64_t column) const { return std::min(width, columns - column); }
   /// `depth` rows from `k` on of `count` columns; `scratch` may be used for them.
   Rows<T> panel(std::int64_t k, std::int64_t column, std::int64_t depth, std::int64_t count, T* scratch) const {
     const Matrix<T> part{b_.at(k, column), depth, count, b_.row_step, b_.column_step};
@@ -150,7 +174,7 @@ class LooseRight {
     if (rows * columns < kFar) {
       return fetched;
     }
-    if (can_stay(Matrix<T>{b_.at(0, column), rows, count, b_.row_step, b_.column_step})) {
+    if (can_stay(Matrix<T>{b_.at(0, column), std::min(kSumBlock, rows), count, b_.row_step, b_.column_step})) {
       fetched.any = true;
     } else if (b_.column_step == 1 && next_column < columns) {
       fetched = {true, nullptr, b_.at(next_k, next_column), b_.row_step};
@@ -158,14 +182,15 @@ class LooseRight {
     return fetched;
   }
 
-  const std::int64_t columns, rows, pitch;
+  const std::int64_t columns, rows, width, pitch;
 
  private:
   bool can_stay(const Matrix<T>& part) const {
     // Rows a page apart, or a part of one, share a few sets of the cache.
     const bool in_few_sets = part.row_step * static_cast<std::int64_t>(sizeof(T)) % 1024 == 0;
     const bool is_near = part.row_step <= kCompact || (part.rows <= kFewPages && !in_few_sets);
-    return part.column_step == 1 && part.columns % kProductStep == 0 && (rows_of_left_ < kFewRows || is_near);
+    return part.column_step == 1 && part.columns % kProductStep == 0 &&
+           (rows_of_left_ < kFewRows || (is_near && (rows_of_left_ < kManyRows || !crowds_cache(part))));
   }
 
   Matrix<T> b_;
@@ -217,7 +242,7 @@ class Product {
     thread_local Scratch scratch;
     const std::int64_t depth = std::min(kSumBlock, a.columns);
     const std::int64_t rows = std::min(block_rows_, a.rows);
-    block_of_left_ = rows * (depth + kApart);
+    block_of_left_ = rows * depth + std::max(rows, depth) * kApart;
     blocks_of_rows_ = (a.rows + block_rows_ - 1) / block_rows_;
     const std::int64_t blocks = blocks_of_rows_ * ((a.columns + kSumBlock - 1) / kSumBlock);
     keeps_left_ = is_copied() && b_.columns > b_.panel_at(0) && blocks * block_of_left_ <= kMostLeft;
@@ -276,9 +301,9 @@ class Product {
         const bool by_rows = a_.column_step == 1;  // else k by k, as it is read
         operands.a = copy;
         operands.a_row = by_rows ? depth + kApart : 1;
-        operands.a_step = by_rows ? 1 : rows;
+        operands.a_step = by_rows ? 1 : rows + kApart;
         if (!keeps_left_ || column == 0) {
-          by_rows ? pack(part, copy, operands.a_row) : pack(part.transposed(), copy, rows);
+          by_rows ? pack(part, copy, operands.a_row) : pack(part.transposed(), copy, operands.a_step);
         }
       }
       T* const c = c_.data + row * c_.pitch + column;
@@ -355,7 +380,7 @@ template <class T, class Right>
 void run_product(const Matrix<T>& a, const Right& b, const Rows<T>& start, const Result<T>& c) {
   const double of_row = nanoseconds_of_product<T>(1, b.columns, a.columns);
   if (a.rows == 0 || of_row == 0 || !is_worth_dividing(a.rows, of_row)) {
-    Product<T, Right>(a, b, start, c, c.pitch).run();
+    Product<T, Right>(a, b, start, c, c.pitch - c.column).run();
     return;
   }
   const Division each(a.rows, b.columns);
@@ -371,7 +396,7 @@ void run_product(const Matrix<T>& a, const Right& b, const Rows<T>& start, const
                    Product<T, Right>(
                        Matrix<T>{a.at(row, 0), rows, a.columns, a.row_step, a.column_step}, b.part(column, columns),
                        Rows<T>{start.data != nullptr ? start.data + row * start.pitch + column : nullptr, start.pitch},
-                       c.part(row, column), c.pitch - column)
+                       c.part(row, column), c.pitch - c.column - column)
                        .run();
                  }
                });
@@ -427,19 +452,24 @@ void add_product_to(const Matrix<T>& a, const Matrix<T>& b, T* c) {
 
 template <class T>
 PackedMatrix<T>::PackedMatrix(std::int64_t of_rows, std::int64_t of_columns, const T* data)
-    : rows(of_rows), columns(of_columns), pitch(panel_width(of_columns)), data_(data), packed_rows_(of_rows) {}
+    : rows(of_rows),
+      columns(of_columns),
+      width(panel_width(of_columns)),
+      pitch(panel_pitch<T>(width)),
+      data_(data),
+      packed_rows_(of_rows) {}
 
 template <class T>
 std::int64_t PackedMatrix<T>::size(std::int64_t rows, std::int64_t columns) {
-  const std::int64_t pitch = panel_width(columns);
-  return (columns + pitch - 1) / pitch * pitch * rows;
+  const std::int64_t width = panel_width(columns);
+  return (columns + width - 1) / width * panel_pitch<T>(width) * rows;
 }
 
 template <class T>
 PackedMatrix<T> PackedMatrix<T>::pack(const Matrix<T>& from, T* to) {
   const PackedMatrix packed(from.rows, from.columns, to);
-  for (std::int64_t column = 0; column < from.columns; column += packed.pitch) {
-    const std::int64_t columns = std::min(packed.pitch, from.columns - column);
+  for (std::int64_t column = 0; column < from.columns; column += packed.width) {
+    const std::int64_t columns = std::min(packed.width, from.columns - column);
     pack_vectors(Matrix<T>{from.at(0, column), from.rows, columns, from.row_step, from.column_step}, to, packed.pitch);
     to += packed.pitch * from.rows;
   }
@@ -456,7 +486,9 @@ bool PackedMatrix<T>::pays_ahead(const Matrix<T>& from, std::int64_t rows_of_lef
   if (rows_of_left < kFewRows) {  // it is read where it lies, from many pages
     return true;
   }
-  const bool stays = from.column_step == 1 && from.row_step <= kCompact && from.columns % kProductStep == 0;
+  const Matrix<T> block{from.data, std::min(kSumBlock, from.rows), from.columns, from.row_step, from.column_step};
+  const bool stays =
+      from.column_step == 1 && from.row_step <= kCompact && from.columns % kProductStep == 0 && !crowds_cache(block);
   return !stays && rows_of_left <= kMostRows;
 }
 

@@ -53,17 +53,20 @@ class PackedMatrix {
     result.columns = column_count;
     return result;
   }
-  /// Row `row`, which is a multiple of kSumBlock, of the columns from `column` on, which is a multiple of `pitch`.
-  const T* at(std::int64_t row, std::int64_t column) const { return data_ + column * packed_rows_ + row * pitch; }
+  /// Row `row`, which is a multiple of kSumBlock, of the columns from `column` on, which is a multiple of `width`.
+  const T* at(std::int64_t row, std::int64_t column) const {
+    return data_ + (column / width * packed_rows_ + row) * pitch;
+  }
   /// Where an element lies, and how many columns from its one on lie in the same panel.
   const T* lies_at(std::int64_t row, std::int64_t column) const {
-    const std::int64_t inside = column % pitch;
+    const std::int64_t inside = column % width;
     return at(row, column - inside) + inside;
   }
-  std::int64_t rest_of_panel(std::int64_t column) const { return pitch - column % pitch; }
+  std::int64_t rest_of_panel(std::int64_t column) const { return width - column % width; }
 
   std::int64_t rows = 0, columns = 0;
-  std::int64_t pitch = 0;
+  std::int64_t width = 0;  ///< columns of a panel
+  std::int64_t pitch = 0;  ///< elements between its rows
 
  private:
   PackedMatrix(std::int64_t of_rows, std::int64_t of_columns, const T* data);

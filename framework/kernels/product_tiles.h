@@ -1,12 +1,15 @@
-#include "framework/kernels/product.h"
+#pragma once
 
 #include <algorithm>
 
 #include "framework/kernels/fused_add.h"
+#include "framework/kernels/product.h"
 #include "framework/kernels/vector_length.h"
 
+/// The tiles of product(), for the units that instantiate it: one for each kind of operands, since together they would
+/// take the compiler as long as all other kernels of a build.
 namespace diptych::kernels {
-namespace {
+namespace tiles {
 
 // No vector crosses a call: these functions are always inlined into one whose target has the vectors.
 #pragma GCC diagnostic ignored "-Wpsabi"
@@ -232,18 +235,11 @@ struct Product {
   };
 };
 
-}  // namespace
+}  // namespace tiles
 
 template <class T, class Operands>
 void product(const ProductCall<T, Operands>& call) {
-  active_of<Product<T, Operands>::template Of>()(&call);
+  active_of<tiles::Product<T, Operands>::template Of>()(&call);
 }
-
-template void product(const ProductCall<float, ListedOperands<float>>&);
-template void product(const ProductCall<double, ListedOperands<double>>&);
-template void product(const ProductCall<float, ListedLeft<float>>&);
-template void product(const ProductCall<double, ListedLeft<double>>&);
-template void product(const ProductCall<float, StridedOperands<float>>&);
-template void product(const ProductCall<double, StridedOperands<double>>&);
 
 }  // namespace diptych::kernels
