@@ -43,7 +43,7 @@ struct KernelCall {
   int input_count;
   const void* attributes;
   Operand output;
-  const void* packed = nullptr;        ///< what OpDef::packing has made of an input ahead, or null
+  const void* packed = nullptr;        ///< what OpDef::packing has made of inputs ahead, or null
   const Epilogue* epilogue = nullptr;  ///< for ops with OpDef::epilogue_axes, and results of f32 or f64
 };
 /// Writes every element of `call.output`, which is dense and may share memory with an input only if the op is

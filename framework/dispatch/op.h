@@ -114,9 +114,9 @@ struct Rows {
 using RowsFn = Rows (*)(const InferCall& call, const TensorType& output);
 using CostFn = double (*)(const InferCall& call, const TensorType& output);
 
-/// An input that a graph prepares once for many calls, as long as its elements stay the same.
+/// Inputs that a graph prepares once for many calls, as long as their elements stay the same.
 struct Packing {
-  int input;
+  std::uint32_t inputs;  ///< bit mask; of those that a call doesn't have, none
   /// The bytes of the prepared form; 0: preparing it doesn't pay for this call.
   std::size_t (*size)(const KernelCall& call);
   /// `to` is aligned to a cache line.

@@ -4,7 +4,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <span>
 #include <type_traits>
+#include <vector>
 
 #include <cblas.h>
 #include <fmt/format.h>
@@ -243,9 +245,85 @@ void pack_right(const KernelCall& call, void* to) {
                    [&]<class T>() { PackedMatrix<T>::pack(matrix_of<T>(call.inputs[1]), static_cast<T*>(to)); });
 }
 
+/// The inputs of merged_linear.
+struct Merged {
+  const Operand& left;
+  std::span<const Operand> weights;
+  std::span<const Operand> biases;
+
+  explicit Merged(const KernelCall& call) : left(call.inputs[0]) {
+    const std::span rest(call.inputs + 1, static_cast<std::size_t>(call.input_count) - 1);
+    const auto first_bias =
+        std::find_if(rest.begin(), rest.end(), [](const Operand& input) { return input.type->shape.rank() == 1; });
+    weights = rest.first(static_cast<std::size_t>(first_bias - rest.begin()));
+    biases = rest.subspan(weights.size());
+  }
+  std::int64_t depth() const { return left.type->shape.back(); }
+};
+
+std::size_t packed_sizes(const KernelCall& call) {
+  const TensorType& output = *call.output.type;
+  const bool is_wide = output.dtype == DType::float32 || output.dtype == DType::float64;
+  const Merged merged(call);
+  if (active_gemm() != Gemm::tiles || !is_wide || output.shape.contains(0) || merged.depth() == 0) {
+    return 0;
+  }
+  const std::int64_t columns = output.shape.back();
+  std::int64_t elements = merged.biases.empty() ? 0 : columns;
+  visit_wide_float(output.dtype, [&]<class T>() { elements += PackedMatrix<T>::size(merged.depth(), columns); });
+  return static_cast<std::size_t>(elements) * size_of(output.dtype);
+}
+
+/// The biases stand behind the matrices.
+void pack_side_by_side(const KernelCall& call, void* to) {
+  const Merged merged(call);
+  const std::int64_t depth = merged.depth();
+  const std::int64_t columns = call.output.type->shape.back();
+  visit_wide_float(call.output.type->dtype, [&]<class T>() {
+    std::vector<T> whole(static_cast<std::size_t>(depth * columns));
+    T* const biases = static_cast<T*>(to) + PackedMatrix<T>::size(depth, columns);
+    std::int64_t column = 0;
+    for (std::size_t i = 0; i < merged.weights.size(); ++i) {
+      const Shape& shape = merged.weights[i].type->shape;
+      strided_copy(shape, sizeof(T), merged.weights[i].data, *merged.weights[i].strides, whole.data() + column,
+                   {columns, 1});
+      if (!merged.biases.empty()) {
+        strided_copy({shape.back()}, sizeof(T), merged.biases[i].data, *merged.biases[i].strides, biases + column, {1});
+      }
+      column += shape.back();
+    }
+    PackedMatrix<T>::pack(Matrix<T>{whole.data(), depth, columns, columns, 1}, static_cast<T*>(to));
+  });
+}
+
+template <class T>
+void multiply_merged(const Merged& merged, const Shape& leading, const Result<T>& out, const void* packed) {
+  Stack left(merged.left, leading.rank());
+  Shape batch = leading;
+  flatten(left, Stack(merged.weights[0], leading.rank()), batch);
+  if (packed != nullptr) {
+    const auto* const data = static_cast<const T*>(packed);
+    const auto right = PackedMatrix<T>::packed(left.columns, out.pitch, data);
+    const T* const start = merged.biases.empty() ? nullptr : data + PackedMatrix<T>::size(left.columns, out.pitch);
+    for_each_pair<T>(left, left, batch, [&](const T* rows, const T* /*not read*/, std::int64_t pair) {
+      multiply(Matrix<T>{rows, left.rows, left.columns, left.row_step, left.column_step}, right, start,
+               out.part(pair * left.rows, 0));
+    });
+    return;
+  }
+  std::int64_t column = 0;
+  for (std::size_t i = 0; i < merged.weights.size(); ++i) {
+    const Stack right(merged.weights[i], leading.rank());
+    const Dense bias = merged.biases.empty() ? Dense() : Dense(merged.biases[i]);
+    multiply_tiles<T>(left, right, batch, static_cast<const T*>(bias.data()), nullptr, out.part(0, column));
+    column += right.columns;
+  }
+}
+
 }  // namespace
 
-const Packing kRightSide{1, packed_size, pack_right};
+const Packing kRightSide{1U << 1, packed_size, pack_right};
+const Packing kRightSides{~1U, packed_sizes, pack_side_by_side};
 
 void gemm(const Operand& a, const Operand& b, const Operand* bias, const Operand& output, const void* packed,
           const Epilogue* epilogue) {
@@ -275,6 +353,34 @@ void gemm(const Operand& a, const Operand& b, const Operand* bias, const Operand
   }
   visit_wide_float(output.type->dtype,
                    [&]<class T>() { multiply<T>(left, right, batch, bias, output, packed, epilogue); });
+}
+
+void merged_gemm(const KernelCall& call) {
+  const Shape& shape = call.output.type->shape;
+  if (shape.contains(0)) {
+    return;
+  }
+  const Merged merged(call);
+  if (merged.depth() == 0) {
+    std::memset(call.output.data, 0, static_cast<std::size_t>(shape.product()) * size_of(call.output.type->dtype));
+    std::int64_t column = 0;
+    for (const Operand& bias : merged.biases) {
+      const std::size_t size = size_of(call.output.type->dtype);
+      const Shape part{shape.product() / shape.back(), bias.type->shape.back()};
+      strided_copy(part, size, bias.data, {0, (*bias.strides)[0]},
+                   static_cast<std::byte*>(call.output.data) + static_cast<std::size_t>(column) * size,
+                   {shape.back(), 1});
+      column += part.back();
+    }
+    return;
+  }
+  Shape leading;
+  for (int i = 0; i < shape.rank() - 2; ++i) {
+    leading.push_back(shape[i]);
+  }
+  visit_wide_float(call.output.type->dtype, [&]<class T>() {
+    multiply_merged<T>(merged, leading, Result<T>{static_cast<T*>(call.output.data), shape.back()}, call.packed);
+  });
 }
 
 Gemm gemm_named(std::string_view name) {

@@ -40,8 +40,15 @@ Gemm gemm_named(std::string_view name);
 void gemm(const Operand& a, const Operand& b, const Operand* bias, const Operand& output, const void* packed = nullptr,
           const Epilogue* epilogue = nullptr);
 
+/// output[..., M, N0 + N1 ...] = [a w0 + bias0, a w1 + bias1, ...] side by side, each as gemm() computes it by our
+/// tiles, of the inputs a, w0, w1, ..., bias0, bias1, ...: a matrix [K, Ni] and a row [Ni] each, or no rows at all; f32
+/// or f64.
+void merged_gemm(const KernelCall& call);
+
 /// The right side of products with its two inputs, for graphs that read the same one again and again.
 extern const Packing kRightSide;
+/// All matrices and biases of merged_gemm().
+extern const Packing kRightSides;
 
 /// The BLAS library and the core type that it selected at run time, for example "OpenBLAS 0.3.21 SkylakeX".
 const char* blas_description();

@@ -193,7 +193,7 @@ void convolution_kernel(const KernelCall& call) {
 
 /// Of f32 and f64; others are computed in a copy of f32.
 constexpr Packing kWeights{
-    1,
+    1U << 1,
     [](const KernelCall& call) {
       const DType dtype = call.output.type->dtype;
       const bool is_wide = dtype == DType::float32 || dtype == DType::float64;

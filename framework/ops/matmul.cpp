@@ -217,6 +217,51 @@ const Op kLinear{contraction_op(
      .samples = linear_samples,
      .family = "matmul"})};
 
+void infer_merged(const InferCall& call, TensorType& output) {
+  check_matrices(call);
+  const std::size_t count = call.inputs.size() - 1;
+  const bool has_bias = call.shape(static_cast<int>(count)).rank() == 1;
+  const auto weights = static_cast<int>(has_bias ? count / 2 : count);
+  output = call.input(0);
+  std::int64_t& columns = output.shape[output.shape.rank() - 1];
+  columns = 0;
+  for (int i = 1; i <= weights; ++i) {
+    const Shape& weight = call.shape(i);
+    if (weight.rank() != 2 || weight[0] != call.shape(0).back() || (has_bias && count % 2 != 0)) {
+      call.fail_shape("needs matrices of [in, out]", "give as many biases as weights, or none");
+    }
+    if (has_bias && call.shape(weights + i) != Shape{weight.back()}) {
+      call.fail_shape("a bias doesn't fit its weight", fmt::format("give a bias of [{}]", weight.back()));
+    }
+    columns += weight.back();
+  }
+  check_count(call, output);
+}
+
+const Op kMergedLinear{contraction_op(
+    {.name = "merged_linear",
+     .doc = "Products of x with several weights side by side, plus as many biases: x, weights, biases or none",
+     .inputs = kMaxInputs,
+     .least_inputs = 2,
+     .infer = infer_merged,
+     .kernel = kernels::through_float<kernels::merged_gemm>,
+     .packing = &kernels::kRightSides,
+     .flops = matmul_flops,
+     .samples =
+         [] {
+           std::vector<Sample> samples;
+           for (DType dtype : kFloats) {
+             const auto in = [&](const Shape& shape) { return sample(dtype, shape); };
+             samples.push_back({{in({5, 7}), in({7, 3}), in({7, 16})}, {}});
+             samples.push_back({{in({2, 3, 4}), transposed(in({4, 5})), in({4, 1}), in({5}), in({1})}, {}});
+             samples.push_back({{transposed(in({2, 3, 4})), in({4, 5}), in({5})}, {}});
+             samples.push_back({{in({4, 0}), in({0, 3}), in({0, 2}), in({3}), in({2})}, {}});
+             samples.push_back({{in({3, 300}), in({300, 20}), in({300, 33}), in({300, 7})}, {}});
+           }
+           return samples;
+         },
+     .family = "matmul"})};
+
 Tensor as(DType dtype, const Tensor& x, Location where) { return x.dtype() == dtype ? x : cast(x, dtype, where); }
 
 void check_rank(const char* op, const Tensor& x, int rank, Location where) {
@@ -231,6 +276,7 @@ void check_rank(const char* op, const Tensor& x, int rank, Location where) {
 namespace op {
 const OpDef& matmul = *kMatmul;
 const OpDef& linear = *kLinear;
+const OpDef& merged_linear = *kMergedLinear;
 }  // namespace op
 
 Tensor matmul(const Tensor& x, const Tensor& y, Location where) {

@@ -73,6 +73,7 @@ namespace diptych::op {
 // matmul.cpp
 extern const OpDef& matmul;
 extern const OpDef& linear;
+extern const OpDef& merged_linear;
 // convolution.cpp
 extern const OpDef& conv2d;
 extern const OpDef& conv2d_input_gradient;

@@ -108,6 +108,7 @@ bool fold_constants(graph::Graph& graph, const PassContext& context);
 bool simplify(graph::Graph& graph, const PassContext& context);
 bool eliminate_common_subexpressions(graph::Graph& graph, const PassContext& context);
 bool join_attention(graph::Graph& graph, const PassContext& context);
+bool merge_products(graph::Graph& graph, const PassContext& context);
 bool check_labels(graph::Graph& graph, const PassContext& context);
 bool split_sums(graph::Graph& graph, const PassContext& context);
 bool fuse_epilogues(graph::Graph& graph, const PassContext& context);

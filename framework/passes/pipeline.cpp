@@ -14,6 +14,7 @@ std::span<const Pass> pipeline() {
       {"simplify", "rewrites that don't change a bit", simplify},
       {"cse", "computes equal expressions once", eliminate_common_subexpressions},
       {"attention", "joins softmax(q k^T) v to one op", join_attention},
+      {"merge-products", "computes small products of one input with several weights as one", merge_products},
       {"dce", "drops what no result needs", eliminate_dead_code},
       {"recompute", "computes cheap results again instead of keeping them for the backward pass", recompute},
       {"check-labels", "checks labels by an op of its own, so that a cross entropy can be fused", check_labels},

@@ -320,13 +320,24 @@ void Executable::pack_where_it_pays(KernelTask& task, std::span<const Place> inp
   if (packing == nullptr || !options_.packs) {
     return;
   }
-  const std::uint32_t buffer = inputs[static_cast<std::size_t>(packing->input)].buffer;
-  const bool lasts =
-      buffers_[buffer].buffer.kind == BufferClass::constant ||
-      (buffer < inputs_.size() && inputs_[buffer].kind != graph::InputKind::argument && !state_is_written_[buffer]);
-  if (const std::size_t bytes = lasts ? packing->size(task.call) : 0; bytes > 0) {
-    packed_.push_back({&task, buffer, bytes});
-    stats_.packed_bytes += bytes;
+  const auto lasts = [&](std::uint32_t buffer) {
+    return buffers_[buffer].buffer.kind == BufferClass::constant ||
+           (buffer < inputs_.size() && inputs_[buffer].kind != graph::InputKind::argument &&
+            !state_is_written_[buffer]);
+  };
+  Packed packed{&task, {}, 0};
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (((packing->inputs >> i) & 1U) != 0) {
+      if (!lasts(inputs[i].buffer)) {
+        return;
+      }
+      packed.sources.push_back({i, inputs[i].buffer});
+    }
+  }
+  packed.bytes = packing->size(task.call);
+  if (packed.bytes > 0) {
+    stats_.packed_bytes += packed.bytes;
+    packed_.push_back(std::move(packed));
   }
 }
 
@@ -431,36 +442,44 @@ Storage* Executable::lasting_storage(std::uint32_t buffer) const {
   return value.body()->storage.get();
 }
 
-void Executable::pack_inputs() {
+Executable::Elements Executable::look_at(Packed::Source& source, const void* data) const {
   static std::atomic<std::uint32_t> last_number = 0;
-  for (PackedOperand& operand : packed_) {
-    KernelCall& call = operand.task->call;
-    const Packing& packing = *call.op->packing;
-    const void* const data = call.inputs[packing.input].data;
-    Storage* const storage = lasting_storage(operand.buffer);
-    if (storage == nullptr) {  // the elements belong to somebody else, who may change them
-      call.packed = nullptr;
-      continue;
+  Storage* const storage = lasting_storage(source.buffer);
+  if (storage == nullptr) {  // the elements belong to somebody else, who may change them
+    return Elements::not_ours;
+  }
+  std::uint32_t number = storage->packing.load(std::memory_order_relaxed);
+  if (source.data == data && source.number == number && number != 0) {
+    return Elements::same;
+  }
+  const std::uint32_t next = ++last_number;
+  if (number == 0 && storage->packing.compare_exchange_strong(number, next, std::memory_order_relaxed)) {
+    number = next;
+  }
+  source.number = number;
+  source.data = data;
+  return Elements::changed;
+}
+
+void Executable::pack_inputs() {
+  for (Packed& packed : packed_) {
+    KernelCall& call = packed.task->call;
+    Elements elements = Elements::same;
+    for (Packed::Source& source : packed.sources) {
+      elements = std::max(elements, look_at(source, call.inputs[source.input].data));
     }
-    std::uint32_t number = storage->packing.load(std::memory_order_relaxed);
-    if (operand.data != data || operand.number != number || number == 0) {
-      const std::uint32_t next = ++last_number;
-      if (number == 0 && storage->packing.compare_exchange_strong(number, next, std::memory_order_relaxed)) {
-        number = next;
-      }
-      operand.number = number;
-      operand.data = data;
+    if (elements != Elements::same) {
       call.packed = nullptr;
-      if (operand.memory) {
+      if (elements == Elements::not_ours || packed.memory) {
         continue;
       }
     }
     if (call.packed == nullptr) {
-      if (!operand.memory) {
-        operand.memory = allocate_storage(operand.bytes);
+      if (!packed.memory) {
+        packed.memory = allocate_storage(packed.bytes);
       }
-      packing.pack(call, operand.memory->data());
-      call.packed = operand.memory->data();
+      call.op->packing->pack(call, packed.memory->data());
+      call.packed = packed.memory->data();
     }
   }
 }

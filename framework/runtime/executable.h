@@ -71,14 +71,18 @@ class Executable {
   using LinearTask = LoopTask<kernels::LinearCall>;
   using StridedTask = LoopTask<kernels::StridedCall>;
   struct KernelTask;  ///< any other kernel
-  /// An operand that is packed in the first call, and when its elements have changed, in the second call that finds
-  /// them the same: those that change before every call aren't worth it.
-  struct PackedOperand {
+  /// Operands of a task that are packed in the first call, and when their elements have changed, in the second call
+  /// that finds them the same: those that change before every call aren't worth it.
+  struct Packed {
+    struct Source {
+      std::size_t input;
+      std::uint32_t buffer;
+      std::uint32_t number = 0;  ///< Storage::packing in the last call
+      const void* data = nullptr;
+    };
     KernelTask* task;
-    std::uint32_t buffer;
+    std::vector<Source> sources;
     std::size_t bytes;
-    std::uint32_t number = 0;  ///< Storage::packing in the last call
-    const void* data = nullptr;
     StorageRef memory = {};
   };
   struct ControlTask;      ///< control flow, whose regions have executables of their own
@@ -113,6 +117,9 @@ class Executable {
   void bind_inputs(std::span<const Tensor> arguments);
   /// Of a constant, a captured input or a state that the graph doesn't write. Null: the elements have none.
   Storage* lasting_storage(std::uint32_t buffer) const;
+  enum class Elements : unsigned char { same, changed, not_ours };
+  /// Since the last call.
+  Elements look_at(Packed::Source& source, const void* data) const;
   void pack_inputs();
   template <bool traced>
   void execute(std::uint32_t instruction) const;
@@ -144,7 +151,7 @@ class Executable {
   std::vector<std::unique_ptr<ControlTask>> control_tasks_;
   std::vector<std::unique_ptr<FusedTask>> fused_tasks_;
   std::vector<std::unique_ptr<ContractionTask>> contraction_tasks_;
-  std::vector<PackedOperand> packed_;
+  std::vector<Packed> packed_;
   std::vector<PlannedTemporary> planned_temporaries_;
   StorageRef arena_;
   CallLock turns_;

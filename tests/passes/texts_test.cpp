@@ -163,6 +163,26 @@ const std::vector<Texts>& all_texts() {
        "%22: f32[200,4] = permute(%4) {axes=[1,0]}\n"
        "%7: f32[200,3] = attention(%0, %22, %2) {scale=0.5, is_causal=true}\n"
        "return %7, %13, %15, %9"},
+      {"merge-products",
+       "small products of one input with weights that stay the same, but for one that leaves the graph",
+       "%0: f32[2,8] argument \"x\", %1: f32[8,4] state \"q\", %2: f32[4] state \"bias\", %3: f32[6,8] state \"k\", "
+       "%4: f32[6] state \"other bias\", %5: f32[8,6] state \"v\"",
+       "%6: f32[2,4] = linear(%0, %1, %2)\n"
+       "%7: f32[8,6] = permute(%3) {axes=[1,0]}\n"
+       "%8: f32[2,6] = linear(%0, %7, %4)\n"
+       "%9: f32[2,6] = linear(%0, %5, %4)\n"
+       "%10: f32[2,4] = relu(%6)\n"
+       "%11: f32[2,6] = neg(%8)\n"
+       "return %9, %10, %11",
+       "%12: f32[8,6] = permute(%3) {axes=[1,0]}\n"
+       "%13: f32[2,10] = merged_linear(%0, %1, %12, %2, %4)\n"
+       "%6: f32[2,4] = slice(%13) {axis=1, start=0, stop=4, step=1}\n"
+       "%7: f32[8,6] = permute(%3) {axes=[1,0]}\n"
+       "%8: f32[2,6] = slice(%13) {axis=1, start=4, stop=10, step=1}\n"
+       "%9: f32[2,6] = linear(%0, %5, %4)\n"
+       "%10: f32[2,4] = relu(%6)\n"
+       "%11: f32[2,6] = neg(%8)\n"
+       "return %9, %10, %11"},
       {"dce", "what no result needs goes, inputs and updates stay",
        "%0: f32[2] argument \"x\", %1: f32[2] argument \"unused\", %2: f32[2] state \"s\"",
        "%3: f32[2] = exp(%0)\n"

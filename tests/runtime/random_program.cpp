@@ -10,6 +10,7 @@
 #include "framework/dispatch/apply.h"
 #include "framework/ops/row_ops.h"
 #include "framework/ops/shape_ops.h"
+#include "framework/ops/window_ops.h"
 
 namespace diptych::testing {
 namespace {
@@ -300,14 +301,14 @@ std::optional<TensorType> inferred(const Step& step, const std::vector<TensorTyp
   }
 }
 
-/// All that a program calls: what the pass check-labels alone makes is in its graphs by that.
+/// All that a program calls: what the passes check-labels and merge-products alone make is in its graphs by them.
 const std::vector<const OpDef*>& drawn_ops() {
   static const std::vector<const OpDef*> drawn = [] {
     const auto all = registry();
     std::vector<const OpDef*> ops(all.begin(), all.end());
     std::erase_if(ops, [](const OpDef* op) {
       return op == &op::class_labels || op == &op::cross_entropy_of_classes ||
-             op == &op::cross_entropy_backward_of_classes;
+             op == &op::cross_entropy_backward_of_classes || op == &op::merged_linear;
     });
     return ops;
   }();

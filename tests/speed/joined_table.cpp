@@ -1,5 +1,5 @@
-// What graphs could gain by multiplying an input with the weights of q, k and v at once: if these lay side by side, and
-// if each part of the input went through all of them while it is in the cache. A table of docs/fusion.md. Not a test.
+// What graphs gain by multiplying an input with the weights of q, k and v at once: if these lay side by side, and by the
+// pass merge-products. A table of docs/fusion.md. Not a test.
 
 #include <algorithm>
 #include <tuple>
@@ -34,26 +34,25 @@ graph::JitFunction products_of(std::int64_t depth, std::int64_t columns, int cou
       std::move(options));
 }
 
-/// Of three matrices with the input, in parts of as many rows as the kernel has in the cache: part by part, or matrix
-/// by matrix.
-graph::JitFunction parts_of(std::int64_t rows, std::int64_t depth, std::int64_t columns, bool part_by_part) {
-  std::vector<Tensor> weights;
-  for (int i = 0; i < 3; ++i) {
-    weights.push_back(Rng(2 + i).normal({depth, columns}));
+/// Of three layers, each with an op behind it, with the pass merge-products or without.
+graph::JitFunction layers_of(std::int64_t depth, std::int64_t columns, bool merges) {
+  std::vector<std::pair<Tensor, Tensor>> layers;
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    layers.emplace_back(Rng(2 + i).normal({depth, columns}), Rng(7 + i).normal({columns}));
+  }
+  graph::JitOptions options;
+  if (!merges) {
+    options.pipeline.disabled = {"merge-products"};
   }
   return graph::JitFunction(
-      [=](std::span<const Tensor> inputs, std::shared_ptr<void>& /*structure*/) {
-        constexpr std::int64_t kRows = 128;
-        const std::int64_t parts = (rows + kRows - 1) / kRows;
+      [layers](std::span<const Tensor> inputs, std::shared_ptr<void>& /*structure*/) {
         std::vector<Tensor> results;
-        for (std::int64_t i = 0; i < 3 * parts; ++i) {
-          const std::int64_t part = part_by_part ? i / 3 : i % parts;
-          const Tensor& weight = weights[static_cast<std::size_t>(part_by_part ? i % 3 : i / parts)];
-          results.push_back(linear(slice(inputs[0], 0, part * kRows, std::min(rows, (part + 1) * kRows)), weight));
+        for (const auto& [weight, bias] : layers) {
+          results.push_back(relu(linear(inputs[0], weight, bias)));
         }
         return results;
       },
-      {});
+      std::move(options));
 }
 
 /// The time of `other` over that of `one`.
@@ -66,11 +65,18 @@ std::string ratio(const Tensor& x, graph::JitFunction&& one, graph::JitFunction&
 }
 
 void print_table() {
-  fmt::print("| three of M x N x K | side by side, packed once | side by side, weights that change | part by part |\n");
+  fmt::print("| three of M x N x K | side by side, packed once | side by side, weights that change | `merge-products` |\n");
   fmt::print("|---|--:|--:|--:|\n");
-  for (const auto& [m, n, k] : {std::tuple{1, 128, 128},
+  for (const auto& [m, n, k] : {std::tuple{1, 32, 32},
+                                {1, 128, 128},
+                                {1, 256, 256},
                                 {1, 768, 768},
+                                {2, 64, 64},
+                                {8, 32, 32},
+                                {8, 64, 64},
                                 {8, 128, 128},
+                                {32, 32, 32},
+                                {32, 64, 64},
                                 {8, 768, 768},
                                 {64, 128, 128},
                                 {512, 128, 128},
@@ -85,7 +91,7 @@ void print_table() {
       return ratio(x, products_of(k, n, 3, packs), products_of(k, 3 * n, 1, packs));
     };
     fmt::print("| {} x {} x {} | {} | {} | {} |\n", m, n, k, side_by_side(true), side_by_side(false),
-               m > 128 ? ratio(x, parts_of(m, k, n, false), parts_of(m, k, n, true)) : "");
+               ratio(x, layers_of(k, n, false), layers_of(k, n, true)));
     std::fflush(stdout);
   }
 }

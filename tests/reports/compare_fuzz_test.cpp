@@ -15,7 +15,7 @@
 #include "reports/run/run_file.h"
 #include "reports/views/compare_views.h"
 #include "reports/views/gate_views.h"
-#include "tests/fuzz/json_mutator.h"
+#include "tests/reports/json_mutator.h"
 
 namespace diptych::reports {
 namespace {

@@ -2,7 +2,7 @@
 """Models as PyTorch's users export them, against PyTorch's own results in double precision: exported_models.py DIPTYCH [NAME...]
 
 Weights are random by a seed: nothing is fetched. Needs Debian's python3-torch and python3-onnx; vision models also
-python3-torchvision. Ends with 77 where PyTorch is missing. tests/onnx/CMakeLists.txt runs it. Large models take most of the
+python3-torchvision. Ends with 77 where PyTorch is missing. tests/onnx_models/CMakeLists.txt runs it. Large models take most of the
 time: without names only with DIPTYCH_EVERY_VALUE=1 (scripts/nightly tests).
 """
 

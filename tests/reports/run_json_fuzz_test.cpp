@@ -16,7 +16,7 @@
 #include "reports/views/explanation.h"
 #include "reports/views/markdown.h"
 #include "reports/views/table.h"
-#include "tests/fuzz/json_mutator.h"
+#include "tests/reports/json_mutator.h"
 
 namespace diptych::reports {
 namespace {
