@@ -486,9 +486,8 @@ bool PackedMatrix<T>::pays_ahead(const Matrix<T>& from, std::int64_t rows_of_lef
   if (rows_of_left < kFewRows) {  // it is read where it lies, from many pages
     return true;
   }
-  const Matrix<T> block{from.data, std::min(kSumBlock, from.rows), from.columns, from.row_step, from.column_step};
-  const bool stays =
-      from.column_step == 1 && from.row_step <= kCompact && from.columns % kProductStep == 0 && !crowds_cache(block);
+  // Whatever the instruction set, so that graphs keep as much memory on every machine.
+  const bool stays = from.column_step == 1 && from.row_step <= kCompact && from.columns % kProductStep == 0;
   return !stays && rows_of_left <= kMostRows;
 }
 
