@@ -80,6 +80,11 @@ TEST_F(MergeProducts, HaveTheBitsOfEager) {
                        ", threads: " + std::to_string(threads));
           auto graph = jit(function);
           expect_bits(function, x, graph);
+          graph::JitOptions options;
+          options.pipeline.disabled = {passes::kPacking};
+          auto unpacked = jit(function, options);
+          expect_bits(function, x, unpacked);
+          EXPECT_EQ(count_of(unpacked, op::merged_linear), count_of(graph, op::merged_linear));
           const bool is_empty = x.shape().contains(0);
           EXPECT_EQ(count_of(graph, op::merged_linear), is_empty ? 0U : 2U);
           EXPECT_EQ(count_of(graph, op::matmul) + count_of(graph, op::linear), is_empty ? 8U : 0U);
