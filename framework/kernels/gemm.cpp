@@ -300,12 +300,14 @@ template <class T>
 void multiply_merged(const Merged& merged, const Shape& leading, const Result<T>& out, const void* packed) {
   Stack left(merged.left, leading.rank());
   Shape batch = leading;
-  flatten(left, Stack(merged.weights[0], leading.rank()), batch);
+  Stack whole(merged.weights[0], leading.rank());  // but for its elements
+  whole.columns = out.pitch;
+  flatten(left, whole, batch);
   if (packed != nullptr) {
     const auto* const data = static_cast<const T*>(packed);
     const auto right = PackedMatrix<T>::packed(left.columns, out.pitch, data);
     const T* const start = merged.biases.empty() ? nullptr : data + PackedMatrix<T>::size(left.columns, out.pitch);
-    for_each_pair<T>(left, left, batch, [&](const T* rows, const T* /*not read*/, std::int64_t pair) {
+    for_each_pair<T>(left, whole, batch, [&](const T* rows, const T* /*not read*/, std::int64_t pair) {
       multiply(Matrix<T>{rows, left.rows, left.columns, left.row_step, left.column_step}, right, start,
                out.part(pair * left.rows, 0));
     });

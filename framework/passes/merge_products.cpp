@@ -1,13 +1,13 @@
-// Products of one input with several weights, such as those that give q, k and v or the gates of a cell, as one, if they
-// are so small that most of their time isn't spent on sums.
+// Products of one input with several weights, such as those that give q, k and v or the gates of an unrolled cell, as
+// one, if they are so small that most of their time isn't spent on sums.
 //
 //   %4 = linear(%x, %wq, %bq)              %7 = merged_linear(%x, %wq, %wk, %bq, %bk)
 //   %5 = linear(%x, %wk, %bk)       =>     %4 = slice(%7) {axis=1, start=0, stop=64, step=1}
 //                                          %5 = slice(%7) {axis=1, start=64, stop=128, step=1}
 //
 // No bit changes: every element is the same sum in the same order, whatever columns stand beside it. The weights must
-// stay the same from call to call, so that the graph packs them side by side once; and no result of the products may
-// leave the graph, where it would be a copy.
+// stay the same from call to call, so that the graph packs them side by side once. No result may leave the graph, nor
+// enter control flow, nor be read in a shape that columns of a wider matrix can't have without a copy.
 
 #include <algorithm>
 #include <map>
@@ -41,7 +41,7 @@ constexpr std::int64_t kMostRows = 8;
 struct Group {
   std::vector<std::uint32_t> nodes;
   std::vector<ValueId> inputs;  ///< of the merged node
-  std::vector<Node> views;      ///< of weights and biases, which it needs before their products did
+  std::vector<Node> views;      ///< of weights and biases, in order, which it needs before their products did
   graph::Provenance provenance;
   ValueId merged = 0;        ///< once the sweep has reached the first of the nodes
   std::int64_t columns = 0;  ///< of it, that those which the sweep has reached have
@@ -73,18 +73,23 @@ class ProductMerger {
     return rewriter_.run([&](Node& node) {
       if (const auto found = places_.find(at++); found != places_.end()) {
         visit(node, groups_[found->second]);
+      } else if (const auto early = early_.find(node.outputs.empty() ? kNone : node.output()); early != early_.end()) {
+        rewriter_.replace(node, early->second);
+        rewriter_.drop(node);
       }
     });
   }
 
  private:
+  static constexpr ValueId kNone = UINT32_MAX;
+
   const TensorType& type(ValueId value) const { return rewriter_.type(value); }
 
   void find(const Graph& graph) {
     std::map<std::tuple<ValueId, bool>, std::vector<std::uint32_t>> sharing;  // by their input, and whether with biases
     for (std::uint32_t i = 0; i < graph.nodes.size(); ++i) {
       const Node& node = graph.nodes[i];
-      if (is_small_product(node)) {
+      if (is_small_product(node) && is_read_as_columns(graph, node)) {
         sharing[{node.inputs[0], node.inputs.size() == 3}].push_back(i);
       }
     }
@@ -105,7 +110,7 @@ class ProductMerger {
   }
 
   bool is_small_product(const Node& node) const {
-    if ((node.op != &op::linear && node.op != &op::matmul) || users_.is_result(node.output())) {
+    if (node.op != &op::linear && node.op != &op::matmul) {
       return false;
     }
     const TensorType& result = type(node.output());
@@ -122,6 +127,25 @@ class ProductMerger {
     return forces_ || (rows <= kMostRows && time <= kMostNanoseconds);
   }
 
+  /// Whether all readers take columns of a wider matrix as they lie.
+  bool is_read_as_columns(const Graph& graph, const Node& product) const {
+    Shape wider = type(product.output()).shape;
+    wider[wider.rank() - 1] += 1;
+    return is_read_as_it_lies(graph, product.output(), contiguous_strides(wider));
+  }
+  bool is_read_as_it_lies(const Graph& graph, ValueId value, const Strides& strides) const {
+    const auto users = users_.of(value);
+    return !users_.is_result(value) && std::all_of(users.begin(), users.end(), [&](std::uint32_t user) {
+      const Node& node = graph.nodes[user];
+      if (node.op->view == nullptr) {
+        return !node.is_control();
+      }
+      Layout layout;
+      return node.op->view(type(value), strides, type(node.output()), node.attributes.get(), layout) &&
+             is_read_as_it_lies(graph, node.output(), layout.strides);
+    });
+  }
+
   /// Whether weight and bias are the same in each call, or views of what is.
   bool has_lasting_weights(const Graph& graph, const Node& product) const {
     return std::all_of(product.inputs.begin() + 1, product.inputs.end(), [&](ValueId value) {
@@ -131,10 +155,10 @@ class ProductMerger {
       return lasting_.contains(value);
     });
   }
-  /// The node that makes the value, if it's a view.
+  /// The node that makes the value, if it's a view whatever the layout: a reshape may have to copy.
   const Node* view_of(const Graph& graph, ValueId value) const {
     const Node* const node = producers_.node(graph, value);
-    return node != nullptr && node->op->view != nullptr ? node : nullptr;
+    return node != nullptr && node->op->view != nullptr && node->op != &op::reshape ? node : nullptr;
   }
 
   void add(const Graph& graph, Group&& group) {
@@ -148,12 +172,7 @@ class ProductMerger {
       for (const std::uint32_t node : group.nodes) {
         const ValueId input = graph.nodes[node].inputs[i];
         group.inputs.push_back(input);
-        const auto begin = static_cast<std::ptrdiff_t>(group.views.size());
-        for (ValueId value = input;
-             producers_[value] != graph::Producers::kNone && producers_[value] > group.nodes[0];) {
-          group.views.insert(group.views.begin() + begin, *view_of(graph, value));
-          value = group.views[static_cast<std::size_t>(begin)].inputs[0];
-        }
+        add_late_views(graph, input, group);
       }
     }
     for (const std::uint32_t node : group.nodes) {
@@ -165,16 +184,27 @@ class ProductMerger {
     groups_.push_back(std::move(group));
   }
 
+  /// Those that make the value behind the first of the products.
+  void add_late_views(const Graph& graph, ValueId value, Group& group) const {
+    const bool is_late = producers_[value] != graph::Producers::kNone && producers_[value] > group.nodes.front();
+    const bool is_known =
+        std::any_of(group.views.begin(), group.views.end(), [&](const Node& view) { return view.output() == value; });
+    if (is_late && !is_known) {
+      const Node& view = *view_of(graph, value);
+      add_late_views(graph, view.inputs[0], group);
+      group.views.push_back(view);
+    }
+  }
+
   void visit(Node& node, Group& group) {
     if (group.columns == 0) {
       Node all = node;
       all.provenance = group.provenance;
       for (const Node& view : group.views) {
-        const ValueId early = rewriter_.insert(*view.op, {view.inputs[0]}, view.attributes, view);
-        for (Node& later : group.views) {
-          std::replace(later.inputs.begin(), later.inputs.end(), view.output(), early);
-        }
-        std::replace(group.inputs.begin(), group.inputs.end(), view.output(), early);
+        early_[view.output()] = rewriter_.insert(*view.op, {early(view.inputs[0])}, view.attributes, view);
+      }
+      for (ValueId& input : group.inputs) {
+        input = early(input);
       }
       group.merged = rewriter_.insert(op::merged_linear, group.inputs, {}, all);
     }
@@ -184,6 +214,11 @@ class ProductMerger {
     rewriter_.become(node, op::slice, {group.merged}, {&attribute_type<ops::SliceAttributes>, &part});
   }
 
+  ValueId early(ValueId value) const {
+    const auto found = early_.find(value);
+    return found == early_.end() ? value : found->second;
+  }
+
   bool forces_;
   const graph::Users users_;
   const graph::Producers producers_;
@@ -191,6 +226,7 @@ class ProductMerger {
   std::unordered_set<ValueId> lasting_;
   std::vector<Group> groups_;
   std::unordered_map<std::uint32_t, std::size_t> places_;  ///< groups by their nodes
+  std::unordered_map<ValueId, ValueId> early_;             ///< views that stand before a merged product now
 };
 
 }  // namespace

@@ -79,7 +79,8 @@ class Tally {
         "The cases of Debian's `libonnx-testdata` (ONNX 1.12): {} of {} pass, in eager and in graph and with the same "
         "bits in "
         "both; none fails. The others are refused before anything runs. A test renews this page: "
-        "`DIPTYCH_UPDATE_GOLDEN=1 build/release/tests/onnx_models/onnx_models_tests`. [onnx.md](onnx.md) tells how to run "
+        "`DIPTYCH_UPDATE_GOLDEN=1 build/release/tests/onnx_models/onnx_models_tests --gtest_filter=OnnxConformance.*`. "
+        "[onnx.md](onnx.md) tells how to run "
         "such "
         "cases, [onnx-ops.md](onnx-ops.md) lists the operators.\n\n",
         all_.passed, all_.passed + all_.unsupported);

@@ -94,6 +94,32 @@ TEST_F(MergeProducts, HaveTheBitsOfEager) {
   }
 }
 
+// More than an op has inputs; and a view of a weight that two products read, behind the first of them.
+TEST_F(MergeProducts, OfManyProductsAreSeveral) {
+  std::vector<Tensor> weights;
+  for (std::uint64_t i = 0; i < 9; ++i) {
+    weights.push_back(normal(i, {10, 6}));
+  }
+  const Tensor biases = normal(20, {5, 6});
+  const Function function = [&](const Tensor& x) {
+    Tensor sum = relu(matmul(x, weights[0]));
+    for (std::size_t i = 1; i < 8; ++i) {
+      sum = sum + relu(matmul(x, weights[i])) * static_cast<double>(i);
+    }
+    std::vector<Tensor> results{sum, reshape(matmul(x, weights[8]), {3, 2, 3}) * 2.0};
+    const Tensor turned = transpose(normal(21, {6, 10}));
+    for (std::size_t i = 0; i < 5; ++i) {
+      results.push_back(
+          neg(linear(x, i % 2 == 0 ? weights[i] : turned, select(biases, 0, static_cast<std::int64_t>(i)))));
+    }
+    return results;
+  };
+  auto graph = jit(function);
+  expect_bits(function, normal(22, {3, 10}), graph);
+  EXPECT_EQ(count_of(graph, op::merged_linear), 4U) << "seven and two without bias, three and two with it";
+  EXPECT_EQ(count_of(graph, op::linear) + count_of(graph, op::matmul), 0U);
+}
+
 // One of them, and a part of it: what was packed is out of date as a whole.
 TEST_F(MergeProducts, FollowWeightsAndBiasesThatChange) {
   std::vector<Variable> weights;
@@ -145,7 +171,36 @@ TEST_F(MergeProducts, LeaveWhatDoesNotPay) {
   const Tensor k = normal(2, {64, 64});
   const auto two = [&](const Tensor& x) { return std::vector<Tensor>{relu(matmul(x, q)) + relu(matmul(x, k))}; };
   EXPECT_EQ(merged(two, normal(3, {4, 64})), 1U);
-  EXPECT_EQ(merged(two, normal(3, {512, 64})), 0U) << "longer products";
+  EXPECT_EQ(merged(two, normal(3, {16, 64})), 0U) << "more rows";
+  const Tensor wide = normal(4, {64, 1024});
+  const Tensor other_wide = normal(5, {64, 1024});
+  EXPECT_EQ(
+      merged([&](const Tensor& x) { return std::vector<Tensor>{relu(matmul(x, wide)) + exp(matmul(x, other_wide))}; },
+             normal(3, {4, 64})),
+      0U)
+      << "longer products";
+  EXPECT_EQ(merged(
+                [&](const Tensor& x) {
+                  return std::vector<Tensor>{reshape(matmul(x, q), {4, 8, 8}), relu(matmul(x, k))};
+                },
+                normal(3, {4, 64})),
+            0U)
+      << "a view of a result leaves the graph";
+  EXPECT_EQ(merged(
+                [&](const Tensor& x) {
+                  return std::vector<Tensor>{neg(reshape(matmul(x, q), {-1})), relu(matmul(x, k))};
+                },
+                normal(3, {4, 64})),
+            0U)
+      << "a result is read as one row, which its columns aren't";
+  EXPECT_EQ(merged(
+                [&](const Tensor& x) {
+                  const Tensor dead = exp(matmul(x, k));
+                  return std::vector<Tensor>{relu(matmul(x, q))};
+                },
+                normal(3, {4, 64})),
+            0U)
+      << "nothing reads one of them";
   EXPECT_EQ(merged(
                 [&](const Tensor& x) {
                   return std::vector<Tensor>{matmul(x, q), matmul(x, k)};

@@ -177,7 +177,6 @@ const std::vector<Texts>& all_texts() {
        "%12: f32[8,6] = permute(%3) {axes=[1,0]}\n"
        "%13: f32[2,10] = merged_linear(%0, %1, %12, %2, %4)\n"
        "%6: f32[2,4] = slice(%13) {axis=1, start=0, stop=4, step=1}\n"
-       "%7: f32[8,6] = permute(%3) {axes=[1,0]}\n"
        "%8: f32[2,6] = slice(%13) {axis=1, start=4, stop=10, step=1}\n"
        "%9: f32[2,6] = linear(%0, %5, %4)\n"
        "%10: f32[2,4] = relu(%6)\n"

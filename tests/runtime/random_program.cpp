@@ -301,7 +301,7 @@ std::optional<TensorType> inferred(const Step& step, const std::vector<TensorTyp
   }
 }
 
-/// All that a program calls: what the passes check-labels and merge-products alone make is in its graphs by them.
+/// All that a program calls. What the passes check-labels and merge-products alone make, graphs have by them.
 const std::vector<const OpDef*>& drawn_ops() {
   static const std::vector<const OpDef*> drawn = [] {
     const auto all = registry();

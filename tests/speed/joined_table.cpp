@@ -1,5 +1,5 @@
-// What graphs gain by multiplying an input with the weights of q, k and v at once: if these lay side by side, and by the
-// pass merge-products. A table of docs/fusion.md. Not a test.
+// What graphs gain by multiplying an input with the weights of q, k and v at once: if these lay side by side, and by
+// the pass merge-products. A table of docs/fusion.md. Not a test.
 
 #include <algorithm>
 #include <tuple>
@@ -65,7 +65,8 @@ std::string ratio(const Tensor& x, graph::JitFunction&& one, graph::JitFunction&
 }
 
 void print_table() {
-  fmt::print("| three of M x N x K | side by side, packed once | side by side, weights that change | `merge-products` |\n");
+  fmt::print(
+      "| three of M x N x K | side by side, packed once | side by side, weights that change | `merge-products` |\n");
   fmt::print("|---|--:|--:|--:|\n");
   for (const auto& [m, n, k] : {std::tuple{1, 32, 32},
                                 {1, 128, 128},

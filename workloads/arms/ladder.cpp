@@ -25,9 +25,11 @@ const std::vector<Rung>& pass_rungs() {
        "allocation",
        {passes::kMemoryPlan, passes::kInPlace, "recompute"}},
       {"+simplify",
-       "with constant folding, exact simplification, CSE, attention as one op, small products of one input as one, DCE, and weights packed once",
+       "with constant folding, exact simplification, CSE, attention as one op, small products of one input as one, "
+       "DCE, and weights packed once",
        "redundant work",
-       {"constant-folding", "simplify", "cse", "attention", "merge-products", "dce", passes::kPacking, passes::kSideBySide}},
+       {"constant-folding", "simplify", "cse", "attention", "dce", "merge-products", passes::kPacking,
+        passes::kSideBySide}},
       {"+fuse",
        "with elementwise ops that pass results to one another as one kernel, tile by tile, and the updates of all "
        "parameters as one",
