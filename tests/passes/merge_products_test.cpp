@@ -100,7 +100,7 @@ TEST_F(MergeProducts, OfManyProductsAreSeveral) {
   for (std::uint64_t i = 0; i < 9; ++i) {
     weights.push_back(normal(i, {10, 6}));
   }
-  const Tensor biases = normal(20, {5, 6});
+  const Tensor biases = normal(20, {30});
   const Function function = [&](const Tensor& x) {
     Tensor sum = relu(matmul(x, weights[0]));
     for (std::size_t i = 1; i < 8; ++i) {
@@ -108,9 +108,9 @@ TEST_F(MergeProducts, OfManyProductsAreSeveral) {
     }
     std::vector<Tensor> results{sum, reshape(matmul(x, weights[8]), {3, 2, 3}) * 2.0};
     const Tensor turned = transpose(normal(21, {6, 10}));
-    for (std::size_t i = 0; i < 5; ++i) {
-      results.push_back(
-          neg(linear(x, i % 2 == 0 ? weights[i] : turned, select(biases, 0, static_cast<std::int64_t>(i)))));
+    for (std::int64_t i = 0; i < 5; ++i) {
+      results.push_back(neg(
+          linear(x, i % 2 == 0 ? weights[static_cast<std::size_t>(i)] : turned, slice(biases, 0, 6 * i, 6 * i + 6))));
     }
     return results;
   };
