@@ -87,6 +87,15 @@ struct Stack {
   }
 };
 
+/// All but the last two.
+Shape leading_axes(const Shape& shape) {
+  Shape leading;
+  for (int i = 0; i < shape.rank() - 2; ++i) {
+    leading.push_back(shape[i]);
+  }
+  return leading;
+}
+
 /// Merges all rows of `a` into one matrix if they are equally spaced and `b` is the same matrix for all of them.
 bool flatten(Stack& a, const Stack& b, Shape& batch) {
   std::int64_t rows = a.rows;
@@ -304,13 +313,8 @@ void multiply_merged(const Merged& merged, const Shape& leading, const Result<T>
   whole.columns = out.pitch;
   flatten(left, whole, batch);
   if (packed != nullptr) {
-    const auto* const data = static_cast<const T*>(packed);
-    const auto right = PackedMatrix<T>::packed(left.columns, out.pitch, data);
-    const T* const start = merged.biases.empty() ? nullptr : data + PackedMatrix<T>::size(left.columns, out.pitch);
-    for_each_pair<T>(left, whole, batch, [&](const T* rows, const T* /*not read*/, std::int64_t pair) {
-      multiply(Matrix<T>{rows, left.rows, left.columns, left.row_step, left.column_step}, right, start,
-               out.part(pair * left.rows, 0));
-    });
+    const T* const biases = static_cast<const T*>(packed) + PackedMatrix<T>::size(whole.rows, whole.columns);
+    multiply_tiles<T>(left, whole, batch, merged.biases.empty() ? nullptr : biases, packed, out);
     return;
   }
   std::int64_t column = 0;
@@ -344,10 +348,7 @@ void gemm(const Operand& a, const Operand& b, const Operand* bias, const Operand
     }
     return;
   }
-  Shape batch;
-  for (int i = 0; i < shape.rank() - 2; ++i) {
-    batch.push_back(shape[i]);
-  }
+  Shape batch = leading_axes(shape);
   Stack left(a, batch.rank());
   const Stack right(b, batch.rank());
   if (batch.rank() > 0) {
@@ -376,10 +377,7 @@ void merged_gemm(const KernelCall& call) {
     }
     return;
   }
-  Shape leading;
-  for (int i = 0; i < shape.rank() - 2; ++i) {
-    leading.push_back(shape[i]);
-  }
+  const Shape leading = leading_axes(shape);
   visit_wide_float(call.output.type->dtype, [&]<class T>() {
     multiply_merged<T>(merged, leading, Result<T>{static_cast<T*>(call.output.data), shape.back()}, call.packed);
   });
