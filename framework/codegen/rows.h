@@ -4,22 +4,49 @@
 
 #include "framework/dispatch/op.h"
 
-/// Values as rows: `rows` equal parts of a tensor's elements, in row-major order. The width of a row is that of the
-/// last axis, or 1.
+/// Values as rows (RowLayout): parts of a tensor's elements. The width of a row is that of the last axis, or 1. The
+/// rows that are channels have planes of [batch, channels, ...], what was reduced from them, [batch, channels], or what
+/// stands for each channel, [channels] or [channels, kWidthOfChannel].
 namespace diptych::codegen {
 
-/// The width of each of `rows` rows; none if a tensor of this shape doesn't fall into them, or is empty.
-inline std::optional<std::int64_t> width_in(std::int64_t rows, const Shape& shape) {
+/// Of what stands for a channel: its statistics.
+inline constexpr std::int64_t kWidthOfChannel = 4;
+
+/// The axis along which a value's rows lie that are channels.
+inline int channel_axis(const RowLayout& rows, const Shape& shape) {
+  return shape.rank() > 1 && shape[0] == rows.batch && shape[1] == rows.count ? 1 : 0;
+}
+
+/// The elements of each row; none if a tensor of this shape doesn't fall into such rows, or is empty.
+inline std::optional<std::int64_t> width_in(const RowLayout& rows, const Shape& shape) {
   const std::int64_t elements = shape.product();
-  if (elements == 0 || rows == 0 || elements % rows != 0) {
+  if (elements == 0 || rows.count == 0 || elements % rows.count != 0) {
     return std::nullopt;
   }
-  const std::int64_t width = elements / rows;
-  return width == 1 || (shape.rank() > 0 && shape.back() == width) ? std::optional(width) : std::nullopt;
+  const std::int64_t width = elements / rows.count;
+  if (!rows.by_channel()) {
+    return width == 1 || (shape.rank() > 0 && shape.back() == width) ? std::optional(width) : std::nullopt;
+  }
+  const int axis = channel_axis(rows, shape);
+  bool has_rows = shape.rank() > 0 && shape[axis] == rows.count;
+  if (shape.rank() > 2) {
+    has_rows = axis == 1 && width == rows.batch * rows.plane;
+  } else if (shape.rank() == 2) {  // either of the two, but not what may be both
+    has_rows = axis == 1 ? rows.batch != rows.count || width != kWidthOfChannel : has_rows && width == kWidthOfChannel;
+  }
+  return has_rows ? std::optional(width) : std::nullopt;
+}
+
+/// Whether the value is [batch, channels, ...] with all elements of its planes.
+inline bool has_planes(const RowLayout& rows, const Shape& shape) {
+  return rows.by_channel() && shape.rank() > 2 && width_in(rows, shape);
 }
 
 /// Whether an elementwise op with this result reads from each row of the operand for the same row of the result.
-inline bool is_read_by_rows(const Shape& operand, const Shape& result) {
+inline bool is_read_by_rows(const RowLayout& rows, const Shape& operand, const Shape& result) {
+  if (rows.by_channel()) {
+    return operand == result;
+  }
   if (operand.rank() != result.rank()) {
     return false;
   }
@@ -31,10 +58,14 @@ inline bool is_read_by_rows(const Shape& operand, const Shape& result) {
   return true;
 }
 
-/// The shape of `count` of the `rows` rows, with the same rank. `count` is 1 if the shape has no axis for it.
-inline Shape some_rows(const Shape& shape, std::int64_t rows, std::int64_t count) {
+/// The shape of `count` of the rows, with the same rank. `count` is 1 if the shape has no axis for it.
+inline Shape some_rows(const Shape& shape, const RowLayout& rows, std::int64_t count) {
   Shape result = shape;
-  const bool has_columns = shape.rank() > 0 && shape.product() == rows * shape.back();
+  if (rows.by_channel()) {
+    result[channel_axis(rows, shape)] = count;
+    return result;
+  }
+  const bool has_columns = shape.rank() > 0 && shape.product() == rows.count * shape.back();
   const int leading = shape.rank() - (has_columns ? 1 : 0);
   for (int axis = 0; axis < leading; ++axis) {
     result[axis] = axis == leading - 1 ? count : 1;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <tuple>
 
 #include "framework/codegen/rows.h"
 #include "framework/core/parallel.h"
@@ -37,84 +36,31 @@ constexpr std::int64_t kMostElementsOfLoop = 8192;
 constexpr std::int64_t kBytesOfRowsToFetch = 4 << 20;
 /// Between slots: with a line, or nothing, kernels of rows take up to twice as long (Zen 4).
 constexpr std::int64_t kApart = 1 << 10;
-/// A loop on fewer elements costs more to call than to run.
-constexpr std::int64_t kLeastWidthOfLoop = 32;
 /// Blocks: a transpose's columns are read in whole lines, and shorter rows take longer to copy one by one than to
 /// compute (docs/fusion.md).
 constexpr std::int64_t kMostBytesOfColumn = 256;
 constexpr std::int64_t kColumnsOfBlock = 128;
-/// Of a transpose that is worth a block.
-constexpr std::int64_t kLeastSide = 16;
 /// Loops take whole vectors, and slots whole lines, of the smallest type too.
 constexpr std::int64_t kWhole = 64;
 
 std::int64_t rounded_up(std::int64_t value, std::int64_t to) { return (value + to - 1) / to * to; }
 
-Rows rows_of(const TileProgram::Step& step) {
-  std::vector<const TensorType*> types;
-  for (const TensorType& type : step.input_types) {
-    types.push_back(&type);
-  }
-  return step.op->rows_of(types, step.attributes.get(), step.type);
-}
-
 }  // namespace
 
-namespace {
-
-/// The axes of a shape as far as all operands and a dense result walk along several as along one. Of the last
-/// `column_axes`, none merges with one before them.
-struct MergedAxes {
-  MergedAxes(std::span<const TileProgram::Input> inputs, const Shape& shape, int column_axes) {
-    const auto operands = static_cast<int>(inputs.size()) + 1;
-    strides.resize(kMaxRank * inputs.size() + kMaxRank);
-    for (std::size_t k = 0; k < inputs.size(); ++k) {
-      kernels::broadcast_strides(inputs[k].type, inputs[k].strides, shape, strides.data() + k, operands);
-    }
-    kernels::broadcast_strides({DType::boolean, shape}, contiguous_strides(shape), shape,
-                               strides.data() + inputs.size(), operands);
-    Shape parts[2];
-    for (int axis = 0; axis < shape.rank(); ++axis) {
-      parts[axis < shape.rank() - column_axes ? 0 : 1].push_back(shape[axis]);
-    }
-    leading = static_cast<std::size_t>(kernels::merge_axes(parts[0], operands, lengths, strides.data()));
-    const auto from = strides.begin() + static_cast<std::ptrdiff_t>(parts[0].rank()) * operands;
-    std::vector<std::int64_t> last(from, strides.end());
-    count = leading + static_cast<std::size_t>(kernels::merge_axes(parts[1], operands, lengths + leading, last.data()));
-    std::copy_n(last.begin(), (count - leading) * static_cast<std::size_t>(operands),
-                strides.begin() + static_cast<std::ptrdiff_t>(leading) * operands);
-  }
-
-  std::int64_t lengths[kMaxRank];
-  std::vector<std::int64_t> strides;  ///< in bytes; of all inputs, then of elements of the result, axis by axis
-  std::size_t count, leading;         ///< of merged axes, and how many of them aren't columns
-};
-
-}  // namespace
-
-bool TileProgram::Operand::same_rows() const {
-  return std::all_of(strides.begin(), strides.end(), [](std::int64_t stride) { return stride == 0; });
-}
-
-bool TileProgram::Operand::is_turned() const {
-  return inner_stride != 0 && inner_stride != size && !strides.empty() && strides.back() == size &&
-         lengths.back() >= kLeastSide;
-}
-
-TileProgram::TileProgram(std::int64_t rows, std::vector<Input> inputs, std::vector<Step> steps,
+TileProgram::TileProgram(const RowLayout& rows, std::vector<Input> inputs, std::vector<Step> steps,
                          std::span<const std::uint32_t> outputs, std::span<const Strides> gaps)
     : TileProgram(rows, 0, std::move(inputs), std::move(steps), outputs, gaps) {}
 
 TileProgram TileProgram::by_parts(int column_axes, std::vector<Input> inputs, std::vector<Step> steps,
                                   std::span<const std::uint32_t> outputs) {
-  return {0, column_axes, std::move(inputs), std::move(steps), outputs, {}};
+  return {{}, column_axes, std::move(inputs), std::move(steps), outputs, {}};
 }
 
-TileProgram::TileProgram(std::int64_t rows, int column_axes, std::vector<Input> inputs, std::vector<Step> steps,
+TileProgram::TileProgram(const RowLayout& rows, int column_axes, std::vector<Input> inputs, std::vector<Step> steps,
                          std::span<const std::uint32_t> outputs, std::span<const Strides> gaps)
-    : steps_(std::move(steps)), rows_(rows) {
+    : steps_(std::move(steps)), layout_(rows), rows_(rows.count) {
   internal_check(inputs.size() <= kMostInputs && steps_.size() <= kMostSteps, "a tile program is too long");
-  if (rows == 0) {
+  if (rows_ == 0) {
     place_elementwise(inputs, column_axes, outputs, gaps);
     if (in_blocks_) {
       choose_block();
@@ -122,17 +68,10 @@ TileProgram::TileProgram(std::int64_t rows, int column_axes, std::vector<Input> 
       column_axes > 0 ? choose_tile_of_part() : choose_tile(inputs.size(), outputs.size());
     }
   } else {
-    place_by_rows(inputs);
+    layout_.by_channel() ? place_by_channels(inputs) : place_by_rows(inputs);
     choose_tile_of_rows();
   }
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    if (in_blocks_ || (i < gaps.size() && !gaps[i].empty())) {
-      continue;
-    }
-    Operand& output = operands_[results_[outputs[i]]];
-    output.access = Access::direct;
-    output.data = static_cast<std::uint32_t>(inputs.size() + i);
-  }
+  keep(outputs, inputs.size(), gaps);
   join_pairs();
   choose_accesses();
   place_slots();
@@ -147,201 +86,6 @@ TileProgram::TileProgram(std::int64_t rows, int column_axes, std::vector<Input> 
   if (fetches_ahead_) {
     plan_fetches(inputs.size());
   }
-}
-
-bool TileProgram::fits_parts(int column_axes, std::span<const Input> inputs, const Shape& shape) {
-  const MergedAxes axes(inputs, shape, column_axes);
-  return axes.count - axes.leading <= 1;
-}
-
-void TileProgram::place_elementwise(std::vector<Input> inputs, int column_axes, std::span<const std::uint32_t> outputs,
-                                    std::span<const Strides> gaps) {
-  const Shape& shape = steps_[0].type.shape;
-  const std::size_t read = inputs.size();
-  for (std::size_t i = 0; i < gaps.size(); ++i) {
-    if (!gaps[i].empty()) {
-      inputs.push_back({steps_[outputs[i]].type, gaps[i]});  // walked like an operand
-    }
-  }
-  const std::size_t count = inputs.size() + 1;
-  const MergedAxes merged(inputs, shape, column_axes);
-  const std::vector<std::int64_t>& strides = merged.strides;
-  const std::int64_t* const lengths = merged.lengths;
-  std::size_t axes = merged.count;
-  std::size_t outer = axes > 0 ? axes - 1 : 0;
-  columns_ = axes > 0 ? lengths[axes - 1] : shape.product();
-  if (column_axes > 0) {
-    internal_check(axes - merged.leading <= 1, "an operand walks along columns in several steps");
-    if (axes == merged.leading) {  // one column
-      columns_ = shape.contains(0) ? 0 : 1;
-      outer = axes;
-    }
-  }
-  rows_ = 1;
-  for (std::size_t axis = 0; axis < outer; ++axis) {
-    rows_ *= lengths[axis];
-  }
-
-  const auto operand_of = [&](std::size_t k, std::int64_t size, std::int64_t scale) {
-    Operand operand;
-    operand.size = size;
-    operand.inner_stride = axes > outer ? strides[(axes - 1) * count + k] * scale : size;
-    operand.lengths.assign(lengths, lengths + outer);
-    std::int64_t dense = columns_ * size;
-    operand.is_dense = operand.inner_stride == size;
-    for (std::size_t axis = outer; axis-- > 0;) {
-      operand.strides.insert(operand.strides.begin(), strides[axis * count + k] * scale);
-      operand.is_dense = operand.is_dense && operand.strides.front() == dense;
-      dense *= lengths[axis];
-    }
-    return operand;
-  };
-  for (std::size_t k = 0; k < read; ++k) {
-    operands_.push_back(operand_of(k, static_cast<std::int64_t>(size_of(inputs[k].type.dtype)), 1));
-    operands_.back().data = static_cast<std::uint32_t>(k);
-  }
-  for (const Step& step : steps_) {
-    const auto size = static_cast<std::int64_t>(size_of(step.type.dtype));
-    results_.push_back(static_cast<std::uint32_t>(operands_.size()));
-    works_.push_back({Work::Kind::loop, static_cast<std::uint32_t>(works_.size()), {}, results_.back()});
-    for (const std::uint32_t input : step.inputs) {
-      works_.back().operands.push_back(input);  // operands are inputs, then results, as steps number them
-    }
-    operands_.push_back(operand_of(inputs.size(), size, size));
-    operands_.back().access = Access::slot;
-  }
-  in_blocks_ = column_axes == 0 && columns_ >= kLeastSide &&
-               std::any_of(operands_.begin(), operands_.begin() + static_cast<std::ptrdiff_t>(read),
-                           [](const Operand& input) { return input.is_turned(); });
-  for (std::size_t i = 0; in_blocks_ && i < outputs.size(); ++i) {
-    if (i >= gaps.size() || gaps[i].empty()) {
-      Operand target = operands_[results_[outputs[i]]];
-      target.access = Access::direct;
-      target.data = static_cast<std::uint32_t>(read + i);
-      stores_.push_back({results_[outputs[i]], std::move(target)});
-    }
-  }
-  for (std::size_t i = 0, k = read; i < gaps.size(); ++i) {
-    if (!gaps[i].empty()) {
-      Operand target = operand_of(k, static_cast<std::int64_t>(size_of(inputs[k].type.dtype)), 1);
-      internal_check(target.inner_stride == target.size, "an output with gaps has dense runs");
-      target.data = static_cast<std::uint32_t>(read + i);
-      stores_.push_back({results_[outputs[i]], std::move(target)});
-      ++k;
-    }
-  }
-}
-
-void TileProgram::place_by_rows(std::span<const Input> inputs) {
-  for (std::uint32_t s = 0; s < steps_.size(); ++s) {
-    const Step& step = steps_[s];
-    const Rows own = step.op->elementwise() ? Rows{} : rows_of(step);
-    internal_check(step.op->elementwise() || own.count == rows_, "a step has other rows than its program");
-    Operand result;
-    result.access = Access::slot;
-    result.size = static_cast<std::int64_t>(size_of(step.type.dtype));
-    result.inner_stride = result.size;
-    result.width = width_in(rows_, step.type.shape).value();
-    result.is_dense = true;
-    Work work{step.op->elementwise() ? Work::Kind::loop : Work::Kind::kernel, s, {}, 0};
-    for (std::size_t i = 0; i < step.inputs.size(); ++i) {
-      const std::uint32_t input = step.inputs[i];
-      const bool is_whole = !step.op->elementwise() && ((own.inputs >> i) & 1U) == 0;
-      if (is_whole) {
-        internal_check(input < inputs.size(), "a step needs the whole of another's result");
-        Operand whole;
-        whole.access = Access::whole;
-        whole.data = input;
-        work.operands.push_back(add_input(std::move(whole)));
-        continue;
-      }
-      const std::int64_t width =
-          step.op->elementwise() ? result.width : width_in(rows_, step.input_types[i].shape).value();
-      work.operands.push_back(input < inputs.size() ? input_in_rows(inputs, input, step, width)
-                                                    : results_[input - inputs.size()]);
-      work.row_values |= static_cast<std::uint32_t>(operands_[work.operands.back()].width != width) << i;
-    }
-    if (work.row_values != 0 && (work.kind == Work::Kind::kernel || result.width < kLeastWidthOfLoop ||
-                                 !kernels::detail::has_loop(work.operands.size(), work.row_values))) {
-      for (std::size_t i = 0; i < work.operands.size(); ++i) {
-        if (((work.row_values >> i) & 1U) != 0) {
-          work.operands[i] =
-              repeat_rows(work.operands[i],
-                          step.op->elementwise() ? result.width : width_in(rows_, step.input_types[i].shape).value());
-        }
-      }
-      work.row_values = 0;
-    }
-    results_.push_back(static_cast<std::uint32_t>(operands_.size()));
-    work.result = results_.back();
-    operands_.push_back(std::move(result));
-    works_.push_back(std::move(work));
-  }
-}
-
-/// The operand with the one value of each row `width` times, by a step before the next.
-std::uint32_t TileProgram::repeat_rows(std::uint32_t operand, std::int64_t width) {
-  internal_check(operands_[operand].width == 1, "a row of one element can be repeated, no other");
-  for (const Work& work : works_) {
-    if (work.kind == Work::Kind::repeat && work.operands[0] == operand && operands_[work.result].width == width) {
-      return work.result;
-    }
-  }
-  const auto repeated = static_cast<std::uint32_t>(operands_.size());
-  works_.push_back({Work::Kind::repeat, 0, {operand}, repeated});
-  Operand wide;
-  wide.access = Access::slot;
-  wide.size = wide.inner_stride = operands_[operand].size;
-  wide.width = width;
-  wide.is_dense = true;
-  operands_.push_back(std::move(wide));
-  return repeated;
-}
-
-/// The operand that is input `input` as `step` reads it, in rows of this width, or of one element that repeats.
-std::uint32_t TileProgram::input_in_rows(std::span<const Input> inputs, std::uint32_t input, const Step& step,
-                                         std::int64_t width) {
-  const Input& from = inputs[input];
-  Operand operand;
-  operand.data = input;
-  operand.width = width;
-  operand.size = static_cast<std::int64_t>(size_of(from.type.dtype));
-  const Shape& shape = step.op->elementwise() ? step.type.shape : from.type.shape;
-  std::int64_t strides[kMaxRank];
-  kernels::broadcast_strides(from.type, from.strides, shape, strides, 1);
-  Shape leading;
-  for (int axis = 0; axis < shape.rank() - (width > 1 ? 1 : 0); ++axis) {
-    leading.push_back(shape[axis]);
-  }
-  const std::int64_t inner = width > 1 ? strides[shape.rank() - 1] : 0;
-  std::int64_t lengths[kMaxRank];
-  const int axes = kernels::merge_axes(leading, 1, lengths, strides);
-  operand.lengths.assign(lengths, lengths + axes);
-  operand.strides.assign(strides, strides + axes);
-  if (width > 1 && inner == 0 && !operand.same_rows()) {
-    operand.width = 1;  // repeated where it is read, not in memory
-  }
-  if (operand.width > 1) {
-    operand.inner_stride = inner;
-  } else {
-    operand.inner_stride = operand.same_rows() && rows_ > 1 ? 0 : operand.size;
-  }
-  operand.is_dense = operand.inner_stride == operand.size &&
-                     (axes == 0 || (axes == 1 && operand.strides.front() == operand.width * operand.size));
-  return add_input(std::move(operand));
-}
-
-std::uint32_t TileProgram::add_input(Operand operand) {
-  const auto key = [](const Operand& o) {
-    return std::tie(o.data, o.access, o.width, o.inner_stride, o.lengths, o.strides);
-  };
-  for (std::uint32_t i = 0; i < operands_.size(); ++i) {
-    if (operands_[i].access != Access::slot && key(operands_[i]) == key(operand)) {
-      return i;
-    }
-  }
-  operands_.push_back(std::move(operand));
-  return static_cast<std::uint32_t>(operands_.size() - 1);
 }
 
 std::int64_t TileProgram::elements_of_tile() const {
@@ -431,21 +175,21 @@ void TileProgram::choose_tile_of_rows() {
   std::int64_t together = 1;
   for (const Step& step : steps_) {
     if (!step.op->elementwise()) {
-      together = std::max(together, rows_of(step).together);
+      together = std::max(together, step.rows().together);
     }
-    double elements = static_cast<double>(width_in(rows_, step.type.shape).value());
+    double elements = static_cast<double>(width_in(layout_, step.type.shape).value());
     for (const TensorType& type : step.input_types) {
-      elements = std::max(elements, static_cast<double>(width_in(rows_, type.shape).value_or(1)));
+      elements = std::max(elements, static_cast<double>(width_in(layout_, type.shape).value_or(1)));
     }
     nanoseconds += elements * kNanosecondsOfScalar * (step.op->elementwise() ? 0.25 : 2);
   }
-  tile_rows_ = std::min(std::max(kMostBytesOfRows / bytes, together), rows_);
+  tile_rows_ = layout_.by_channel() ? 1 : std::min(std::max(kMostBytesOfRows / bytes, together), rows_);
   tiles_ = (rows_ + tile_rows_ - 1) / tile_rows_;
   std::int64_t read = 0;
   for (const Operand& operand : operands_) {
     read += operand.access == Access::direct && operand.is_dense ? rows_ * operand.width * operand.size : 0;
   }
-  fetches_ahead_ = read >= kBytesOfRowsToFetch;
+  fetches_ahead_ = read >= kBytesOfRowsToFetch && !layout_.by_channel();
   nanoseconds_of_tile_ = nanoseconds * static_cast<double>(tile_rows_);
 }
 
@@ -533,7 +277,8 @@ void TileProgram::choose_accesses() {
       continue;
     }
     input.is_single = input.inner_stride == 0 && (one_row || input.same_rows());
-    if (!input.is_single && !(one_row && input.inner_stride == input.size)) {
+    const bool lies_as_read = layout_.by_channel() ? input.pitch > 0 : one_row && input.inner_stride == input.size;
+    if (!input.is_single && !lies_as_read) {
       copy(input);
     }
   }
@@ -637,14 +382,27 @@ void TileProgram::bind_work(std::span<const Input> inputs) {
       continue;
     }
     const std::size_t count = work.operands.size();
+    const auto operand_at = [&](std::size_t k) -> const Operand& {
+      return k < count ? operands_[work.operands[k]] : result;
+    };
+    const auto lies_in_planes = [](const Operand& operand) {
+      return operand.access == Access::direct && operand.pitch > 0;
+    };
     for (std::size_t k = 0; k <= count; ++k) {
-      const Operand& operand = k < count ? operands_[work.operands[k]] : result;
+      bound.planes = lies_in_planes(operand_at(k)) ? layout_.batch : bound.planes;
+    }
+    bound.width = bound.planes > 0 ? layout_.plane : result.width;
+    for (std::size_t k = 0; k <= count; ++k) {
+      const Operand& operand = operand_at(k);
       bound.places[k] = place_of(operand);
       const bool is_row_value = ((work.row_values >> k) & 1U) != 0;
       bound.strides[k] = operand.is_single || is_row_value ? 0 : operand.size;
-      bound.row_strides[k] = operand.is_single ? 0 : operand.width * operand.size;
+      bound.row_strides[k] = operand.is_single         ? 0
+                             : lies_in_planes(operand) ? operand.pitch
+                             : bound.planes > 0        ? layout_.plane * operand.size
+                                                       : operand.width * operand.size;
     }
-    bound.is_by_row = work.row_values != 0;
+    bound.is_by_row = work.row_values != 0 || bound.planes > 0;
     if (work.kind == Work::Kind::loop) {
       bound.loop = work.pair != nullptr ? work.pair : loop_of(work);
       bound.attributes = steps_[work.step].attributes.get();
@@ -665,13 +423,16 @@ std::unique_ptr<TileProgram::BoundKernel> TileProgram::bind_kernel(const Work& w
     const Operand& operand = operands_[is_result ? work.result : work.operands[k]];
     const TensorType& type = is_result ? step.type : step.input_types[k];
     const bool is_whole = operand.access == Access::whole;
-    const bool is_dense = !is_whole || is_contiguous(type.shape, inputs[operand.data].strides);
+    const bool is_apart = is_result && operand.access == Access::direct && operand.pitch > 0;  // its planes are
+    const bool is_dense = is_whole ? is_contiguous(type.shape, inputs[operand.data].strides) : !is_apart;
     bound->places.push_back(place_of(operand));
     bound->dense |= static_cast<std::uint32_t>(is_dense) << k;
     for (int i = 0; i < 2; ++i) {
-      const Shape shape = is_whole ? type.shape : some_rows(type.shape, rows_, counts[i]);
+      const Shape shape = is_whole ? type.shape : some_rows(type.shape, layout_, counts[i]);
       bound->types[i].push_back({type.dtype, shape});
-      bound->strides[i].push_back(is_whole ? inputs[operand.data].strides : contiguous_strides(shape));
+      bound->strides[i].push_back(is_whole   ? inputs[operand.data].strides
+                                  : is_apart ? operand.channel_strides
+                                             : contiguous_strides(shape));
     }
   }
   return bound;

@@ -34,13 +34,16 @@ class TileProgram {
     std::vector<std::uint32_t> inputs;  ///< i: input i of the program; inputs + j: the result of step j
     std::vector<TensorType> input_types;
     TensorType type;
+
+    Rows rows() const;
   };
 
-  /// `rows`: 0 if all steps are elementwise and have results of one shape, to which the inputs broadcast. Otherwise all
-  /// results fall into so many rows (codegen/rows.h), and a tile is some whole rows: elementwise steps may have
-  /// operands of one element a row, and steps of other kinds have such rows (OpDef::rows). `outputs`: the steps whose
-  /// results are kept, each once. They are dense; without rows, those with strides in `gaps` lie so, in dense runs.
-  TileProgram(std::int64_t rows, std::vector<Input> inputs, std::vector<Step> steps,
+  /// `rows`: none if all steps are elementwise and have results of one shape, to which the inputs broadcast. Otherwise
+  /// all results fall into such rows (codegen/rows.h), and a tile is some whole rows, or one channel: elementwise steps
+  /// may have operands of one element a row, and steps of other kinds have such rows (OpDef::rows). `outputs`: the
+  /// steps whose results are kept, each once. They are dense; without rows, those with strides in `gaps` lie so, in
+  /// dense runs.
+  TileProgram(const RowLayout& rows, std::vector<Input> inputs, std::vector<Step> steps,
               std::span<const std::uint32_t> outputs, std::span<const Strides> gaps = {});
 
   /// Elementwise steps that run on parts of their results, as a kernel finishes them (Epilogue): matrices whose columns
@@ -79,15 +82,21 @@ class TileProgram {
     // The axes around rows, and their strides in bytes.
     std::vector<std::int64_t> lengths;
     std::vector<std::int64_t> strides;
-    bool is_dense = false;    ///< row after row
+    bool is_dense = false;  ///< row after row
+    // Of a channel, where it lies: what is copied from there to a slot, or from a slot.
+    Shape channel;
+    Strides channel_strides;  ///< in elements
+    std::int64_t pitch = 0;   ///< if it is planes, dense each: from one to the next, in bytes
     std::uint32_t data = 0;   ///< which of run()'s
     std::uint32_t place = 0;  ///< which of the direct ones, or which slot
     bool same_rows() const;
+    void set_channels(const RowLayout& rows, const Shape& shape, const Strides& by);
     /// Along a column its elements lie one after the other: a transpose.
     bool is_turned() const;
     bool in_slot() const { return access != Access::direct && access != Access::whole; }
   };
-  /// An output with gaps, or of a program in blocks: the rows of a tile are copied there from the slot of the result.
+  /// An output with gaps, of a program in blocks, or a channel that a kernel computes or reads: a tile is copied there
+  /// from the slot of the result.
   struct Store {
     std::uint32_t result;  ///< operand
     Operand target;
@@ -115,13 +124,14 @@ class TileProgram {
     LoopFn loop;                ///< null: a kernel, or one element of each row repeated
     const BoundKernel* kernel;  ///< null: the latter
     const void* attributes;
-    std::int64_t width;  ///< of the result
-    bool is_by_row;
+    std::int64_t width;        ///< of the result; of a plane, if there are planes
+    std::int64_t planes;       ///< of a channel, if a loop runs plane by plane because one of its operands isn't dense
+    bool is_by_row;            ///< or by plane
     std::uint32_t last_fetch;  ///< where its part of fetches_ ends
     // Of the inputs, then the result.
     std::uint32_t places[kMaxElementwiseInputs + 1];  ///< direct operands, then slots
     std::int64_t strides[kMaxElementwiseInputs + 1];
-    std::int64_t row_strides[kMaxElementwiseInputs + 1];  ///< if it is by row
+    std::int64_t row_strides[kMaxElementwiseInputs + 1];  ///< if it is by row, or by plane
   };
   /// A part of what the next tile reads, which lies behind what this one does.
   struct Fetch {
@@ -135,11 +145,14 @@ class TileProgram {
   /// What a thread has while it runs tiles.
   class Run;
 
-  TileProgram(std::int64_t rows, int column_axes, std::vector<Input> inputs, std::vector<Step> steps,
+  TileProgram(const RowLayout& rows, int column_axes, std::vector<Input> inputs, std::vector<Step> steps,
               std::span<const std::uint32_t> outputs, std::span<const Strides> gaps);
   void place_elementwise(std::vector<Input> inputs, int column_axes, std::span<const std::uint32_t> outputs,
                          std::span<const Strides> gaps);
   void place_by_rows(std::span<const Input> inputs);
+  void place_by_channels(std::span<const Input> inputs);
+  std::uint32_t input_by_channels(std::span<const Input> inputs, std::uint32_t input, const Step& step);
+  void keep(std::span<const std::uint32_t> outputs, std::size_t inputs, std::span<const Strides> gaps);
   std::uint32_t input_in_rows(std::span<const Input> inputs, std::uint32_t input, const Step& step, std::int64_t width);
   std::uint32_t repeat_rows(std::uint32_t operand, std::int64_t width);
   std::uint32_t add_input(Operand operand);
@@ -165,6 +178,7 @@ class TileProgram {
   void run_kernel(const BoundWork& work, std::int64_t rows, void* const* places) const;
 
   std::vector<Step> steps_;
+  RowLayout layout_;
   std::int64_t rows_;
   std::int64_t columns_ = 1;
   std::int64_t tile_rows_ = 1;

@@ -60,6 +60,11 @@ std::byte* TileProgram::address(const Operand& operand, void* const* data, const
 }
 
 void TileProgram::stage(const Operand& operand, void* const* data, const Tile& tile, std::byte* slot) const {
+  if (layout_.by_channel()) {
+    kernels::strided_copy(operand.channel, static_cast<std::size_t>(operand.size), address(operand, data, tile),
+                          operand.channel_strides, slot, contiguous_strides(operand.channel));
+    return;
+  }
   Tile row = tile;
   const std::int64_t count = tile.columns * operand.width;
   if (operand.is_turned()) {
@@ -87,6 +92,11 @@ void TileProgram::stage(const Operand& operand, void* const* data, const Tile& t
 }
 
 void TileProgram::store(const Operand& target, void* const* data, const Tile& tile, const std::byte* slot) const {
+  if (layout_.by_channel()) {
+    kernels::strided_copy(target.channel, static_cast<std::size_t>(target.size), slot,
+                          contiguous_strides(target.channel), address(target, data, tile), target.channel_strides);
+    return;
+  }
   Tile row = tile;
   const auto bytes = static_cast<std::size_t>(tile.columns * target.size);
   for (std::int64_t i = 0; i < tile.rows; ++i, ++row.row, slot += bytes) {
@@ -151,7 +161,8 @@ class TileProgram::Run {
         operands[k] = places_[work.places[k]];
       }
       if (work.is_by_row) {
-        for (std::int64_t row = 0; row < tile.rows; ++row) {
+        const std::int64_t rows = work.planes > 0 ? work.planes : tile.rows;
+        for (std::int64_t row = 0; row < rows; ++row) {
           work.loop(work.width, operands, work.strides, work.attributes);
           for (int k = 0; k <= kMaxElementwiseInputs; ++k) {
             operands[k] = static_cast<std::byte*>(operands[k]) + work.row_strides[k];

@@ -102,13 +102,24 @@ struct Cost {
   double flops = 0;
   double bytes = 0;
 };
+/// How tensors fall into rows, equal parts of their elements.
+struct RowLayout {
+  std::int64_t count = 0;  ///< 0: they don't
+  /// Of channels: row i is what has index i along axis 1 of [batch, count, ...], with so many elements a plane.
+  /// Otherwise 0: rows follow one another in row-major order, each of them one element or the whole last axis.
+  std::int64_t batch = 0;
+  std::int64_t plane = 0;
+
+  bool by_channel() const { return batch > 0; }
+  friend bool operator==(const RowLayout&, const RowLayout&) = default;
+};
 /// How a call falls into rows that need nothing of one another: row i of the result comes from row i of some inputs and
-/// from others as a whole. A tensor's rows are equal parts of its elements in row-major order, each of them one element
-/// or the whole last axis.
+/// from others as a whole.
 struct Rows {
-  std::int64_t count = 0;     ///< 0: it doesn't
+  RowLayout layout;
   std::uint32_t inputs = 0;   ///< bit i: input i has these rows; the others are needed whole
   std::int64_t together = 1;  ///< how many the kernel wants at once: with fewer each takes longer
+  bool writes_planes = false;  ///< of channels: the kernel can leave its result's planes, dense each, apart
 };
 /// The kernel must give the same bits for some of the rows, in a tensor of the same rank of their own.
 using RowsFn = Rows (*)(const InferCall& call, const TensorType& output);

@@ -32,13 +32,13 @@ Rows rows_of(const Graph& graph, const Node& node) {
   return node.op->rows_of(graph.input_types(node), node.attributes.get(), graph.types[node.output()]);
 }
 
-std::int64_t rows_of(const Graph& region) {
+RowLayout rows_of(const Graph& region) {
   for (const Node& node : region.nodes) {
-    if (const Rows rows = rows_of(region, node); rows.count > 0) {
-      return rows.count;
+    if (const RowLayout rows = rows_of(region, node).layout; rows.count > 0) {
+      return rows;
     }
   }
-  return 0;
+  return {};
 }
 
 bool takes_epilogue(const Graph& graph, const Node& node) {
@@ -51,18 +51,21 @@ const Node* contraction_of(const Graph& region) {
   return begins ? &region.nodes.front() : nullptr;
 }
 
-bool is_row_view(const Graph& graph, const Node& node, std::int64_t rows) {
+bool is_row_view(const Graph& graph, const Node& node, const RowLayout& rows) {
   if (node.op != &op::reshape && node.op != &op::expand) {
     return false;
   }
   const Shape& from = graph.types[node.inputs[0]].shape;
   const Shape& to = graph.types[node.output()].shape;
+  if (rows.by_channel()) {
+    return node.op == &op::reshape && codegen::has_planes(rows, from) && codegen::has_planes(rows, to);
+  }
   const auto narrow = codegen::width_in(rows, from);
   const auto wide = codegen::width_in(rows, to);
-  return narrow && wide && (node.op == &op::reshape ? narrow == wide : codegen::is_read_by_rows(from, to));
+  return narrow && wide && (node.op == &op::reshape ? narrow == wide : codegen::is_read_by_rows(rows, from, to));
 }
 
-const char* why_not_in_region(const Graph& graph, const Node& node, std::int64_t rows, std::uint32_t inside) {
+const char* why_not_in_region(const Graph& graph, const Node& node, const RowLayout& rows, std::uint32_t inside) {
   if (node.op->effect || node.op->can_fail) {
     return "has an effect or can fail";
   }
@@ -72,14 +75,14 @@ const char* why_not_in_region(const Graph& graph, const Node& node, std::int64_t
         node.op->loop(graph.input_types(node), type) == nullptr) {
       return "has no loop";
     }
-    if (rows == 0) {
+    if (rows.count == 0) {
       return nullptr;
     }
-    if (!codegen::width_in(rows, type.shape)) {
+    if (rows.by_channel() ? !codegen::has_planes(rows, type.shape) : !codegen::width_in(rows, type.shape)) {
       return "has a result of other rows";
     }
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      if (((inside >> i) & 1U) != 0 && !codegen::is_read_by_rows(graph.types[node.inputs[i]].shape, type.shape)) {
+      if (((inside >> i) & 1U) != 0 && !codegen::is_read_by_rows(rows, graph.types[node.inputs[i]].shape, type.shape)) {
         return "needs the whole of another's result";
       }
     }
@@ -88,11 +91,11 @@ const char* why_not_in_region(const Graph& graph, const Node& node, std::int64_t
   if (is_row_view(graph, node, rows)) {
     return (inside & 1U) != 0 ? nullptr : "is a view of an input";
   }
-  if (node.op->rows == nullptr || rows == 0) {
+  if (node.op->rows == nullptr || rows.count == 0) {
     return "is no op of elements or rows";
   }
   const Rows own = rows_of(graph, node);
-  if (own.count != rows || !codegen::width_in(rows, type.shape)) {
+  if (own.layout != rows || !codegen::width_in(rows, type.shape)) {
     return "has other rows";
   }
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
@@ -134,9 +137,9 @@ std::vector<TensorType> region_output_types(const Graph& region, Location where)
           where);
   require(region.constants.empty(), "has constants in its region", where);
   require(!region.nodes.empty() && !region.outputs.empty(), "gives nothing", where);
-  const std::int64_t rows = rows_of(region);
+  const RowLayout rows = rows_of(region);
   const Node* const contraction = contraction_of(region);
-  require(contraction == nullptr || rows == 0, "a contraction and rows can't be in one region", where);
+  require(contraction == nullptr || rows.count == 0, "a contraction and rows can't be in one region", where);
   std::vector<bool> is_result(region.types.size(), false);
   for (const Node& inner : region.nodes) {
     const char* const why =
@@ -144,7 +147,7 @@ std::vector<TensorType> region_output_types(const Graph& region, Location where)
             ? nullptr
             : why_not_in_region(region, inner, rows, [&](ValueId value) { return bool(is_result[value]); });
     require(why == nullptr, fmt::format("{} can't be in it: it {}", inner.op->name, why == nullptr ? "" : why), where);
-    require(rows > 0 || region.types[inner.output()].shape == region.types[region.outputs[0]].shape,
+    require(rows.count > 0 || region.types[inner.output()].shape == region.types[region.outputs[0]].shape,
             "results in its region differ in shape", where);
     is_result[inner.output()] = true;
   }

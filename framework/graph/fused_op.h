@@ -14,7 +14,8 @@
 ///
 /// The region has either elementwise ops alone, whose results have one shape, to which the inputs broadcast; or its
 /// values fall into the same rows (codegen/rows.h), with at least one op that processes or reduces them. Inside such a
-/// region `reshape` and `expand` only say that a row is one element or a repeated one: they cost nothing there.
+/// region `reshape` and `expand` only say that a row is one element or a repeated one: they cost nothing there. Rows
+/// may be the channels of [batch, channels, ...]: then all elementwise ops have such results.
 ///
 /// A region of elementwise ops may begin with a matrix product or a convolution, whose results they process part by
 /// part, as its kernel finishes them (OpDef::epilogue_axes):
@@ -31,21 +32,21 @@ const OpDef& fused_op();
 
 /// The rows of an op that processes or reduces them (OpDef::rows_of).
 Rows rows_of(const Graph& graph, const Node& node);
-/// The rows of a region: those of the first op that has some; 0: it's elementwise.
-std::int64_t rows_of(const Graph& region);
-/// Whether the node is a view that a region of so many rows may have; none of 0.
-bool is_row_view(const Graph& graph, const Node& node, std::int64_t rows);
+/// The rows of a region: those of the first op that has some; none: it's elementwise.
+RowLayout rows_of(const Graph& region);
+/// Whether the node is a view that a region of such rows may have; none of an elementwise one.
+bool is_row_view(const Graph& graph, const Node& node, const RowLayout& rows);
 /// Whether a region may begin with the node.
 bool takes_epilogue(const Graph& graph, const Node& node);
 /// The node of this kind that a region begins with; null: there is none.
 const Node* contraction_of(const Graph& region);
 
-/// Why a region with so many rows (0: an elementwise one) may not have this node; null if it may. Bit i of `inside`:
+/// Why a region with such rows (none: an elementwise one) may not have this node; null if it may. Bit i of `inside`:
 /// its input i is a result of the region.
-const char* why_not_in_region(const Graph& graph, const Node& node, std::int64_t rows, std::uint32_t inside);
+const char* why_not_in_region(const Graph& graph, const Node& node, const RowLayout& rows, std::uint32_t inside);
 /// The same; `is_inside`: whether a value is a result of the region.
 template <std::predicate<ValueId> IsInside>
-const char* why_not_in_region(const Graph& graph, const Node& node, std::int64_t rows, const IsInside& is_inside) {
+const char* why_not_in_region(const Graph& graph, const Node& node, const RowLayout& rows, const IsInside& is_inside) {
   std::uint32_t inside = 0;
   for (std::size_t i = 0; i < node.inputs.size() && i < 32; ++i) {
     inside |= static_cast<std::uint32_t>(is_inside(node.inputs[i])) << i;

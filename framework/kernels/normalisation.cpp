@@ -139,7 +139,7 @@ void normalise(const NormShape& shape, DType dtype, const void* x, const void* w
       const auto* const found = static_cast<const ChannelStatistics<T>*>(statistics);
       for_channels(shape, [&](std::int64_t first, std::int64_t last) {
         for (std::int64_t channel = first; channel < last; ++channel) {
-          run_channel(channel, found[channel], in + channel * shape.plane, pieces.pitch);
+          run_channel(channel, found[channel], in + channel * shape.plane, shape.rows * shape.plane);
         }
       });
       return;

@@ -13,11 +13,12 @@ struct NormShape {
   bool by_channel = false;
   std::int64_t batch = 1;
   std::int64_t plane = 1;
-  bool centred = true;  ///< false: the mean is taken as 0, and the variance is the mean square
+  std::int64_t result_pitch = 0;  ///< by channel: from a plane of the result to the same one of the next image
+  bool centred = true;            ///< false: the mean is taken as 0, and the variance is the mean square
   double eps = 0;
 };
 
-/// f32 or f64, dense; sums in the order of kernels/reduction.h. Variances are corrected two-pass ones [Chan, Golub and
+/// f32 or f64, dense (results by channel, at `result_pitch`); sums in the order of kernels/reduction.h. Variances are corrected two-pass ones [Chan, Golub and
 /// LeVeque 1983], and the rounding error of the mean is subtracted too, so a large mean costs no accuracy. `weight` and
 /// `bias` may be null, and `statistics` (of rows, or of channels), which are then found anew.
 void normalise(const NormShape& shape, DType dtype, const void* x, const void* weight, const void* bias,

@@ -93,19 +93,19 @@ struct Pieces {
   std::int64_t pitch;
 };
 
-/// A channel of [batch, channels, plane]. Results go there from the gathered row at once, not through a buffer that
-/// would be copied once more.
-inline Pieces pieces_of_channel(const NormShape& shape) { return {shape.plane, shape.rows * shape.plane}; }
+/// A channel of a result [batch, channels, plane]. It goes there from the gathered row at once, not through a buffer
+/// that would be copied once more.
+inline Pieces pieces_of_channel(const NormShape& shape) { return {shape.plane, shape.result_pitch}; }
 
 /// One channel of [batch, channels, plane] as a dense row.
 template <class T>
 class Channels {
  public:
-  explicit Channels(const NormShape& shape) : shape_(shape), row_(shape.columns) {}
+  explicit Channels(const NormShape& shape) : shape_(shape), row_(is_dense() ? 0 : shape.columns) {}
 
   const T* gather(const T* x, std::int64_t channel) const {
     x += channel * shape_.plane;
-    if (shape_.batch == 1) {
+    if (is_dense()) {
       return x;
     }
     for (std::int64_t image = 0; image < shape_.batch; ++image) {
@@ -115,6 +115,8 @@ class Channels {
   }
 
  private:
+  bool is_dense() const { return shape_.batch == 1 || shape_.rows == 1; }
+
   const NormShape& shape_;
   Buffer<T> row_;
 };

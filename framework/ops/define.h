@@ -162,7 +162,16 @@ template <std::uint32_t inputs>
 Rows rows_of_last_axis(const InferCall& call, const TensorType& /*output*/) {
   const Shape& shape = call.shape(0);
   const std::int64_t columns = shape.rank() > 0 ? shape.back() : 0;
-  return columns > 0 ? Rows{shape.product() / columns, inputs} : Rows{};
+  return columns > 0 ? Rows{{shape.product() / columns}, inputs} : Rows{};
+}
+
+/// Of ops that take a channel of [batch, channels, ...] by itself, in all inputs.
+inline Rows rows_of_channels(const Shape& x) {
+  if (x.rank() < 3 || x.contains(0)) {
+    return {};
+  }
+  const std::int64_t plane = x.product() / (x[0] * x[1]);
+  return {{x[1], x[0], plane}, ~0U};
 }
 
 /// `Flops` per output element.

@@ -33,9 +33,8 @@ void norm_kernel(const KernelCall& call) {
   const MaybeDense weight(call, 1);
   const MaybeDense bias(call, kind == NormKind::rms ? kMaxInputs : 2);
   const MaybeDense statistics(call, kStatisticsInput<kind>);
-  kernels::normalise(
-      norm_shape<kind>(call.output.type->shape, *static_cast<const NormAttributes<kind>*>(call.attributes)),
-      call.output.type->dtype, x.data(), weight.data(), bias.data(), statistics.data(), call.output.data);
+  kernels::normalise(norm_shape<kind>(call), call.output.type->dtype, x.data(), weight.data(), bias.data(),
+                     statistics.data(), call.output.data);
 }
 
 template <NormKind kind>

@@ -55,9 +55,8 @@ void input_gradient_kernel(const KernelCall& call) {
   const kernels::Dense x(call.inputs[1]);
   const MaybeDense weight(call, 2);
   const MaybeDense statistics(call, 3);
-  kernels::normalise_input_gradient(
-      norm_shape<kind>(call.output.type->shape, *static_cast<const NormAttributes<kind>*>(call.attributes)),
-      call.output.type->dtype, dy.data(), x.data(), weight.data(), statistics.data(), call.output.data);
+  kernels::normalise_input_gradient(norm_shape<kind>(call), call.output.type->dtype, dy.data(), x.data(), weight.data(),
+                                    statistics.data(), call.output.data);
 }
 template <NormKind kind>
 void weight_gradient_kernel(const KernelCall& call) {
@@ -194,6 +193,7 @@ OpDef weight_gradient_definition(const char* name, const char* doc) {
        .attributes = &attribute_type<NormAttributes<kind>>,
        .infer = infer_weight_gradient<kind>,
        .kernel = kernels::through_float<weight_gradient_kernel<kind>>,
+       .rows = kind == NormKind::batch ? normalised_rows<kind, 0b111> : nullptr,
        .vjp = weight_gradient_vjp<kind>,
        .saves = {.inputs = 3},
        .jvp = weight_gradient_jvp<kind>,

@@ -81,6 +81,7 @@ kernels::NormShape norm_shape(const Shape& x, const NormAttributes<kind>& attrib
     for (int axis = 2; axis < x.rank(); ++axis) {
       shape.plane *= x[axis];
     }
+    shape.result_pitch = shape.rows * shape.plane;
   } else {
     shape.rows = 1;
     for (int axis = 0; axis < x.rank() - static_cast<int>(attributes.axes); ++axis) {
@@ -90,11 +91,26 @@ kernels::NormShape norm_shape(const Shape& x, const NormAttributes<kind>& attrib
   return shape;
 }
 
-/// Rows of the last axis, if that alone is normalised over. `inputs` have them: a bit each.
+/// Of a call with a result like x, whose planes may lie apart (Rows::writes_planes).
+template <NormKind kind>
+kernels::NormShape norm_shape(const KernelCall& call) {
+  kernels::NormShape shape =
+      norm_shape<kind>(call.output.type->shape, *static_cast<const NormAttributes<kind>*>(call.attributes));
+  if (kind == NormKind::batch && !call.output.contiguous) {
+    shape.result_pitch = (*call.output.strides)[0];
+  }
+  return shape;
+}
+
+/// Rows of the last axis, if that alone is normalised over. `inputs` have them: a bit each. Or channels, which all
+/// inputs have.
 template <NormKind kind, std::uint32_t inputs>
 Rows normalised_rows(const InferCall& call, const TensorType& output) {
   if constexpr (kind == NormKind::batch) {
-    return {};
+    Rows rows = rows_of_channels(call.shape(0));
+    // Of bf16 they are converted from another tensor.
+    rows.writes_planes = output.shape == call.shape(0) && output.dtype != DType::bfloat16;
+    return rows;
   } else {
     if (call.as<TrailingAttributes>().axes != 1) {
       return {};

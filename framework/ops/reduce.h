@@ -17,12 +17,13 @@ Shape reduced_shape(const InferCall& call) {
 }
 void require_element(const InferCall& call, const Shape& output);
 
-/// If the last axis alone is reduced.
+/// If the last axis alone is reduced, or the planes of channels are.
 template <class A>
 Rows reduced_rows(const InferCall& call, const TensorType& output) {
   const Axes& axes = call.as<A>().axes;
   const bool is_last = axes.rank() == 1 && axes[0] == call.shape(0).rank() - 1;
-  return is_last ? rows_of_last_axis<1>(call, output) : Rows{};
+  const bool are_planes = axes.rank() > 1 && axes[0] == 2 && axes.rank() == call.shape(0).rank() - 2;
+  return is_last ? rows_of_last_axis<1>(call, output) : are_planes ? rows_of_channels(call.shape(0)) : Rows{};
 }
 
 /// One operation per element of the input.

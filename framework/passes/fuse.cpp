@@ -48,6 +48,8 @@ constexpr std::size_t kSecondCacheBytes = std::size_t{512} << 10;
 /// Of larger tensors, whose rows come from memory, one is enough for each such op.
 constexpr std::size_t kPassesFromMemory = 1;
 constexpr std::size_t kRowsInCaches = std::size_t{8} << 20;
+/// As for each op of channels, and for two of them if the tensor is larger.
+constexpr std::size_t kChannelsInCaches = std::size_t{16} << 20;
 /// A kernel of elements must save such a part of the passes over smaller tensors than these.
 constexpr double kLeastPartSaved = 0.4;
 constexpr std::size_t kElementsInCaches = std::size_t{2} << 20;
@@ -169,13 +171,13 @@ class Fusion {
         continue;
       }
       const std::span<const std::uint32_t> nodes = sets_.nodes(set);
-      const bool has_rows = rows_[set] > 0;
+      const bool has_rows = rows_[set].count > 0;
       if (const double lost = has_rows ? lost_by_rows(nodes) : lost_by_elements(nodes); lost > 0) {
         for (const std::uint32_t node : nodes) {
-          if (!has_rows || forms_[node].rows > 0) {
+          if (!has_rows || forms_[node].rows.count > 0) {
             forms_[node].refusal = Refusal::unprofitable;
             forms_[node].lost = lost * kNanosecondsOfByte;
-            forms_[node].rows = 0;
+            forms_[node].rows = {};
             changed = true;
           }
         }
@@ -233,9 +235,13 @@ class Fusion {
   double lost_by_rows(std::span<const std::uint32_t> nodes) const {
     std::size_t wanted = 0;
     for (const std::uint32_t at : nodes) {
-      if (forms_[at].rows > 0) {
+      if (forms_[at].rows.count > 0) {
         const Node& node = graph_.nodes[at];
         const std::size_t largest = largest_of(graph_, node);
+        if (forms_[at].rows.by_channel()) {
+          wanted += largest / (largest >= kChannelsInCaches ? 2 : 1);
+          continue;
+        }
         const std::size_t passes = largest >= kRowsInCaches             ? kPassesFromMemory
                                    : node.op->kind == OpKind::reduction ? kPassesOfReduction
                                                                         : kPassesOfRows;
@@ -261,14 +267,14 @@ class Fusion {
     }
     const std::uint32_t a = sets_.of(producer);
     const std::uint32_t b = sets_.of(consumer);
-    const std::int64_t rows = std::max(rows_[a], rows_[b]);
-    if (std::min(rows_[a], rows_[b]) > 0 && rows_[a] != rows_[b]) {
+    const RowLayout rows = rows_[a].count > 0 ? rows_[a] : rows_[b];
+    if (rows_[b].count > 0 && rows_[b] != rows) {
       return Refusal::shape;
     }
     std::vector<std::uint32_t> both(sets_.nodes(a).begin(), sets_.nodes(a).end());
     both.insert(both.end(), sets_.nodes(b).begin(), sets_.nodes(b).end());
     if (const std::optional<Refusal> refusal =
-            rows == 0 ? why_not_elements(producer, consumer) : why_not_rows(both, rows)) {
+            rows.count == 0 ? why_not_elements(producer, consumer) : why_not_rows(both, rows)) {
       return refusal;
     }
     if (const std::optional<Refusal> refusal = kind_ == FusedKind::epilogues ? why_not_epilogue(both) : std::nullopt) {
@@ -327,7 +333,7 @@ class Fusion {
     return forms_[producer].is_small || forms_[consumer].is_small ? std::optional(Refusal::unprofitable) : std::nullopt;
   }
 
-  std::optional<Refusal> why_not_rows(std::span<const std::uint32_t> both, std::int64_t rows) const {
+  std::optional<Refusal> why_not_rows(std::span<const std::uint32_t> both, const RowLayout& rows) const {
     const std::set<std::uint32_t> nodes(both.begin(), both.end());
     if (std::any_of(both.begin(), both.end(), [&](std::uint32_t at) { return forms_[at].is_turned; })) {
       return Refusal::layout;
@@ -433,7 +439,7 @@ class Fusion {
   NodeSets sets_;
   graph::Producers producers_;
   std::vector<FusionForm> forms_;
-  std::vector<std::int64_t> rows_;                                      ///< of sets
+  std::vector<RowLayout> rows_;                                         ///< of sets
   std::map<std::pair<std::uint32_t, std::uint32_t>, Refusal> refused_;  ///< by (producer, consumer)
 };
 

@@ -15,6 +15,11 @@ using graph::ValueId;
 
 /// A kernel has whole rows in the cache, several tensors of them.
 constexpr std::size_t kMostRowBytes = std::size_t{64} << 10;
+/// Of channels in the second cache.
+constexpr std::size_t kMostChannelBytes = std::size_t{512} << 10;
+/// What channels by themselves gain from: tensors beyond the caches, and planes that aren't short (docs/fusion.md).
+constexpr std::size_t kLeastChannels = std::size_t{2} << 20;
+constexpr std::int64_t kLeastPlane = 32;
 /// Parts of products with rows shorter than this take longer to walk than they save.
 constexpr std::int64_t kLeastColumns = 64;
 /// Rows of a product up to this length are finished whole.
@@ -121,7 +126,7 @@ class Forms {
     const std::size_t largest =
         node.op->elementwise() ? bytes_of(graph_.types[node.output()]) : largest_of(graph_, node);
     if (node.op->elementwise()) {
-      if (graph::why_not_in_region(graph_, node, 0, 0U) != nullptr) {
+      if (graph::why_not_in_region(graph_, node, RowLayout{}, 0U) != nullptr) {
         form.refusal = Refusal::kind;
       } else if (!has_rows(node.inputs) && !(largest >= least_transposed() && reads_transposes(node.inputs))) {
         form.refusal = Refusal::layout;
@@ -135,18 +140,23 @@ class Forms {
     } else if (kind_ == FusedKind::epilogues) {
       form.refusal = Refusal::kind;
     } else {
-      form.rows = graph::rows_of(graph_, node).count;
-      if (form.rows == 0 || graph::why_not_in_region(graph_, node, form.rows, 0U) != nullptr) {
+      form.rows = graph::rows_of(graph_, node).layout;
+      if (form.rows.count == 0 || graph::why_not_in_region(graph_, node, form.rows, 0U) != nullptr) {
         form.refusal = node.op->rows == nullptr ? Refusal::kind : Refusal::shape;
-        form.rows = 0;
+        form.rows = {};
         return form;
       }
       if (!has_rows(node.inputs)) {
         form.refusal = Refusal::layout;
-      } else if (largest / static_cast<std::size_t>(form.rows) > kMostRowBytes) {
+      } else if (largest / static_cast<std::size_t>(form.rows.count) >
+                 (form.rows.by_channel() ? kMostChannelBytes : kMostRowBytes)) {
         form.refusal = Refusal::larger_than_cache;
       } else if (largest < context_.least_fused_bytes) {
         form.refusal = Refusal::unprofitable;
+      } else if (context_.least_fused_bytes > 0 && form.rows.by_channel() &&
+                 (largest < kLeastChannels || form.rows.plane < kLeastPlane)) {
+        form.refusal = Refusal::unprofitable;
+        form.lost = static_cast<double>(largest) * kNanosecondsOfByte;
       }
     }
     form.is_small = largest < context_.least_fused_bytes;

@@ -23,7 +23,7 @@ struct FusionForm {
   bool is_contraction = false;  ///< others may process its results as it finishes them; it comes first
   bool is_turned = false;       ///< it reads a transpose: not among rows
   bool is_small = false;        ///< nothing to gain, except among rows
-  std::int64_t rows = 0;
+  RowLayout rows;
   double lost = 0;  ///< if it doesn't pay: nanoseconds
 };
 

@@ -279,7 +279,7 @@ void Executable::build_contraction(const LoweredNode& node) {
     task->program =
         codegen::TileProgram::by_parts(column_axes, std::move(steps.inputs), std::move(steps.steps), steps.outputs);
   } else {
-    task->program.emplace(0, std::move(steps.inputs), std::move(steps.steps), steps.outputs);
+    task->program.emplace(RowLayout{}, std::move(steps.inputs), std::move(steps.steps), steps.outputs);
   }
   task->data.resize(steps.places.size());
   for (std::size_t i = 0; i < task->data.size(); ++i) {

@@ -17,7 +17,7 @@ struct RegionSteps {
   RegionSteps(const graph::Graph& region, std::span<const Place> node_inputs, std::span<const Place> node_outputs);
   bool operator==(const RegionSteps& other) const;
 
-  std::int64_t rows = 0;
+  RowLayout rows;
   std::vector<Place> places;  ///< of the program's inputs, then its outputs
   std::vector<codegen::TileProgram::Input> inputs;
   std::vector<codegen::TileProgram::Step> steps;

@@ -62,7 +62,7 @@ bool writes_gaps(const LoweredNode& node, const Place& place) {
   }
   if (node.op == &graph::fused_op()) {
     const graph::Graph& region = *node.regions[0];
-    return node.regions.size() == 1 && graph::contraction_of(region) == nullptr && graph::rows_of(region) == 0 &&
+    return node.regions.size() == 1 && graph::contraction_of(region) == nullptr && graph::rows_of(region).count == 0 &&
            run_of(place) >= kLeastRun;
   }
   if (node.op == &op::concat) {

@@ -91,12 +91,20 @@ Style layers_of_rows(Random& random) {
 }
 
 Style layers_of_images(Random& random) {
-  static const std::vector<const OpDef*> ops =
-      ops_named({"conv2d", "conv2d", "conv2d", "conv2d",  "add", "add", "mul",   "mul",     "sub",    "relu",
-                 "relu",   "silu",   "clip",   "sigmoid", "sum", "max", "where", "greater", "square", "rsqrt"});
-  const auto size = random.pick(std::vector<std::int64_t>{7, 14, 17});
-  const auto channels = random.pick(std::vector<std::int64_t>{3, 8, 17});
-  const Shape all{2, channels, size, size};
+  static const std::vector<const OpDef*> ops = [] {
+    std::vector<const OpDef*> all =
+        ops_named({"conv2d", "conv2d", "conv2d", "conv2d",  "add", "add", "mul",   "mul",     "sub",    "relu",
+                   "relu",   "silu",   "clip",   "sigmoid", "sum", "max", "where", "greater", "square", "rsqrt"});
+    for (const OpDef* const norm : ops_named({"batch_norm", "batch_norm_statistics", "batch_norm_input_gradient",
+                                              "batch_norm_weight_gradient", "batch_norm_statistics", "batch_norm"})) {
+      all.push_back(norm);
+    }
+    return all;
+  }();
+  const auto size = random.pick(std::vector<std::int64_t>{1, 7, 14, 17});
+  const auto channels = random.pick(std::vector<std::int64_t>{1, 2, 3, 8, 17});
+  const auto images = random.pick(std::vector<std::int64_t>{1, 2, 2, 3});
+  const Shape all{images, channels, size, size};
   return {.shapes = {all,
                      all,
                      all,
@@ -105,9 +113,11 @@ Style layers_of_images(Random& random) {
                      {channels, channels, 3, 3},
                      {channels, channels, 1, 1},
                      {channels},
+                     {channels},
+                     {channels, 4},
                      {channels, 1, 1},
                      {channels, 1, 1},
-                     {2, channels, 1, 1}},
+                     {images, channels, 1, 1}},
           .dtypes = {DType::float32, DType::float32, DType::float32, DType::float32, DType::float64, DType::boolean},
           .often = ops,
           .always = {all, {channels, channels, 3, 3}, {channels}, {channels, 1, 1}},
@@ -184,6 +194,12 @@ void randomise_attributes(Random& random, const Style& style, AttributeValue& at
         if (random.one_in(2)) {
           for (int axis = like.rank() - 1; axis > 0; --axis) {
             std::swap(dims[axis], dims[static_cast<int>(random.below(static_cast<std::size_t>(axis) + 1))]);
+          }
+        } else if (random.one_in(2)) {
+          dims = {};
+          for (auto axis = static_cast<int>(random.below(static_cast<std::size_t>(like.rank()) + 1));
+               axis < like.rank(); ++axis) {
+            dims.push_back(axis);
           }
         } else if (like.rank() > 0) {
           dims = Dims{static_cast<std::int64_t>(random.below(static_cast<std::size_t>(like.rank())))};

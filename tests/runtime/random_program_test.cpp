@@ -84,8 +84,9 @@ Trace trace_eager(const Program& program) {
 
 /// What graphs were made of.
 struct Compiled {
-  std::size_t kernels_of_rows = 0, elementwise = 0, epilogues = 0, several_regions = 0;  ///< fused kernels
-  std::size_t placed_concats = 0;  ///< whose parts were all written where they lie
+  std::size_t kernels_of_rows = 0, kernels_of_channels = 0, elementwise = 0, epilogues = 0,
+              several_regions = 0;  ///< fused kernels
+  std::size_t placed_concats = 0;   ///< whose parts were all written where they lie
 
   void add(const graph::Graph& graph, std::span<const graph::ValueId> instructions) {
     for (const graph::Node& node : graph.nodes) {
@@ -93,8 +94,10 @@ struct Compiled {
         const graph::Graph& region = *node.regions[0];
         const bool is_epilogue = graph::contraction_of(region) != nullptr;
         epilogues += is_epilogue ? 1 : 0;
-        kernels_of_rows += !is_epilogue && graph::rows_of(region) > 0 ? 1 : 0;
-        elementwise += !is_epilogue && graph::rows_of(region) == 0 ? 1 : 0;
+        const RowLayout rows = is_epilogue ? RowLayout{} : graph::rows_of(region);
+        kernels_of_rows += rows.count > 0 && !rows.by_channel() ? 1 : 0;
+        kernels_of_channels += rows.by_channel() ? 1 : 0;
+        elementwise += !is_epilogue && rows.count == 0 ? 1 : 0;
         several_regions += node.regions.size() > 1 ? 1 : 0;
       }
       placed_concats += node.op == &op::concat &&
@@ -355,6 +358,7 @@ TEST(RandomPrograms, GiveEagersBitsAsEveryKindOfGraph) {
   EXPECT_GT(compared, 3 * kPrograms);
   EXPECT_GT(seen.steps, 5 * kPrograms) << "programs of some size";
   EXPECT_GT(compiled.kernels_of_rows, kPrograms / 50) << "fused reductions and normalisations";
+  EXPECT_GT(compiled.kernels_of_channels, kPrograms / 200) << "batch normalisation with what is around it";
   EXPECT_GT(compiled.elementwise, kPrograms / 2);
   EXPECT_GT(compiled.epilogues, kPrograms / 25) << "in programs of layers";
   EXPECT_GT(seen.contractions, kPrograms / 12);

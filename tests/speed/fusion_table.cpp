@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 
 #include "framework/diptych.h"
+#include "framework/dispatch/apply.h"
+#include "framework/ops/row_ops.h"
 #include "tests/speed/ratio.h"
 #include "tests/support/speed_bound.h"
 
@@ -72,8 +74,52 @@ const Case kRows[] = {
     {"softmax, mul", [](const Tensor& x, const Tensor& y, const Tensor&) { return softmax(x, -1) * y; }},
 };
 
+using Results = std::vector<Tensor>;
+using Function = std::function<Results(std::span<const Tensor>)>;
+
+Tensor norm_op(const OpDef& op, std::initializer_list<Tensor> inputs) {
+  const ops::ChannelAttributes attributes{1e-5};
+  std::vector<const Tensor*> operands;
+  for (const Tensor& input : inputs) {
+    operands.push_back(&input);
+  }
+  return apply(op, operands, &attributes, Location::current());
+}
+/// One number for each channel of x.
+Tensor weight_of(const Tensor& x) { return full_like(x, 1.1, Shape{x.shape()[1]}); }
+
+struct ChannelCase {
+  const char* name;
+  Function compute;
+};
+const ChannelCase kChannels[] = {
+    {"statistics, norm",
+     [](std::span<const Tensor> in) -> Results {
+       const Tensor statistics = norm_op(op::batch_norm_statistics, {in[0]});
+       return {norm_op(op::batch_norm, {in[0], weight_of(in[0]), weight_of(in[0]), statistics}), statistics};
+     }},
+    {"statistics, norm, `relu`",
+     [](std::span<const Tensor> in) -> Results {
+       const Tensor statistics = norm_op(op::batch_norm_statistics, {in[0]});
+       return {relu(norm_op(op::batch_norm, {in[0], weight_of(in[0]), weight_of(in[0]), statistics})), statistics};
+     }},
+    {"add, statistics, norm, `relu`",
+     [](std::span<const Tensor> in) -> Results {
+       const Tensor x = in[0] + in[1];
+       const Tensor statistics = norm_op(op::batch_norm_statistics, {x});
+       return {relu(norm_op(op::batch_norm, {x, weight_of(x), weight_of(x), statistics})), statistics, x};
+     }},
+    {"gradients behind a mask",
+     [](std::span<const Tensor> in) -> Results {
+       const Tensor statistics = full_like(in[0], 0.9, Shape{in[0].shape()[1], 4});
+       const Tensor dy = in[1] * in[2];
+       return {norm_op(op::batch_norm_input_gradient, {dy, in[0], weight_of(in[0]), statistics}),
+               norm_op(op::batch_norm_weight_gradient, {dy, in[0], statistics}), sum(dy, {2, 3})};
+     }},
+};
+
 /// Time with the pass over time without it, all kernels fused however little they save. `sets`: of inputs, in turn.
-std::string ratio(const Case& of, const Shape& shape, int sets) {
+std::string ratio(const Function& compute, const Shape& shape, int sets) {
   Rng rng(1);
   std::vector<Inputs> inputs;
   for (int i = 0; i < sets; ++i) {
@@ -86,9 +132,7 @@ std::string ratio(const Case& of, const Shape& shape, int sets) {
       options.pipeline.disabled = {"fuse"};
     }
     return graph::JitFunction(
-        [&](std::span<const Tensor> x, std::shared_ptr<void>& /*structure*/) {
-          return std::vector<Tensor>{of.compute(x[0], x[1], x[2])};
-        },
+        [&](std::span<const Tensor> x, std::shared_ptr<void>& /*structure*/) { return compute(x); },
         std::move(options));
   };
   graph::JitFunction apart = function(false);
@@ -99,6 +143,10 @@ std::string ratio(const Case& of, const Shape& shape, int sets) {
   };
   InterleavedRounds round({calls_of(apart), calls_of(fused)}, {}, {});
   return ratio_of(take_rounds(round, 15), 0, 1).text;
+}
+
+std::string ratio(const Case& of, const Shape& shape, int sets) {
+  return ratio([&](std::span<const Tensor> x) { return Results{of.compute(x[0], x[1], x[2])}; }, shape, sets);
 }
 
 void print_elements(std::span<const Case> cases, std::span<const Shape> shapes) {
@@ -133,6 +181,25 @@ void print_rows() {
   }
 }
 
+void print_channels() {
+  fmt::print("\n| |");
+  for (const ChannelCase& of : kChannels) {
+    fmt::print(" {} |", of.name);
+  }
+  fmt::print("\n|---|--:|--:|--:|--:|\n");
+  for (const Shape& shape :
+       {Shape{32, 16, 8, 8}, Shape{8, 64, 14, 14}, Shape{8, 64, 28, 28}, Shape{8, 128, 28, 28}, Shape{8, 64, 48, 48},
+        Shape{1, 64, 112, 112}, Shape{8, 64, 56, 56}, Shape{32, 64, 56, 56}, Shape{128, 256, 14, 14},
+        Shape{128, 512, 8, 8}, Shape{256, 512, 7, 7}, Shape{4096, 256, 2, 2}}) {
+    fmt::print("| {} |", to_string(shape));
+    for (const ChannelCase& of : kChannels) {
+      fmt::print(" {} |", ratio(of.compute, shape, 1));
+    }
+    fmt::print("\n");
+    std::fflush(stdout);
+  }
+}
+
 }  // namespace
 }  // namespace diptych::testing
 
@@ -144,5 +211,6 @@ int main() {
   const Shape squares[] = {{64, 64}, {128, 128}, {256, 256}, {500, 500}, {1024, 1024}, {2048, 2048}};
   diptych::testing::print_elements(diptych::testing::kTransposes, squares);
   diptych::testing::print_rows();
+  diptych::testing::print_channels();
   return 0;
 }

@@ -1,0 +1,316 @@
+// Kernels whose tiles are channels of [batch, channels, ...]: the statistics of batch normalisation with what makes and
+// what reads them.
+
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "framework/dispatch/apply.h"
+#include "framework/dispatch/op.h"
+#include "framework/ops/row_ops.h"
+#include "tests/passes/fusing.h"
+#include "tests/passes/programs.h"
+#include "tests/support/with_isa.h"
+
+namespace diptych::passes {
+namespace {
+
+using diptych::testing::fusing_all;
+using diptych::testing::message_of;
+using diptych::testing::wave;
+using testing::after_fuse;
+using testing::Body;
+using ::testing::ElementsAre;
+using testing::expect_fused_bits;
+using ::testing::HasSubstr;
+using testing::names_of;
+
+/// Channels of one image and of several, of one element a plane and of more than a tile, one channel, as many as
+/// images.
+const std::vector<Shape> kShapes = {{2, 3, 7},  {1, 5, 17},   {4, 4, 3, 3},  {2, 4, 5, 5},    {3, 4, 1, 1},
+                                    {6, 1, 50}, {5, 7, 9, 1}, {1, 1, 2, 30}, {3, 2, 90, 111}, {2, 3, 4, 5, 6}};
+
+const ops::ChannelAttributes kAttributes{1e-5};
+
+Tensor called(const OpDef& op, const std::vector<Tensor>& inputs) {
+  std::vector<const Tensor*> operands;
+  for (const Tensor& input : inputs) {
+    operands.push_back(&input);
+  }
+  return apply(op, operands, &kAttributes, Location::current());
+}
+
+Tensor per_channel(const Tensor& t, const Tensor& x) {
+  Shape shape = Shape::filled(x.rank() - 1, 1);
+  shape[0] = x.shape()[1];
+  return reshape(t, shape);
+}
+
+/// x, a tensor of its shape, a weight and a bias.
+std::vector<Tensor> inputs_of(const Shape& shape, DType dtype) {
+  std::vector<Tensor> inputs{wave(shape, 1), wave(shape, 2), wave({shape[1]}, 3), wave({shape[1]}, 4)};
+  for (Tensor& input : inputs) {
+    input = cast(input, dtype);
+  }
+  return inputs;
+}
+
+/// Statistics of a sum, their readers, a residual; values of a channel among elements. `keeps`: what is read inside,
+/// too.
+template <bool keeps>
+std::vector<Tensor> forward(const std::vector<Tensor>& in) {
+  const Tensor x = add(in[0], in[1]);
+  const Tensor statistics = called(op::batch_norm_statistics, {x});
+  const Tensor y = called(op::batch_norm, {x, in[2], in[3], statistics});
+  const Tensor z = relu(add(mul(y, per_channel(in[2], x)), in[0]));
+  return keeps ? std::vector<Tensor>{z, statistics, y, x} : std::vector<Tensor>{z, statistics};
+}
+
+/// The axes of planes.
+Axes planes_of(const Shape& shape) {
+  Axes axes;
+  for (int axis = 2; axis < shape.rank(); ++axis) {
+    axes.push_back(axis);
+  }
+  return axes;
+}
+
+/// The gradients behind a mask: of the input, the weight and, plane by plane, the bias.
+template <bool keeps>
+std::vector<Tensor> backward(const std::vector<Tensor>& in) {
+  const Tensor dy = mul(in[1], cast(greater(in[1], full_like(in[1], 0.1)), in[1].dtype()));
+  const Tensor statistics = called(op::batch_norm_statistics, {in[0]});
+  std::vector<Tensor> results{called(op::batch_norm_input_gradient, {dy, in[0], in[2], statistics}),
+                              called(op::batch_norm_weight_gradient, {dy, in[0], statistics})};
+  if (in[0].rank() > 3) {
+    results.push_back(sum(dy, planes_of(in[0].shape())));
+  }
+  if (keeps) {
+    results.push_back(dy);
+  }
+  return results;
+}
+
+const Body kBodies[] = {forward<false>, forward<true>, backward<false>, backward<true>};
+
+/// Of [4, 4, ...], statistics might be sums of planes.
+bool has_statistics(const Shape& shape) { return shape[0] != 4 || shape[1] != 4; }
+
+/// x as it lies in other ways: channels that stand for others, and with other elements between them.
+std::vector<Tensor> laid_out(const Tensor& x) {
+  const Shape& shape = x.shape();
+  const Shape flat{shape[0], shape[1], shape.product() / (shape[0] * shape[1])};
+  std::vector<Tensor> all{transpose(copy(transpose(x, 0, -1)), 0, -1), transpose(copy(transpose(x, 0, 1)), 0, 1)};
+  for (const int axis : {0, 1}) {
+    all.push_back(expand(slice(x, axis, 0, 1), shape));
+  }
+  for (const int axis : {0, 1, x.rank() - 1}) {
+    all.push_back(slice(concat({x, x}, axis), axis, 0, 2 * shape[axis], 2));
+  }
+  Shape one = Shape::filled(shape.rank(), 1);
+  one[1] = shape[1];
+  all.push_back(expand(reshape(slice(slice(reshape(x, flat), 0, 0, 1), 2, 0, 1), one), shape));
+  all.push_back(expand(reshape(slice(reshape(x, {x.numel()}), 0, 0, 1), Shape::filled(shape.rank(), 1)), shape));
+  return all;
+}
+
+TEST(FuseChannels, BatchNormWithWhatIsAroundItGivesEagersBits) {
+  for (const DType dtype : {DType::float32, DType::float64}) {
+    for (const Shape& shape : kShapes) {
+      const std::vector<Tensor> inputs = inputs_of(shape, dtype);
+      const std::string what = to_string(inputs[0].type());
+      for (const Body& body : kBodies) {
+        for (const Isa isa : {Isa::generic, Isa::avx2, Isa::avx512}) {
+          if (is_supported(isa)) {
+            const diptych::testing::WithIsa with(isa);
+            expect_fused_bits(body, inputs, what, has_statistics(shape));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(FuseChannels, OperandsOfEveryLayoutGiveEagersBits) {
+  for (const Shape& shape : kShapes) {
+    std::vector<Tensor> inputs = inputs_of(shape, DType::float32);
+    const std::vector<Tensor> dense = inputs;
+    inputs[2] = expand(slice(inputs[2], 0, 0, 1), {shape[1]});
+    for (const Body& body : kBodies) {
+      for (std::size_t i = 0; i < 2; ++i) {
+        const std::vector<Tensor> layouts = laid_out(dense[i]);
+        for (std::size_t k = 0; k < layouts.size(); ++k) {
+          inputs[i] = layouts[k];
+          ASSERT_EQ(inputs[i].shape(), shape);
+          expect_fused_bits(body, inputs,
+                            to_string(shape) + ", input " + std::to_string(i) + ", layout " + std::to_string(k));
+        }
+        inputs[i] = dense[i];
+      }
+    }
+  }
+}
+
+// Temporaries that end inside, in whose places the results may lie.
+TEST(FuseChannels, ResultsInThePlacesOfTemporariesGiveEagersBits) {
+  const auto body = [](const std::vector<Tensor>& in) -> std::vector<Tensor> {
+    const std::vector<Tensor> first = forward<true>({cumsum(in[0], 0), cumsum(in[1], 0), in[2], in[3]});
+    const std::vector<Tensor> second = backward<true>({cumsum(first[3], 0), cumsum(first[2], 1), in[2], in[3]});
+    return {cumsum(first[0], 0), cumsum(second[0], 1), cumsum(second.back(), 0), second[1]};
+  };
+  for (const Shape& shape : kShapes) {
+    expect_fused_bits(body, inputs_of(shape, DType::float32), to_string(shape), has_statistics(shape));
+  }
+}
+
+TEST(FuseChannels, NarrowTypesGiveEagersBits) {
+  const auto body = [](const std::vector<Tensor>& in) -> std::vector<Tensor> {
+    return {relu(called(op::batch_norm, {add(in[0], in[1]), in[2], in[3]})),
+            called(op::batch_norm_input_gradient, {neg(in[1]), in[0], in[2]})};
+  };
+  for (const Shape& shape : kShapes) {
+    expect_fused_bits(body, inputs_of(shape, DType::bfloat16), to_string(shape), true);
+  }
+}
+
+// Every op that reduces planes, on every type that it has.
+TEST(FuseChannels, SumsOfPlanesGiveEagersBits) {
+  std::set<std::string> tried;
+  for (const OpDef* op : registry()) {
+    if (op->kind != OpKind::reduction || op->rows == nullptr || op->can_fail) {
+      continue;
+    }
+    std::set<DType> types;
+    for (const Sample& sample : op->samples()) {
+      const DType dtype = sample.inputs[0].type.dtype;
+      if (sample.inputs.size() != 1 || !types.insert(dtype).second) {
+        continue;
+      }
+      for (const Shape& shape : {Shape{2, 3, 4, 5}, Shape{1, 3, 4, 5}, Shape{3, 1, 4, 5}, Shape{2, 2, 1, 7},
+                                 Shape{3, 2, 1, 1}, Shape{2, 3, 2, 3, 2}}) {
+        const Tensor x = cast(wave(shape, 1) * 3.0, dtype);
+        AttributeValue attributes = sample.attributes;
+        const AttributeType& fields = *attributes.type();
+        ASSERT_TRUE(fields.parse_field(attributes.get(), "axes", to_string(planes_of(shape))));
+        ASSERT_TRUE(fields.parse_field(attributes.get(), "keepdims", "false"));
+        const auto body = [&](const std::vector<Tensor>& in) -> std::vector<Tensor> {
+          const Tensor first = dtype == DType::boolean ? logical_not(in[0]) : square(in[0]);
+          const Tensor* const operands[] = {&first};
+          return {apply(*op, operands, attributes.get(), Location::current()), first};
+        };
+        expect_fused_bits(body, {x}, std::string(op->name) + " of " + to_string(x.type()), true);
+        tried.insert(op->name);
+      }
+    }
+  }
+  EXPECT_THAT(tried, ::testing::IsSupersetOf({"sum", "prod", "max", "min", "any", "all", "var", "logsumexp"}));
+}
+
+// Whole steps, whose temporaries lie in the places of others.
+TEST(FuseChannels, StepsOfTrainingGiveEagersBits) {
+  for (const Shape& shape : kShapes) {
+    const auto run = [&](bool compiled) {
+      Variable mean(zeros({shape[1]}));
+      Variable variance(ones({shape[1]}));
+      const auto loss = [&](const Tensor& x, const Tensor& w, const Tensor& b) {
+        const Tensor y = relu(batch_norm(x * 0.7, w, b, mean, variance) + x);
+        return sum(square(batch_norm(y, w, b, {}, {}) - 0.3));
+      };
+      auto fast = jit(
+          [&](const std::vector<Tensor>& in) {
+            return grad(loss, {0, 1, 2})(in[0], in[2], in[3]);
+          },
+          {.pipeline = fusing_all()});
+      std::vector<Tensor> results;
+      for (int i = 0; i < 2; ++i) {
+        const std::vector<Tensor> in = inputs_of(shape, DType::float32);
+        const std::vector<Tensor> step = compiled ? fast(in) : grad(loss, {0, 1, 2})(in[0], in[2], in[3]);
+        results.insert(results.end(), step.begin(), step.end());
+      }
+      results.insert(results.end(), {mean.value(), variance.value()});
+      return results;
+    };
+    if (shape.product() > shape[1]) {
+      diptych::testing::expect_same_bits(run(true), run(false), to_string(shape));
+    }
+  }
+}
+
+/// A batch normalisation with its statistics between elementwise ops, of [batch, 3, 5, 7].
+graph::Graph norm_of(const std::string& shape, const std::string& channels) {
+  const std::string type = "f32[" + shape + "]";
+  const std::string row = "f32[" + channels + "]";
+  return graph::parse("graph \"g\"(%0: " + type + " argument \"x\", %1: " + row + " argument \"w\") {\n%2: " + type +
+                      " = exp(%0)\n%3: f32[" + channels + ",4] = batch_norm_statistics(%2) {eps=1e-05}\n%4: " + type +
+                      " = batch_norm(%2, %1, %1, %3) {eps=1e-05}\n%5: " + type + " = relu(%4)\n  return %5, %3\n}");
+}
+
+TEST(FuseChannels, StatisticsStandWithTheirProducerAndTheirReader) {
+  const graph::Graph graph = after_fuse(norm_of("2,3,5,7", "3"));
+  ASSERT_THAT(names_of(graph), ElementsAre("fused"));
+  EXPECT_THAT(names_of(*graph.nodes[0].regions[0]), ElementsAre("exp", "batch_norm_statistics", "batch_norm", "relu"));
+  EXPECT_EQ(graph::print(graph::parse(graph::print(graph))), graph::print(graph));
+}
+
+TEST(FuseChannels, OnlyTensorsBeyondTheCachesPay) {
+  EXPECT_THAT(names_of(after_fuse(norm_of("8,64,28,28", "64"), 1)),
+              ElementsAre("exp", "batch_norm_statistics", "batch_norm", "relu"));
+  EXPECT_THAT(names_of(after_fuse(norm_of("8,128,28,28", "128"), 1)), ElementsAre("fused"));
+  // Statistics and norm save one pass together.
+  const auto alone = [](const std::string& shape) {
+    const std::string type = "f32[" + shape + "]";
+    return names_of(
+        after_fuse(graph::parse("graph \"g\"(%0: " + type + " argument \"x\", %1: f32[64] argument \"w\") {\n" +
+                                "%2: f32[64,4] = batch_norm_statistics(%0) {eps=1e-05}\n%3: " + type +
+                                " = batch_norm(%0, %1, %1, %2) {eps=1e-05}\n  return %3\n}"),
+                   1));
+  };
+  EXPECT_THAT(alone("8,64,56,56"), ElementsAre("batch_norm_statistics", "batch_norm"));
+  EXPECT_THAT(alone("32,64,56,56"), ElementsAre("fused"));
+  EXPECT_THAT(names_of(after_fuse(norm_of("8,3,256,256", "3"), 1)),
+              ElementsAre("exp", "batch_norm_statistics", "batch_norm", "relu"))
+      << "a channel larger than the cache";
+  EXPECT_THAT(names_of(after_fuse(norm_of("256,512,4,4", "512"), 1)),
+              ElementsAre("exp", "batch_norm_statistics", "batch_norm", "relu"))
+      << "short planes";
+}
+
+TEST(FuseChannels, OtherChannelsAndOtherRowsStayApart) {
+  const auto names = [](const std::string& lines, const std::string& results) {
+    return names_of(after_fuse(testing::program_of("f32[2,3,5,7]", lines, results)));
+  };
+  // Two images of [3, 5, 7] aren't one of [3, 2, 35].
+  EXPECT_THAT(names("%2: f32[2,3,5,7] = exp(%0)\n%3: f32[3,2,35] = reshape(%2) {shape=[3,2,35]}\n"
+                    "%4: f32[2,4] = batch_norm_statistics(%3) {eps=1e-05}\n",
+                    "%4"),
+              ElementsAre("exp", "reshape", "batch_norm_statistics"));
+  // A reshape that keeps the channels costs nothing.
+  EXPECT_THAT(names("%2: f32[2,3,5,7] = exp(%0)\n%3: f32[3,4] = batch_norm_statistics(%2) {eps=1e-05}\n"
+                    "%4: f32[2,3,35] = reshape(%2) {shape=[2,3,35]}\n%5: f32[2,3,35] = neg(%4)\n",
+                    "%3, %5"),
+              ElementsAre("fused"));
+  // Rows of the last axis.
+  EXPECT_THAT(names("%2: f32[2,3,5,7] = softmax(%0)\n%3: f32[3,4] = batch_norm_statistics(%2) {eps=1e-05}\n", "%3"),
+              ElementsAre("softmax", "batch_norm_statistics"));
+  // Four channels of four images: is it a number for each image of each channel, or four for each channel?
+  EXPECT_THAT(names_of(after_fuse(testing::program_of(
+                  "f32[4,4,5,7]", "%2: f32[4,4,5,7] = exp(%0)\n%3: f32[4,4] = sum(%2) {axes=[2,3]}\n", "%3"))),
+              ElementsAre("exp", "sum"));
+  // What is found for a channel isn't read by elements inside.
+  EXPECT_THAT(names("%2: f32[2,3] = sum(%0) {axes=[2,3]}\n%3: f32[2,3] = exp(%2)\n", "%3"), ElementsAre("sum", "exp"));
+}
+
+TEST(FuseChannels, DamagedRegionsAreRefused) {
+  const std::string good = graph::print(after_fuse(norm_of("2,3,5,7", "3")));
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string text = good;
+    text.replace(text.find(from), from.size(), to);
+    return message_of<Error>([&] { graph::parse(text); });
+  };
+  EXPECT_THAT(with("relu(%4)", "softmax(%4)"), HasSubstr("softmax"));
+  EXPECT_THAT(with("batch_norm(%2, %1, %1, %3)", "batch_norm(%2, %1, %1, %0)"), HasSubstr("batch_norm"));
+}
+
+}  // namespace
+}  // namespace diptych::passes
