@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include "framework/dispatch/op.h"
 #include "framework/graph/rewriter.h"
 #include "framework/passes/pass.h"
 
