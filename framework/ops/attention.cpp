@@ -44,7 +44,11 @@ template <bool drops>
 using AttributesOf = std::conditional_t<drops, DropoutAttentionAttributes, SoftmaxAttributes>;
 /// Of the gradient.
 template <bool drops>
-using BackwardAttributesOf = std::conditional_t<drops, DropoutAttentionAttributes, AttentionGradientAttributes>;
+using BackwardAttributesOf = std::conditional_t<drops, DropoutAttentionGradientAttributes, AttentionGradientAttributes>;
+template <class Attributes>
+inline constexpr bool kDrops = requires(const Attributes& a) {
+  a.keep;
+};
 template <bool drops>
 inline constexpr int kFirst = drops ? 1 : 0;
 
@@ -52,7 +56,9 @@ template <class Attributes>
 SoftmaxAttributes softmax_of(const Attributes& a) {
   return {a.scale, a.is_causal};
 }
-DropoutAttentionAttributes backward_attributes(const DropoutAttentionAttributes& a) { return a; }
+DropoutAttentionGradientAttributes backward_attributes(const DropoutAttentionAttributes& a) {
+  return {a.scale, a.is_causal, a.keep, a.factor};
+}
 AttentionGradientAttributes backward_attributes(const SoftmaxAttributes& a) { return {a.scale, a.is_causal}; }
 
 /// Of stacks of matrices without broadcasting, so that no gradient is summed over them. `first`: which input is q.
@@ -79,10 +85,10 @@ void check_operands(const InferCall& call, int first) {
   check_mask(call, static_cast<std::size_t>(first) + 3, {dtype, scores});
 }
 
-template <bool drops>
+template <class Attributes>
 void check_dropout(const InferCall& call, int state) {
-  if constexpr (drops) {
-    const auto& a = call.as<DropoutAttentionAttributes>();
+  if constexpr (kDrops<Attributes>) {
+    const auto& a = call.as<Attributes>();
     if (call.input(state) != TensorType{DType::int64, {2}}) {
       call.fail_shape("there is no state of a generator, i64[2], before q", "pass Generator::draw()");
     }
@@ -95,7 +101,7 @@ void check_dropout(const InferCall& call, int state) {
 template <bool drops>
 void infer_attention(const InferCall& call, TensorType& output) {
   constexpr int first = kFirst<drops>;
-  check_dropout<drops>(call, 0);
+  check_dropout<AttributesOf<drops>>(call, 0);
   check_operands(call, first);
   output = call.input(first);
   output.shape[output.shape.rank() - 1] = call.shape(first + 2).back();
@@ -107,7 +113,7 @@ void infer_attention(const InferCall& call, TensorType& output) {
 template <bool drops>
 void infer_backward(const InferCall& call, TensorType& output) {
   constexpr int first = 1 + kFirst<drops>;
-  check_dropout<drops>(call, 1);
+  check_dropout<BackwardAttributesOf<drops>>(call, 1);
   check_operands(call, first);
   const Shape& q = call.shape(first);
   Shape result = q;
@@ -146,7 +152,7 @@ class MatrixStack {
 /// The operands of a call with such attributes; `first`: which input is q.
 template <class T, class Attributes>
 class Heads {
-  static constexpr bool drops = std::is_same_v<Attributes, DropoutAttentionAttributes>;
+  static constexpr bool drops = kDrops<Attributes>;
 
  public:
   Heads(const KernelCall& call, int first)
@@ -158,7 +164,7 @@ class Heads {
     if constexpr (drops) {
       dropout_ = {state_in(call.inputs[first - 1]), kernels::Chance::of(a.keep), a.factor};
     }
-    if constexpr (std::is_same_v<Attributes, AttentionGradientAttributes>) {
+    if constexpr (requires { a.whole_rows; }) {
       scores_.whole_rows = a.whole_rows;
     }
   }
@@ -268,12 +274,17 @@ std::vector<Sample> samples(bool has_gradient) {
       if (has_gradient) {
         inputs.insert(inputs.begin(), in(shape));
       }
+      AttributesOf<drops> attributes{scale, is_causal};
       if constexpr (drops) {
-        result.push_back(with(std::move(inputs), DropoutAttentionAttributes{scale, is_causal, 0.75, 1 / 0.75}));
-      } else if (has_gradient) {
-        result.push_back(with(std::move(inputs), AttentionGradientAttributes{scale, is_causal, is_causal}));
+        attributes.keep = 0.75;
+        attributes.factor = 1 / 0.75;
+      }
+      if (has_gradient) {
+        auto of_gradient = backward_attributes(attributes);
+        of_gradient.whole_rows = is_causal;
+        result.push_back(with(std::move(inputs), of_gradient));
       } else {
-        result.push_back(with(std::move(inputs), SoftmaxAttributes{scale, is_causal}));
+        result.push_back(with(std::move(inputs), attributes));
       }
     };
     add({in({5, 4}), in({7, 4}), in({7, 3})}, 0.5, false);
@@ -320,7 +331,7 @@ struct Inputs {
     }
   }
 
-  static constexpr bool drops = std::is_same_v<Attributes, DropoutAttentionAttributes>;
+  static constexpr bool drops = kDrops<Attributes>;
 
   Tensor weights() const { return masked_softmax(matmul(q, transpose(k)), mask, softmax.is_causal, softmax.scale); }
   /// Dropout, which is linear.

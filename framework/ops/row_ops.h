@@ -39,6 +39,22 @@ struct DropoutAttentionAttributes {
   }
 };
 
+/// Of its gradient; `whole_rows`: as AttentionGradientAttributes have it.
+struct DropoutAttentionGradientAttributes {
+  double scale = 1;
+  bool is_causal = false;
+  double keep = 1;
+  double factor = 1;
+  bool whole_rows = false;
+  static constexpr auto fields() {
+    return std::tuple(field("scale", &DropoutAttentionGradientAttributes::scale),
+                      field("is_causal", &DropoutAttentionGradientAttributes::is_causal),
+                      field("keep", &DropoutAttentionGradientAttributes::keep),
+                      field("factor", &DropoutAttentionGradientAttributes::factor),
+                      field("whole_rows", &DropoutAttentionGradientAttributes::whole_rows));
+  }
+};
+
 struct TrailingAttributes {
   std::int64_t axes = 1;  ///< number of trailing axes
   double eps = 1e-5;

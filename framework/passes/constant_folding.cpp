@@ -1,9 +1,12 @@
 // Constant folding: a node whose inputs are all constants is computed at compile time, by the same eager kernel and
 // therefore to the same bits. `full` is such a node, because it has no inputs. Views stay: they cost nothing, and
-// folding them would change layouts. Results over 1 MiB stay too: storing them would cost more than computing them.
+// folding them would change layouts; but what reads views of constants is computed. Results over 1 MiB stay too:
+// storing them would cost more than computing them.
 //
 //   %1 = full() {value=0.5}
 //   %2 = square(%1)          =>   const %2 = {0.25}
+
+#include <unordered_map>
 
 #include "framework/core/context.h"
 #include "framework/dispatch/apply.h"
@@ -17,21 +20,32 @@ bool fold_constants(graph::Graph& graph, const PassContext& /*context*/) {
   const EagerScope eager;
   const NoGrad no_tape;
   graph::Rewriter rewriter(graph);
+  std::unordered_map<graph::ValueId, Tensor> views;  // of constants
+  const auto known = [&](graph::ValueId value) {
+    const auto view = views.find(value);
+    return view != views.end() ? &view->second : rewriter.constant(value);
+  };
   return rewriter.run([&](graph::Node& node) {
+    const bool is_view = node.op->view != nullptr;
     const TensorType& type = rewriter.type(node.output());
-    if (node.op->view != nullptr || node.op->effect || !node.regions.empty() ||
+    if (node.op->effect || !node.regions.empty() ||
         type.shape.product() * static_cast<std::int64_t>(size_of(type.dtype)) > kMostBytes) {
       return;
     }
     std::vector<const Tensor*> inputs;
     for (const graph::ValueId input : node.inputs) {
-      inputs.push_back(rewriter.constant(input));
+      inputs.push_back(known(input));
       if (inputs.back() == nullptr) {
         return;
       }
     }
     try {
-      rewriter.become_constant(node, apply_eager(*node.op, inputs, node.attributes.get(), node.provenance.where));
+      Tensor result = apply_eager(*node.op, inputs, node.attributes.get(), node.provenance.where);
+      if (is_view) {
+        views.emplace(node.output(), std::move(result));
+      } else {
+        rewriter.become_constant(node, std::move(result));
+      }
     } catch (const Error&) {
       // It would fail at run time: leave it to fail then, with its own message.
     }

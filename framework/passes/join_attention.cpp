@@ -18,7 +18,9 @@
 // It computes the scores and the weights a second time, which pays where half of them are hidden: time over that of the
 // ops, by `diptych run` of such graphs (AMD EPYC, Zen 5, heads x length): 32 x 64 1.34, 16 x 128 1.0, 16 x 196 0.81,
 // 4 x 320 0.89, 2 x 1024 0.62; masked by `where`, which computes what it hides, 1.21, 0.86, 0.61, 0.59, 0.48. Nothing
-// hidden: 1.0 to 1.3, and 1.07 to 1.09 where the weights are larger than all caches.
+// hidden: 1.0 to 1.3, and 1.07 to 1.09 where the weights are larger than all caches. With dropout, whose numbers are
+// drawn again, too (Zen 3, width 32): 16 x 196 1.27, 8 x 256 1.13, 4 x 400 1.00, 2 x 512 0.97, 2 x 1024 0.85; masked by
+// `where` 1.0, 0.86, 0.83, 0.77, 0.77.
 
 #include <map>
 #include <utility>
@@ -39,6 +41,8 @@ using graph::ValueId;
 /// Matrices of fewer scores keep their weights for the gradient: see above.
 constexpr std::int64_t kFewestScores = std::int64_t{192} * 192;
 constexpr std::int64_t kFewestHiddenByWhere = std::int64_t{128} * 128;
+constexpr std::int64_t kFewestDropped = std::int64_t{400} * 400;
+constexpr std::int64_t kFewestDroppedHiddenByWhere = std::int64_t{224} * 224;
 
 class AttentionJoiner {
  public:
@@ -75,12 +79,12 @@ class AttentionJoiner {
     if (!form.gradient) {
       return true;
     }
-    if (form.drop && form.gradient->whole_rows) {
-      return false;  // the attributes of the gradient with dropout don't say it
-    }
     const Shape& q = type(form.q).shape;
     const std::int64_t scores = q[q.rank() - 2] * type(form.transposed_k).shape.back();
-    return form.softmax.is_causal && scores >= (form.gradient->whole_rows ? kFewestHiddenByWhere : kFewestScores);
+    const std::int64_t fewest = form.gradient->whole_rows
+                                    ? (form.drop ? kFewestDroppedHiddenByWhere : kFewestHiddenByWhere)
+                                    : (form.drop ? kFewestDropped : kFewestScores);
+    return form.softmax.is_causal && scores >= fewest;
   }
 
   const TensorType& type(ValueId value) const { return rewriter_.type(value); }
@@ -134,6 +138,16 @@ class AttentionJoiner {
     return {&attribute_type<ops::SoftmaxAttributes>, &form.softmax};
   }
 
+  AttributeValue gradient_attributes_of(const AttentionForm& form) const {
+    if (form.drop) {
+      const ops::DropoutAttentionGradientAttributes dropping{
+          form.softmax.scale, form.softmax.is_causal, form.drop->keep, form.drop->factor, form.gradient->whole_rows};
+      return {&attribute_type<ops::DropoutAttentionGradientAttributes>, &dropping};
+    }
+    const ops::AttentionGradientAttributes plain{form.softmax.scale, form.softmax.is_causal, form.gradient->whole_rows};
+    return {&attribute_type<ops::AttentionGradientAttributes>, &plain};
+  }
+
   void join(const AttentionForm& form, Node& node) {
     const OpDef& joined = form.drop ? op::dropout_attention : op::attention;
     const std::vector<ValueId> inputs = inputs_of(form, node, {});
@@ -169,12 +183,7 @@ class AttentionJoiner {
     const AttentionForm& form = of.form;
     Node source = node;
     source.provenance = form.gradient->provenance;
-    AttributeValue attributes = attributes_of(form);
-    if (!form.drop) {
-      const ops::AttentionGradientAttributes of_gradient{form.softmax.scale, form.softmax.is_causal,
-                                                         form.gradient->whole_rows};
-      attributes = {&attribute_type<ops::AttentionGradientAttributes>, &of_gradient};
-    }
+    const AttributeValue attributes = gradient_attributes_of(form);
     const OpDef& backward = form.drop ? op::dropout_attention_backward : op::attention_backward;
     const std::vector<ValueId> inputs = inputs_of(form, source, {form.gradient->g});
     if (!rewriter_.inferred(backward, inputs, attributes)) {

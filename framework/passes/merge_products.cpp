@@ -232,7 +232,9 @@ class ProductMerger {
 }  // namespace
 
 bool merge_products(Graph& graph, const PassContext& context) {
-  return kernels::active_gemm() == kernels::Gemm::tiles && ProductMerger(graph, context).run();
+  // Weights that would be put side by side in each call are a loss.
+  const bool pays = context.packs || context.least_fused_bytes == 0;
+  return pays && kernels::active_gemm() == kernels::Gemm::tiles && ProductMerger(graph, context).run();
 }
 
 }  // namespace diptych::passes

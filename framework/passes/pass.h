@@ -43,6 +43,7 @@ class PassContext {
   Isa isa = active_isa();
   std::size_t least_fused_bytes = kLeastFusedBytes;
   std::size_t least_epilogue_bytes = kLeastEpilogueBytes;
+  bool packs = true;                               ///< whether the step kPacking follows
   std::vector<FusionRefusal>* refusals = nullptr;  ///< where passes note what they didn't fuse
   std::vector<FusedKernel>* fused = nullptr;       ///< and what they did; not in regions
   std::set<graph::ValueId> vetoed = {};            ///< kernels that aren't to be made

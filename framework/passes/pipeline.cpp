@@ -48,6 +48,7 @@ bool run_pass(const Pass& pass, graph::Graph& graph, const PipelineOptions& opti
   PassContext context(graph, options.numerics);
   context.least_fused_bytes = options.least_fused_bytes;
   context.least_epilogue_bytes = options.least_fused_bytes == 0 ? 0 : options.least_epilogue_bytes;
+  context.packs = !options.disabled.contains(kPacking);
   std::vector<FusionRefusal>& refusals = record.refusals;
   context.refusals = &refusals;
   if (!in_region) {

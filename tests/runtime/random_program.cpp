@@ -421,6 +421,38 @@ void append_updates(Program& program, std::size_t values) {
   }
 }
 
+/// Products of the first argument, a matrix, by weights that stay the same, each with an op behind it: the gates of a
+/// cell.
+void append_gates(Random& random, Program& program, std::size_t values) {
+  const std::int64_t depth = program.arguments[0].shape().back();
+  const bool has_bias = random.one_in(2);
+  const auto append = [&](Step step) {
+    step.variable = program.states.size() - 1;
+    program.steps.push_back(std::move(step));
+    return values++;
+  };
+  const auto op_step = [&](const char* name, std::vector<std::size_t> inputs) {
+    Step step;
+    step.op = ops_named({name})[0];
+    step.attributes = AttributeValue(step.op->attributes, nullptr);
+    step.inputs = std::move(inputs);
+    return append(std::move(step));
+  };
+  Step read;
+  read.kind = Step::Kind::read;
+  for (std::size_t gates = 2 + random.below(3); gates > 0; --gates) {
+    const auto width = random.pick(std::vector<std::int64_t>{1, 17, depth});
+    program.states.push_back(random_tensor(random, DType::float32, {depth, width}));
+    std::vector<std::size_t> inputs{0, append(read)};
+    if (has_bias) {
+      program.states.push_back(random_tensor(random, DType::float32, {width}));
+      inputs.push_back(append(read));
+    }
+    const std::size_t product = op_step(has_bias ? "linear" : "matmul", std::move(inputs));
+    program.results.push_back(op_step(random.one_in(2) ? "relu" : "tanh", {product}));
+  }
+}
+
 constexpr std::size_t kNotOurs = SIZE_MAX;  // storage of an argument or a state, which isn't updated in place
 
 }  // namespace
@@ -502,6 +534,8 @@ Program random_program(Random& random) {
   }
   if (!style.often.empty() && random.one_in(2)) {
     append_updates(program, types.size());
+  } else if (!style.often.empty() && program.arguments[0].rank() == 2) {
+    append_gates(random, program, types.size());
   }
   const std::size_t by = random.below(argument_count);
   const auto has = [&](Step::Kind kind) {

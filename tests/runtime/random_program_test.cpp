@@ -18,6 +18,7 @@
 #include "framework/graph/fused_op.h"
 #include "framework/ops/elementwise_ops.h"
 #include "framework/ops/shape_ops.h"
+#include "framework/ops/window_ops.h"
 #include "tests/graph/variants.h"
 #include "tests/support/short_run.h"
 #include "tests/support/with_isa.h"
@@ -86,7 +87,8 @@ Trace trace_eager(const Program& program) {
 struct Compiled {
   std::size_t kernels_of_rows = 0, kernels_of_channels = 0, elementwise = 0, epilogues = 0,
               several_regions = 0;  ///< fused kernels
-  std::size_t placed_concats = 0;   ///< whose parts were all written where they lie
+  std::size_t merged_products = 0;
+  std::size_t placed_concats = 0;  ///< whose parts were all written where they lie
 
   void add(const graph::Graph& graph, std::span<const graph::ValueId> instructions) {
     for (const graph::Node& node : graph.nodes) {
@@ -100,6 +102,7 @@ struct Compiled {
         elementwise += !is_epilogue && rows.count == 0 ? 1 : 0;
         several_regions += node.regions.size() > 1 ? 1 : 0;
       }
+      merged_products += node.op == &op::merged_linear ? 1 : 0;
       placed_concats += node.op == &op::concat &&
                                 std::find(instructions.begin(), instructions.end(), node.output()) == instructions.end()
                             ? 1
@@ -364,6 +367,7 @@ TEST(RandomPrograms, GiveEagersBitsAsEveryKindOfGraph) {
   EXPECT_GT(seen.contractions, kPrograms / 12);
   EXPECT_GT(compiled.several_regions, kPrograms / 50);
   EXPECT_GT(compiled.placed_concats, kPrograms / 50);
+  EXPECT_GT(compiled.merged_products, kPrograms / 100);
   EXPECT_GT(seen.concats, kPrograms / 10);
   EXPECT_GT(seen.updates, kPrograms / 50);
   EXPECT_GT(seen.branches, kPrograms / 50);
