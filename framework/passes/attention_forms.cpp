@@ -165,6 +165,11 @@ std::optional<AttentionForms::Dropped> AttentionForms::dropped(ValueId value, st
     return std::nullopt;
   }
   const Node* drawn = producer_read(scaled->inputs[0], reads);
+  // With another factor the weights that are hidden, zeros, wouldn't stay zeros.
+  const double factor = scaled->attributes.as<ops::MaskedScaleAttributes>().scale;
+  if (!std::isfinite(graph_.types[value].dtype == DType::float32 ? static_cast<float>(factor) : factor)) {
+    return std::nullopt;
+  }
   if (drawn == nullptr || drawn->op != &op::random_bernoulli ||
       graph_.types[scaled->inputs[0]].shape != graph_.types[scaled->inputs[1]].shape) {
     return std::nullopt;

@@ -9,11 +9,25 @@
 #include <unordered_map>
 
 #include "framework/core/context.h"
+#include "framework/core/tensor_body.h"
 #include "framework/dispatch/apply.h"
 #include "framework/graph/rewriter.h"
 #include "framework/passes/pass.h"
 
 namespace diptych::passes {
+namespace {
+
+/// Whether its elements are one, repeated: it takes no memory, and loops read it as a number.
+bool is_repeated(const Tensor& tensor) {
+  for (int axis = 0; axis < tensor.rank(); ++axis) {
+    if (tensor.shape()[axis] > 1 && tensor.strides()[axis] != 0) {
+      return false;
+    }
+  }
+  return tensor.numel() > 1;
+}
+
+}  // namespace
 
 bool fold_constants(graph::Graph& graph, const PassContext& /*context*/) {
   constexpr std::int64_t kMostBytes = 1 << 20;
@@ -33,18 +47,26 @@ bool fold_constants(graph::Graph& graph, const PassContext& /*context*/) {
       return;
     }
     std::vector<const Tensor*> inputs;
+    bool repeats = false;
+    bool varies = false;
     for (const graph::ValueId input : node.inputs) {
       inputs.push_back(known(input));
       if (inputs.back() == nullptr) {
         return;
       }
+      const bool is_one = is_repeated(*inputs.back());
+      repeats = repeats || is_one;
+      varies = varies || (!is_one && inputs.back()->numel() > 1);
+    }
+    if (!is_view && repeats && !varies) {
+      return;  // what comes out is one element, repeated, too: a kernel computes it in passing
     }
     try {
       Tensor result = apply_eager(*node.op, inputs, node.attributes.get(), node.provenance.where);
-      if (is_view) {
+      if (is_view && result.body()->storage == inputs[0]->body()->storage) {
         views.emplace(node.output(), std::move(result));
       } else {
-        rewriter.become_constant(node, std::move(result));
+        rewriter.become_constant(node, result);
       }
     } catch (const Error&) {
       // It would fail at run time: leave it to fail then, with its own message.

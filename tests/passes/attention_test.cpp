@@ -268,6 +268,17 @@ TEST(JoinAttention, KeepsTheBitsOfGradientsOfSpecialValues) {
   try_numbers(written, 130);
   try_numbers(written_with_dropout, 230);
   EXPECT_TRUE(joined_with_gradients(causal, random_parts(200), full({2, 200, 8}, -1e-45)).gradient);
+  // No dropout() has such a factor: what is kept of zeros is NaN.
+  for (const double factor : {std::nan(""), 1e39, HUGE_VAL}) {
+    const auto scaled = [&](const Tensor& q, const Tensor& k, const Tensor& v) {
+      const Tensor weights = written_weights(q, k);
+      const ops::MaskedScaleAttributes scale{factor};
+      const Tensor kept = bernoulli(weights.shape(), 0.01, DType::boolean, Generator(4));
+      return matmul(apply(op::masked_scale, std::array{&kept, &weights}, &scale, Location::current()), v);
+    };
+    const Joined joined = joined_with_gradients(scaled, random_parts(230), gradient_of(230));
+    EXPECT_FALSE(joined.forward || joined.gradient) << factor;
+  }
 }
 
 TEST(JoinAttention, LeavesGradientsThatItMustNotJoin) {

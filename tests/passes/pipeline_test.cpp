@@ -11,7 +11,6 @@ namespace {
 
 using diptych::testing::expect_same_bits;
 using diptych::testing::f32;
-using diptych::testing::i64;
 using diptych::testing::message_of;
 using diptych::testing::ramp;
 using diptych::testing::wave;
@@ -128,6 +127,31 @@ TEST(ConstantFolding, LeavesViewsAlone) {
       ramp({2, 3}));
   fold_constants(graph, PassContext(graph));
   EXPECT_THAT(ops_of(graph), ElementsAre("permute", "mul", "expand", "mul"));
+}
+
+TEST(ConstantFolding, ComputesWhatReadsViewsOfConstants) {
+  const auto ops_after = [](const auto& function) {
+    graph::Graph graph = captured([&](const Tensor& x) { return std::vector<Tensor>{function(x)}; }, ramp({3, 3}));
+    fold_constants(graph, PassContext(graph));
+    eliminate_dead_code(graph, PassContext(graph));
+    graph::verify(graph);
+    auto compiled = jit(function);
+    expect_same_bits(compiled(ramp({3, 3})), function(ramp({3, 3})), "folded");
+    return ops_of(graph);
+  };
+  const auto rows = [] { return reshape(cast(arange(3), DType::float32), {3, 1}); };
+  EXPECT_THAT(ops_after([&](const Tensor& x) { return x * (rows() - transpose(rows())); }), ElementsAre("mul"));
+  EXPECT_THAT(ops_after([&](const Tensor& x) {
+                return x * (expand(full({1, 1}, 2.0), {3, 3}) * 0.5);
+              }),
+              ElementsAre("expand", "mul", "mul"))
+      << "one element, repeated, takes no memory";
+  EXPECT_THAT(ops_after([&](const Tensor& x) {
+                const Tensor square = reshape(cast(arange(9), DType::float32), {3, 3});
+                return reshape(x, {9}) * reshape(transpose(square), {9});
+              }),
+              ElementsAre("reshape", "mul"))
+      << "a reshape that copies is no view";
 }
 
 TEST(ConstantFolding, LeavesLargeResultsAlone) {
