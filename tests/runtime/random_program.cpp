@@ -421,35 +421,59 @@ void append_updates(Program& program, std::size_t values) {
   }
 }
 
-/// Products of the first argument, a matrix, by weights that stay the same, each with an op behind it: the gates of a
-/// cell.
-void append_gates(Random& random, Program& program, std::size_t values) {
-  const std::int64_t depth = program.arguments[0].shape().back();
-  const bool has_bias = random.one_in(2);
-  const auto append = [&](Step step) {
-    step.variable = program.states.size() - 1;
-    program.steps.push_back(std::move(step));
-    return values++;
-  };
-  const auto op_step = [&](const char* name, std::vector<std::size_t> inputs) {
+/// Adds steps behind those of a program that gives so many values.
+class Appender {
+ public:
+  Appender(Program& program, std::size_t values) : program_(program), values_(values) {}
+
+  std::size_t op(const char* name, std::vector<std::size_t> inputs) {
     Step step;
     step.op = ops_named({name})[0];
     step.attributes = AttributeValue(step.op->attributes, nullptr);
     step.inputs = std::move(inputs);
-    return append(std::move(step));
-  };
-  Step read;
-  read.kind = Step::Kind::read;
+    program_.steps.push_back(std::move(step));
+    return values_++;
+  }
+  std::size_t state(Tensor value) {
+    Step step;
+    step.kind = Step::Kind::read;
+    step.variable = program_.states.size();
+    program_.states.push_back(std::move(value));
+    program_.steps.push_back(std::move(step));
+    return values_++;
+  }
+  void result(std::size_t value) { program_.results.push_back(value); }
+
+ private:
+  Program& program_;
+  std::size_t values_;
+};
+
+/// Products of the first argument, a matrix, by weights that stay the same, each with an op behind it: the gates of a
+/// cell.
+void append_gates(Random& random, std::int64_t depth, Appender to) {
+  const bool has_bias = random.one_in(2);
   for (std::size_t gates = 2 + random.below(3); gates > 0; --gates) {
     const auto width = random.pick(std::vector<std::int64_t>{1, 17, depth});
-    program.states.push_back(random_tensor(random, DType::float32, {depth, width}));
-    std::vector<std::size_t> inputs{0, append(read)};
+    std::vector<std::size_t> inputs{0, to.state(random_tensor(random, DType::float32, {depth, width}))};
     if (has_bias) {
-      program.states.push_back(random_tensor(random, DType::float32, {width}));
-      inputs.push_back(append(read));
+      inputs.push_back(to.state(random_tensor(random, DType::float32, {width})));
     }
-    const std::size_t product = op_step(has_bias ? "linear" : "matmul", std::move(inputs));
-    program.results.push_back(op_step(random.one_in(2) ? "relu" : "tanh", {product}));
+    to.result(to.op(random.one_in(2) ? "relu" : "tanh", {to.op(has_bias ? "linear" : "matmul", std::move(inputs))}));
+  }
+}
+
+/// Batch normalisation of the first argument, of images, by the third, a number for each channel, between two ops; and
+/// its gradients.
+void append_norm(Random& random, Appender to) {
+  const std::size_t x = to.op(random.one_in(2) ? "relu" : "sigmoid", {0});
+  const std::size_t statistics = to.op("batch_norm_statistics", {x});
+  const std::size_t y = to.op("silu", {to.op("batch_norm", {x, 2, 2, statistics})});
+  to.result(y);
+  if (random.one_in(2)) {
+    const std::size_t dy = to.op("mul", {y, x});
+    to.result(to.op("batch_norm_input_gradient", {dy, x, 2, statistics}));
+    to.result(to.op("batch_norm_weight_gradient", {dy, x, statistics}));
   }
 }
 
@@ -534,8 +558,10 @@ Program random_program(Random& random) {
   }
   if (!style.often.empty() && random.one_in(2)) {
     append_updates(program, types.size());
-  } else if (!style.often.empty() && program.arguments[0].rank() == 2) {
-    append_gates(random, program, types.size());
+  } else if (!style.often.empty()) {
+    const Appender to(program, types.size());
+    const Shape& first = program.arguments[0].shape();
+    first.rank() == 2 ? append_gates(random, first.back(), to) : append_norm(random, to);
   }
   const std::size_t by = random.below(argument_count);
   const auto has = [&](Step::Kind kind) {
