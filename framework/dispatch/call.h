@@ -46,8 +46,8 @@ struct KernelCall {
   const void* packed = nullptr;        ///< what OpDef::packing has made of inputs ahead, or null
   const Epilogue* epilogue = nullptr;  ///< for ops with OpDef::epilogue_axes, and results of f32 or f64
 };
-/// Writes every element of `call.output`, which is dense (but see Rows::writes_planes) and may share memory with an input only if the op is
-/// elementwise and the two have the same type and layout.
+/// Writes every element of `call.output`, which is dense (but see Rows::writes_planes) and may share memory with an
+/// input only if the op is elementwise and the two have the same type and layout.
 using Kernel = void (*)(const KernelCall& call);
 
 }  // namespace diptych

@@ -117,8 +117,8 @@ struct RowLayout {
 /// from others as a whole.
 struct Rows {
   RowLayout layout;
-  std::uint32_t inputs = 0;   ///< bit i: input i has these rows; the others are needed whole
-  std::int64_t together = 1;  ///< how many the kernel wants at once: with fewer each takes longer
+  std::uint32_t inputs = 0;    ///< bit i: input i has these rows; the others are needed whole
+  std::int64_t together = 1;   ///< how many the kernel wants at once: with fewer each takes longer
   bool writes_planes = false;  ///< of channels: the kernel can leave its result's planes, dense each, apart
 };
 /// The kernel must give the same bits for some of the rows, in a tensor of the same rank of their own.

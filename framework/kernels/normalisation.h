@@ -18,9 +18,10 @@ struct NormShape {
   double eps = 0;
 };
 
-/// f32 or f64, dense (results by channel, at `result_pitch`); sums in the order of kernels/reduction.h. Variances are corrected two-pass ones [Chan, Golub and
-/// LeVeque 1983], and the rounding error of the mean is subtracted too, so a large mean costs no accuracy. `weight` and
-/// `bias` may be null, and `statistics` (of rows, or of channels), which are then found anew.
+/// f32 or f64, dense (results by channel, at `result_pitch`); sums in the order of kernels/reduction.h. Variances are
+/// corrected two-pass ones [Chan, Golub and LeVeque 1983], and the rounding error of the mean is subtracted too, so a
+/// large mean costs no accuracy. `weight` and `bias` may be null, and `statistics` (of rows, or of channels), which are
+/// then found anew.
 void normalise(const NormShape& shape, DType dtype, const void* x, const void* weight, const void* bias,
                const void* statistics, void* y);
 /// The mean, its rounding error and rstd of each row (not by channel): what normalise() and its gradients share.
