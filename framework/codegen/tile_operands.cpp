@@ -44,6 +44,13 @@ struct MergedAxes {
   std::size_t count, leading;         ///< of merged axes, and how many of them aren't columns
 };
 
+/// The shape in which a step reads an input, and its strides then, in bytes.
+const Shape& read_by(const TileProgram::Step& step, const TileProgram::Input& input, std::int64_t* strides) {
+  const Shape& shape = step.op->elementwise() ? step.type.shape : input.type.shape;
+  kernels::broadcast_strides(input.type, input.strides, shape, strides, 1);
+  return shape;
+}
+
 }  // namespace
 
 Rows TileProgram::Step::rows() const {
@@ -127,14 +134,6 @@ void TileProgram::place_elementwise(std::vector<Input> inputs, int column_axes, 
   in_blocks_ = column_axes == 0 && columns_ >= kLeastSide &&
                std::any_of(operands_.begin(), operands_.begin() + static_cast<std::ptrdiff_t>(read),
                            [](const Operand& input) { return input.is_turned(); });
-  for (std::size_t i = 0; in_blocks_ && i < outputs.size(); ++i) {
-    if (i >= gaps.size() || gaps[i].empty()) {
-      Operand target = operands_[results_[outputs[i]]];
-      target.access = Access::direct;
-      target.data = static_cast<std::uint32_t>(read + i);
-      stores_.push_back({results_[outputs[i]], std::move(target)});
-    }
-  }
   for (std::size_t i = 0, k = read; i < gaps.size(); ++i) {
     if (!gaps[i].empty()) {
       Operand target = operand_of(k, static_cast<std::int64_t>(size_of(inputs[k].type.dtype)), 1);
@@ -222,9 +221,8 @@ std::uint32_t TileProgram::input_by_channels(std::span<const Input> inputs, std:
   Operand operand;
   operand.data = input;
   operand.size = static_cast<std::int64_t>(size_of(from.type.dtype));
-  const Shape& shape = step.op->elementwise() ? step.type.shape : from.type.shape;
   std::int64_t bytes[kMaxRank];
-  kernels::broadcast_strides(from.type, from.strides, shape, bytes, 1);
+  const Shape& shape = read_by(step, from, bytes);
   Strides strides;
   for (int axis = 0; axis < shape.rank(); ++axis) {
     strides.push_back(bytes[axis] / operand.size);
@@ -238,8 +236,8 @@ void TileProgram::place_by_channels(std::span<const Input> inputs) {
   for (std::uint32_t s = 0; s < steps_.size(); ++s) {
     const Step& step = steps_[s];
     const bool is_loop = step.op->elementwise();
-    internal_check(is_loop || (step.rows().layout == layout_ && step.rows().inputs == ~0U),
-                   "a step has other rows than its program");
+    const Rows own = is_loop ? Rows{layout_, ~0U} : step.rows();
+    internal_check(own.layout == layout_ && own.inputs == ~0U, "a step has other rows than its program");
     Work work{is_loop ? Work::Kind::loop : Work::Kind::kernel, s, {}, 0};
     for (const std::uint32_t input : step.inputs) {
       work.operands.push_back(input < inputs.size() ? input_by_channels(inputs, input, step)
@@ -262,11 +260,11 @@ void TileProgram::place_by_channels(std::span<const Input> inputs) {
   }
 }
 
-/// Results are written where they are kept, or are copied there (Store): those with gaps and those in blocks, of which
-/// that is known by now, and channels of kernels that can't leave planes apart, or that kernels read.
+/// Results are written where they are kept, or are copied there (Store): those with gaps, which have their stores,
+/// those in blocks, and channels of kernels that can't leave planes apart, or that kernels read.
 void TileProgram::keep(std::span<const std::uint32_t> outputs, std::size_t inputs, std::span<const Strides> gaps) {
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    if (in_blocks_ || (i < gaps.size() && !gaps[i].empty())) {
+    if (i < gaps.size() && !gaps[i].empty()) {
       continue;
     }
     Operand& output = operands_[results_[outputs[i]]];
@@ -275,7 +273,7 @@ void TileProgram::keep(std::span<const std::uint32_t> outputs, std::size_t input
     target.data = static_cast<std::uint32_t>(inputs + i);
     const Step& step = steps_[outputs[i]];
     const bool writes_planes = output.pitch > 0 && (step.op->elementwise() || step.rows().writes_planes);
-    if (layout_.by_channel() && !output.is_dense && !writes_planes) {
+    if (in_blocks_ || (layout_.by_channel() && !output.is_dense && !writes_planes)) {
       stores_.push_back({results_[outputs[i]], std::move(target)});
     } else {
       output = std::move(target);
@@ -310,9 +308,8 @@ std::uint32_t TileProgram::input_in_rows(std::span<const Input> inputs, std::uin
   operand.data = input;
   operand.width = width;
   operand.size = static_cast<std::int64_t>(size_of(from.type.dtype));
-  const Shape& shape = step.op->elementwise() ? step.type.shape : from.type.shape;
   std::int64_t strides[kMaxRank];
-  kernels::broadcast_strides(from.type, from.strides, shape, strides, 1);
+  const Shape& shape = read_by(step, from, strides);
   Shape leading;
   for (int axis = 0; axis < shape.rank() - (width > 1 ? 1 : 0); ++axis) {
     leading.push_back(shape[axis]);

@@ -8,6 +8,7 @@
 
 #include "framework/graph/fused_op.h"
 #include "tests/graph/variants.h"
+#include "tests/passes/fusing.h"
 #include "tests/passes/programs.h"
 #include "tests/support/with_threads.h"
 
@@ -16,9 +17,9 @@ namespace {
 
 using diptych::testing::expect_same_bits;
 using diptych::testing::fusing_all;
-using diptych::testing::message_of;
 using diptych::testing::wave;
 using diptych::testing::WithThreads;
+using testing::Body;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -124,19 +125,13 @@ TEST(FuseEpilogues, AVetoedKernelIsNotMade) {
 
 TEST(FuseEpilogues, DamagedRegionsAreRefused) {
   const std::string good = graph::print(fused(program(kResidual, "%4")).graph);
-  const auto with = [&](const std::string& from, const std::string& to) {
-    std::string text = good;
-    text.replace(text.find(from), from.size(), to);
-    return message_of<Error>([&] { graph::parse(text); });
-  };
+  const auto with = testing::errors_of(good);
   EXPECT_THAT(with("tanh(%2)", "matmul(%2, %1)"), HasSubstr("matmul"));
   EXPECT_THAT(with("tanh(%2)", "softmax(%2)"), HasSubstr("can't be in"));
   EXPECT_THAT(with("return %4", "return %1"), HasSubstr("no result of its region"));
 }
 
 // Bits.
-
-using Body = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
 
 std::size_t fused_products(const graph::Graph& graph) {
   return static_cast<std::size_t>(std::count_if(graph.nodes.begin(), graph.nodes.end(), [](const graph::Node& node) {

@@ -17,7 +17,6 @@ namespace diptych::passes {
 namespace {
 
 using diptych::testing::fusing_all;
-using diptych::testing::message_of;
 using diptych::testing::wave;
 using testing::after_fuse;
 using testing::Body;
@@ -303,11 +302,7 @@ TEST(FuseChannels, OtherChannelsAndOtherRowsStayApart) {
 
 TEST(FuseChannels, DamagedRegionsAreRefused) {
   const std::string good = graph::print(after_fuse(norm_of("2,3,5,7", "3")));
-  const auto with = [&](const std::string& from, const std::string& to) {
-    std::string text = good;
-    text.replace(text.find(from), from.size(), to);
-    return message_of<Error>([&] { graph::parse(text); });
-  };
+  const auto with = testing::errors_of(good);
   EXPECT_THAT(with("relu(%4)", "softmax(%4)"), HasSubstr("softmax"));
   EXPECT_THAT(with("batch_norm(%2, %1, %1, %3)", "batch_norm(%2, %1, %1, %0)"), HasSubstr("batch_norm"));
 }

@@ -22,7 +22,6 @@ namespace {
 
 using diptych::testing::expect_same_bits;
 using diptych::testing::fusing_all;
-using diptych::testing::message_of;
 using diptych::testing::wave;
 using diptych::testing::WithIsa;
 using diptych::testing::WithThreads;
@@ -96,11 +95,7 @@ TEST(Fuse, LongProgramsAreCut) {
 
 TEST(Fuse, DamagedRegionsAreRefused) {
   const std::string good = graph::print(after_fuse(program("%2: f32[4] = exp(%0)\n%3: f32[4] = mul(%2, %1)\n", "%3")));
-  const auto with = [&](const std::string& from, const std::string& to) {
-    std::string text = good;
-    text.replace(text.find(from), from.size(), to);
-    return message_of<Error>([&] { graph::parse(text); });
-  };
+  const auto with = testing::errors_of(good);
   EXPECT_THAT(with("exp(%0)", "sort(%0)"), HasSubstr("sort"));
   EXPECT_THAT(with("fused(%0, %1)", "fused(%0)"), HasSubstr("takes another number of inputs"));
   EXPECT_THAT(with("return %3", "return %1"), HasSubstr("no result of its region"));
@@ -167,11 +162,7 @@ TEST(FuseRows, RowsFromMemoryNeedSaveLess) {
 
 TEST(FuseRows, DamagedRegionsAreRefused) {
   const std::string good = graph::print(after_fuse(program(kSoftmax, "%8", "f32[4,5]")));
-  const auto with = [&](const std::string& from, const std::string& to) {
-    std::string text = good;
-    text.replace(text.find(from), from.size(), to);
-    return message_of<Error>([&] { graph::parse(text); });
-  };
+  const auto with = testing::errors_of(good);
   EXPECT_THAT(with("f32[4] = sum(%5) {axes=[1]", "f32[4] = argmax(%5) {axis=1"), HasSubstr("argmax"));
   EXPECT_THAT(with("return %8", "return %7"), HasSubstr("is no result of its region, or a view"));
   EXPECT_THAT(with("reshape(%6) {shape=[4,1]}", "reshape(%1) {shape=[4,1]}"), HasSubstr("reshape"));

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "framework/dispatch/op.h"
 #include "framework/graph/ir.h"
+#include "tests/support/message_of.h"
 
 namespace diptych::passes::testing {
 
@@ -20,6 +22,15 @@ inline std::vector<std::string> names_of(const graph::Graph& graph) {
 inline graph::Graph program_of(const std::string& type, const std::string& lines, const std::string& results) {
   return graph::parse("graph \"g\"(%0: " + type + " argument \"x\", %1: " + type + " argument \"y\") {\n" + lines +
                       "  return " + results + "\n}");
+}
+
+/// errors_of(good)(from, to): what is wrong with the text of a graph in which `from` is replaced.
+inline auto errors_of(std::string good) {
+  return [good = std::move(good)](const std::string& from, const std::string& to) {
+    std::string text = good;
+    text.replace(text.find(from), from.size(), to);
+    return diptych::testing::message_of<Error>([&] { graph::parse(text); });
+  };
 }
 
 }  // namespace diptych::passes::testing
