@@ -5,16 +5,42 @@
 #include "framework/dispatch/op.h"
 
 /// Values as rows (RowLayout): parts of a tensor's elements. The width of a row is that of the last axis, or 1. The
-/// rows that are channels have planes of [batch, channels, ...], what was reduced from them, [batch, channels], or what
-/// stands for each channel, [channels] or [channels, kWidthOfChannel].
+/// rows that are channels have planes of [batch, channels, ...], what was reduced from each, [batch, channels], or what
+/// stands for a channel: one element along any axis, as in [channels], [channels, 1, 1] or [1, channels, 1, 1], or
+/// [channels, kWidthOfChannel].
 namespace diptych::codegen {
 
 /// Of what stands for a channel: its statistics.
 inline constexpr std::int64_t kWidthOfChannel = 4;
 
+/// Whether the value is [batch, channels, ...], whatever stands behind.
+inline bool begins_with_channels(const RowLayout& rows, const Shape& shape) {
+  return shape.rank() > 1 && shape[0] == rows.batch && shape[1] == rows.count;
+}
+
 /// The axis along which a value's rows lie that are channels.
 inline int channel_axis(const RowLayout& rows, const Shape& shape) {
-  return shape.rank() > 1 && shape[0] == rows.batch && shape[1] == rows.count ? 1 : 0;
+  if (begins_with_channels(rows, shape)) {
+    return 1;
+  }
+  int axis = 0;
+  while (axis < shape.rank() - 1 && shape[axis] != rows.count) {
+    ++axis;
+  }
+  return axis;
+}
+
+/// Whether a tensor falls into channels of `width` elements each.
+inline bool has_channels(const RowLayout& rows, const Shape& shape, std::int64_t width) {
+  const bool begins = begins_with_channels(rows, shape);
+  if (width == 1) {
+    return shape.rank() > 0 && shape[channel_axis(rows, shape)] == rows.count;
+  }
+  if (shape.rank() == 2) {  // either of the two, but not what may be both
+    return begins ? rows.batch != rows.count || width != kWidthOfChannel
+                  : shape[0] == rows.count && width == kWidthOfChannel;
+  }
+  return shape.rank() > 2 && begins && width == rows.batch * rows.plane;
 }
 
 /// The elements of each row; none if a tensor of this shape doesn't fall into such rows, or is empty.
@@ -24,28 +50,27 @@ inline std::optional<std::int64_t> width_in(const RowLayout& rows, const Shape& 
     return std::nullopt;
   }
   const std::int64_t width = elements / rows.count;
-  if (!rows.by_channel()) {
-    return width == 1 || (shape.rank() > 0 && shape.back() == width) ? std::optional(width) : std::nullopt;
-  }
-  const int axis = channel_axis(rows, shape);
-  bool has_rows = shape.rank() > 0 && shape[axis] == rows.count;
-  if (shape.rank() > 2) {
-    has_rows = axis == 1 && width == rows.batch * rows.plane;
-  } else if (shape.rank() == 2) {  // either of the two, but not what may be both
-    has_rows = axis == 1 ? rows.batch != rows.count || width != kWidthOfChannel : has_rows && width == kWidthOfChannel;
-  }
+  const bool has_rows =
+      rows.by_channel() ? has_channels(rows, shape, width) : width == 1 || (shape.rank() > 0 && shape.back() == width);
   return has_rows ? std::optional(width) : std::nullopt;
 }
 
 /// Whether the value is [batch, channels, ...] with all elements of its planes.
 inline bool has_planes(const RowLayout& rows, const Shape& shape) {
-  return rows.by_channel() && shape.rank() > 2 && width_in(rows, shape);
+  return rows.by_channel() && shape.rank() > 2 && begins_with_channels(rows, shape) && width_in(rows, shape);
+}
+/// Whether it is one element for each channel.
+inline bool is_of_channels(const RowLayout& rows, const Shape& shape) {
+  return rows.by_channel() && width_in(rows, shape) == 1;
 }
 
 /// Whether an elementwise op with this result reads from each row of the operand for the same row of the result.
 inline bool is_read_by_rows(const RowLayout& rows, const Shape& operand, const Shape& result) {
   if (rows.by_channel()) {
-    return operand == result;
+    const int added = result.rank() - operand.rank();
+    return operand == result ||
+           (is_of_channels(rows, operand) && added >= 0 &&
+            (rows.count == 1 || channel_axis(rows, operand) + added == channel_axis(rows, result)));
   }
   if (operand.rank() != result.rank()) {
     return false;

@@ -157,6 +157,7 @@ void TileProgram::place_by_rows(std::span<const Input> inputs) {
     result.width = width_in(layout_, step.type.shape).value();
     result.is_dense = true;
     Work work{step.op->elementwise() ? Work::Kind::loop : Work::Kind::kernel, s, {}, 0};
+    const std::vector<std::int64_t> widths = widths_of(step, result.width);
     for (std::size_t i = 0; i < step.inputs.size(); ++i) {
       const std::uint32_t input = step.inputs[i];
       const bool is_whole = !step.op->elementwise() && ((own.inputs >> i) & 1U) == 0;
@@ -168,23 +169,11 @@ void TileProgram::place_by_rows(std::span<const Input> inputs) {
         work.operands.push_back(add_input(std::move(whole)));
         continue;
       }
-      const std::int64_t width =
-          step.op->elementwise() ? result.width : width_in(layout_, step.input_types[i].shape).value();
-      work.operands.push_back(input < inputs.size() ? input_in_rows(inputs, input, step, width)
+      work.operands.push_back(input < inputs.size() ? input_in_rows(inputs, input, step, widths[i])
                                                     : results_[input - inputs.size()]);
-      work.row_values |= static_cast<std::uint32_t>(operands_[work.operands.back()].width != width) << i;
+      work.row_values |= static_cast<std::uint32_t>(operands_[work.operands.back()].width != widths[i]) << i;
     }
-    if (work.row_values != 0 && (work.kind == Work::Kind::kernel || result.width < kLeastWidthOfLoop ||
-                                 !kernels::detail::has_loop(work.operands.size(), work.row_values))) {
-      for (std::size_t i = 0; i < work.operands.size(); ++i) {
-        if (((work.row_values >> i) & 1U) != 0) {
-          work.operands[i] =
-              repeat_rows(work.operands[i],
-                          step.op->elementwise() ? result.width : width_in(layout_, step.input_types[i].shape).value());
-        }
-      }
-      work.row_values = 0;
-    }
+    repeat_row_values(work, widths, result.width);
     results_.push_back(static_cast<std::uint32_t>(operands_.size()));
     work.result = results_.back();
     operands_.push_back(std::move(result));
@@ -238,18 +227,22 @@ void TileProgram::place_by_channels(std::span<const Input> inputs) {
     const bool is_loop = step.op->elementwise();
     const Rows own = is_loop ? Rows{layout_, ~0U} : step.rows();
     internal_check(own.layout == layout_ && own.inputs == ~0U, "a step has other rows than its program");
-    Work work{is_loop ? Work::Kind::loop : Work::Kind::kernel, s, {}, 0};
-    for (const std::uint32_t input : step.inputs) {
-      work.operands.push_back(input < inputs.size() ? input_by_channels(inputs, input, step)
-                                                    : results_[input - inputs.size()]);
-      if (!is_loop) {
-        of_kernels.insert(work.operands.back());
-      }
-    }
     Operand result;
     result.access = Access::slot;
     result.size = static_cast<std::int64_t>(size_of(step.type.dtype));
     result.set_channels(layout_, step.type.shape, contiguous_strides(step.type.shape));
+    Work work{is_loop ? Work::Kind::loop : Work::Kind::kernel, s, {}, 0};
+    const std::vector<std::int64_t> widths = widths_of(step, result.width);
+    for (std::size_t i = 0; i < step.inputs.size(); ++i) {
+      const std::uint32_t input = step.inputs[i];
+      work.operands.push_back(input < inputs.size() ? input_by_channels(inputs, input, step)
+                                                    : results_[input - inputs.size()]);
+      work.row_values |= static_cast<std::uint32_t>(operands_[work.operands.back()].width != widths[i]) << i;
+    }
+    repeat_row_values(work, widths, result.width);
+    if (!is_loop) {
+      of_kernels.insert(work.operands.begin(), work.operands.end());
+    }
     work.result = static_cast<std::uint32_t>(operands_.size());
     results_.push_back(work.result);
     operands_.push_back(std::move(result));
@@ -279,6 +272,27 @@ void TileProgram::keep(std::span<const std::uint32_t> outputs, std::size_t input
       output = std::move(target);
     }
   }
+}
+
+/// The elements of a row of each input, as the step reads it.
+std::vector<std::int64_t> TileProgram::widths_of(const Step& step, std::int64_t width_of_result) const {
+  std::vector<std::int64_t> widths;
+  for (const TensorType& type : step.input_types) {
+    widths.push_back(step.op->elementwise() ? width_of_result : width_in(layout_, type.shape).value_or(0));
+  }
+  return widths;
+}
+
+/// Values of a row that its loop can't read as such, or a kernel, are repeated.
+void TileProgram::repeat_row_values(Work& work, std::span<const std::int64_t> widths, std::int64_t width_of_result) {
+  const bool are_read = work.kind == Work::Kind::loop && width_of_result >= kLeastWidthOfLoop &&
+                        kernels::detail::has_loop(work.operands.size(), work.row_values);
+  for (std::size_t i = 0; !are_read && i < work.operands.size(); ++i) {
+    if (((work.row_values >> i) & 1U) != 0) {
+      work.operands[i] = repeat_rows(work.operands[i], widths[i]);
+    }
+  }
+  work.row_values = are_read ? work.row_values : 0;
 }
 
 /// The operand with the one value of each row `width` times, by a step before the next.

@@ -221,8 +221,8 @@ LoopFn TileProgram::loop_of(const Work& work) const {
 
 /// Whether nothing but `second` reads what `first` computes, once, and both are loops over the same elements.
 bool TileProgram::is_pair(const Work& first, const Work& second) const {
-  const auto is_plain = [](const Work& work) {
-    return work.kind == Work::Kind::loop && work.row_values == 0 && work.pair == nullptr;
+  const auto is_plain = [&](const Work& work) {
+    return work.kind == Work::Kind::loop && (work.row_values == 0 || layout_.by_channel()) && work.pair == nullptr;
   };
   const auto reads = [&](const Work& work) {
     return std::count(work.operands.begin(), work.operands.end(), first.result);
@@ -251,8 +251,12 @@ void TileProgram::join_pairs() {
     std::vector<std::uint32_t> operands = first.operands;
     operands.insert(operands.end(), second.operands.begin(), handed_over);
     operands.insert(operands.end(), handed_over + 1, second.operands.end());
+    const std::uint32_t before = (1U << place) - 1;  // of the second's operands, that which is handed over drops out
+    const std::uint32_t row_values =
+        first.row_values |
+        (((second.row_values & before) | (second.row_values >> 1 & ~before)) << first.operands.size());
     // Single values where the loop takes none would be copied for each tile.
-    unsigned singles = 0;
+    unsigned singles = row_values;
     for (std::size_t i = 0; i < operands.size(); ++i) {
       singles |= static_cast<unsigned>(operands_[operands[i]].inner_stride == 0) << i;
     }
@@ -261,6 +265,7 @@ void TileProgram::join_pairs() {
                       : nullptr;
     if (second.pair != nullptr) {
       second.operands = std::move(operands);
+      second.row_values = row_values;
       works_.erase(works_.begin() + static_cast<std::ptrdiff_t>(w));
     }
   }
@@ -277,7 +282,8 @@ void TileProgram::choose_accesses() {
       continue;
     }
     input.is_single = input.inner_stride == 0 && (one_row || input.same_rows());
-    const bool lies_as_read = layout_.by_channel() ? input.pitch > 0 : one_row && input.inner_stride == input.size;
+    const bool lies_as_read =
+        layout_.by_channel() ? input.pitch > 0 || input.width == 1 : one_row && input.inner_stride == input.size;
     if (!input.is_single && !lies_as_read) {
       copy(input);
     }
@@ -397,10 +403,10 @@ void TileProgram::bind_work(std::span<const Input> inputs) {
       bound.places[k] = place_of(operand);
       const bool is_row_value = ((work.row_values >> k) & 1U) != 0;
       bound.strides[k] = operand.is_single || is_row_value ? 0 : operand.size;
-      bound.row_strides[k] = operand.is_single         ? 0
-                             : lies_in_planes(operand) ? operand.pitch
-                             : bound.planes > 0        ? layout_.plane * operand.size
-                                                       : operand.width * operand.size;
+      bound.row_strides[k] = operand.is_single || (is_row_value && bound.planes > 0) ? 0
+                             : lies_in_planes(operand)                               ? operand.pitch
+                             : bound.planes > 0                                      ? layout_.plane * operand.size
+                                                                                     : operand.width * operand.size;
     }
     bound.is_by_row = work.row_values != 0 || bound.planes > 0;
     if (work.kind == Work::Kind::loop) {

@@ -107,7 +107,8 @@ class TileProgram {
     std::uint32_t step;  ///< for loops and kernels
     std::vector<std::uint32_t> operands;
     std::uint32_t result;
-    /// Of loops, bit i: operand i is one value a row, for a row of others. Such a loop runs row by row.
+    /// Of loops, bit i: operand i is one value a row, for a row of others. Such a loop runs row by row, and a channel
+    /// is one.
     std::uint32_t row_values = 0;
     LoopFn pair = nullptr;  ///< the loop of this step and of the one before, whose result nothing else reads
   };
@@ -154,6 +155,8 @@ class TileProgram {
   std::uint32_t input_by_channels(std::span<const Input> inputs, std::uint32_t input, const Step& step);
   void keep(std::span<const std::uint32_t> outputs, std::size_t inputs, std::span<const Strides> gaps);
   std::uint32_t input_in_rows(std::span<const Input> inputs, std::uint32_t input, const Step& step, std::int64_t width);
+  std::vector<std::int64_t> widths_of(const Step& step, std::int64_t width_of_result) const;
+  void repeat_row_values(Work& work, std::span<const std::int64_t> widths, std::int64_t width_of_result);
   std::uint32_t repeat_rows(std::uint32_t operand, std::int64_t width);
   std::uint32_t add_input(Operand operand);
   void choose_tile(std::size_t inputs, std::size_t outputs);

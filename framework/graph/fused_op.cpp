@@ -57,12 +57,17 @@ bool is_row_view(const Graph& graph, const Node& node, const RowLayout& rows) {
   }
   const Shape& from = graph.types[node.inputs[0]].shape;
   const Shape& to = graph.types[node.output()].shape;
-  if (rows.by_channel()) {
-    return node.op == &op::reshape && codegen::has_planes(rows, from) && codegen::has_planes(rows, to);
-  }
   const auto narrow = codegen::width_in(rows, from);
   const auto wide = codegen::width_in(rows, to);
-  return narrow && wide && (node.op == &op::reshape ? narrow == wide : codegen::is_read_by_rows(rows, from, to));
+  if (!narrow || !wide) {
+    return false;
+  }
+  if (node.op == &op::expand) {
+    return codegen::is_read_by_rows(rows, from, to);
+  }
+  return rows.by_channel()
+             ? (codegen::has_planes(rows, from) && codegen::has_planes(rows, to)) || (narrow == 1 && wide == 1)
+             : narrow == wide;
 }
 
 const char* why_not_in_region(const Graph& graph, const Node& node, const RowLayout& rows, std::uint32_t inside) {
@@ -78,7 +83,8 @@ const char* why_not_in_region(const Graph& graph, const Node& node, const RowLay
     if (rows.count == 0) {
       return nullptr;
     }
-    if (rows.by_channel() ? !codegen::has_planes(rows, type.shape) : !codegen::width_in(rows, type.shape)) {
+    const auto width = codegen::width_in(rows, type.shape);
+    if (!width || (rows.by_channel() && width != 1 && !codegen::has_planes(rows, type.shape))) {
       return "has a result of other rows";
     }
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {

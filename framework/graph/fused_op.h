@@ -15,7 +15,7 @@
 /// The region has either elementwise ops alone, whose results have one shape, to which the inputs broadcast; or its
 /// values fall into the same rows (codegen/rows.h), with at least one op that processes or reduces them. Inside such a
 /// region `reshape` and `expand` only say that a row is one element or a repeated one: they cost nothing there. Rows
-/// may be the channels of [batch, channels, ...]: then all elementwise ops have such results.
+/// may be the channels of [batch, channels, ...]: then elementwise ops have such results, or one element a channel.
 ///
 /// A region of elementwise ops may begin with a matrix product or a convolution, whose results they process part by
 /// part, as its kernel finishes them (OpDef::epilogue_axes):

@@ -17,13 +17,17 @@ Shape reduced_shape(const InferCall& call) {
 }
 void require_element(const InferCall& call, const Shape& output);
 
-/// If the last axis alone is reduced, or the planes of channels are.
+/// If the last axis alone is reduced, or each channel of [batch, channels, ...] is, or each of its planes.
 template <class A>
 Rows reduced_rows(const InferCall& call, const TensorType& output) {
   const Axes& axes = call.as<A>().axes;
-  const bool is_last = axes.rank() == 1 && axes[0] == call.shape(0).rank() - 1;
-  const bool are_planes = axes.rank() > 1 && axes[0] == 2 && axes.rank() == call.shape(0).rank() - 2;
-  return is_last ? rows_of_last_axis<1>(call, output) : are_planes ? rows_of_channels(call.shape(0)) : Rows{};
+  const int rank = call.shape(0).rank();
+  if (axes.rank() == 1 && axes[0] == rank - 1) {
+    return rows_of_last_axis<1>(call, output);
+  }
+  const bool are_planes = axes.rank() > 1 && axes[0] == 2 && axes.rank() == rank - 2;
+  const bool are_channels = axes.rank() > 1 && axes.rank() == rank - 1 && !axes.contains(1);
+  return are_planes || are_channels ? rows_of_channels(call.shape(0)) : Rows{};
 }
 
 /// One operation per element of the input.

@@ -41,15 +41,18 @@ using graph::ValueId;
 
 constexpr std::uint32_t kNone = graph::Producers::kNone;
 /// A kernel that a reduction, or an op of rows, is part of must save so many passes over its tensor (docs/fusion.md).
-constexpr std::size_t kPassesOfReduction = 3;
-constexpr std::size_t kPassesOfRows = 5;
+constexpr double kPassesOfReduction = 3;
+constexpr double kPassesOfRows = 5;
 /// And one more if the tensor is smaller, because the next op finds it in the second cache.
 constexpr std::size_t kSecondCacheBytes = std::size_t{512} << 10;
 /// Of larger tensors, whose rows come from memory, one is enough for each such op.
-constexpr std::size_t kPassesFromMemory = 1;
+constexpr double kPassesFromMemory = 1;
 constexpr std::size_t kRowsInCaches = std::size_t{8} << 20;
-/// As for each op of channels, and for two of them if the tensor is larger.
+/// As for each op of channels, and for two of them if the tensor is larger. A reduction of channels takes a pass less
+/// by itself, and has calls for each plane if planes are short.
 constexpr std::size_t kChannelsInCaches = std::size_t{16} << 20;
+constexpr double kPassesOfReducedChannels = 1.5;
+constexpr double kPassesOfShortPlanes = 2.5;
 /// A kernel of elements must save such a part of the passes over smaller tensors than these.
 constexpr double kLeastPartSaved = 0.4;
 constexpr std::size_t kElementsInCaches = std::size_t{2} << 20;
@@ -233,22 +236,27 @@ class Fusion {
   /// What a kernel of the nodes would have to save, less what it saves: kernels of rows cost more to call on a tile
   /// than on a tensor.
   double lost_by_rows(std::span<const std::uint32_t> nodes) const {
-    std::size_t wanted = 0;
+    double wanted = 0;
     for (const std::uint32_t at : nodes) {
       if (forms_[at].rows.count > 0) {
-        const Node& node = graph_.nodes[at];
-        const std::size_t largest = largest_of(graph_, node);
-        if (forms_[at].rows.by_channel()) {
-          wanted += largest / (largest >= kChannelsInCaches ? 2 : 1);
-          continue;
-        }
-        const std::size_t passes = largest >= kRowsInCaches             ? kPassesFromMemory
-                                   : node.op->kind == OpKind::reduction ? kPassesOfReduction
-                                                                        : kPassesOfRows;
-        wanted += (passes + (largest < kSecondCacheBytes ? 1 : 0)) * largest;
+        const auto largest = static_cast<double>(largest_of(graph_, graph_.nodes[at]));
+        wanted += passes_wanted(graph_.nodes[at], forms_[at].rows) * largest;
       }
     }
-    return static_cast<double>(wanted) - static_cast<double>(traffic_of(nodes).saved);
+    return wanted - static_cast<double>(traffic_of(nodes).saved);
+  }
+  /// The passes over its largest tensor that a kernel must save for the node.
+  double passes_wanted(const Node& node, const RowLayout& rows) const {
+    const std::size_t largest = largest_of(graph_, node);
+    const bool is_reduction = node.op->kind == OpKind::reduction;
+    if (rows.by_channel()) {
+      const double of_reduction = rows.plane < kShortPlane ? kPassesOfShortPlanes : kPassesOfReducedChannels;
+      return is_reduction ? of_reduction : largest >= kChannelsInCaches ? 0.5 : 1;
+    }
+    if (largest >= kRowsInCaches) {
+      return kPassesFromMemory;
+    }
+    return (is_reduction ? kPassesOfReduction : kPassesOfRows) + (largest < kSecondCacheBytes ? 1 : 0);
   }
   double lost_by_elements(std::span<const std::uint32_t> nodes) const {
     if (largest_of(graph_, graph_.nodes[nodes.front()]) >= kElementsInCaches) {
@@ -330,13 +338,18 @@ class Fusion {
         graph_.types[graph_.nodes[producer].output()].shape != graph_.types[graph_.nodes[consumer].output()].shape) {
       return Refusal::shape;
     }
-    return forms_[producer].is_small || forms_[consumer].is_small ? std::optional(Refusal::unprofitable) : std::nullopt;
+    const auto is_refused = [&](std::uint32_t node) { return forms_[node].is_small || forms_[node].repeats; };
+    return is_refused(producer) || is_refused(consumer) ? std::optional(Refusal::unprofitable) : std::nullopt;
   }
 
   std::optional<Refusal> why_not_rows(std::span<const std::uint32_t> both, const RowLayout& rows) const {
     const std::set<std::uint32_t> nodes(both.begin(), both.end());
     if (std::any_of(both.begin(), both.end(), [&](std::uint32_t at) { return forms_[at].is_turned; })) {
       return Refusal::layout;
+    }
+    if (!rows.by_channel() &&
+        std::any_of(both.begin(), both.end(), [&](std::uint32_t at) { return forms_[at].repeats; })) {
+      return Refusal::unprofitable;
     }
     for (const std::uint32_t at : both) {
       if (graph::why_not_in_region(graph_, graph_.nodes[at], rows, [&](ValueId value) {

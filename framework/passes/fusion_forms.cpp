@@ -17,9 +17,12 @@ using graph::ValueId;
 constexpr std::size_t kMostRowBytes = std::size_t{64} << 10;
 /// Of channels in the second cache.
 constexpr std::size_t kMostChannelBytes = std::size_t{512} << 10;
-/// What channels by themselves gain from: tensors beyond the caches, and planes that aren't short (docs/fusion.md).
+/// What channels gain from (docs/fusion.md): each takes some calls. Ops that go over their tensors once by themselves,
+/// from beyond the caches on, and if planes aren't short; a reduction of whole channels is read by broadcasting, which
+/// takes longer apart.
+constexpr std::int64_t kLeastElementsOfChannel = 512;
 constexpr std::size_t kLeastChannels = std::size_t{2} << 20;
-constexpr std::int64_t kLeastPlane = 32;
+constexpr std::size_t kLeastReducedChannels = std::size_t{128} << 10;
 /// Parts of products with rows shorter than this take longer to walk than they save.
 constexpr std::int64_t kLeastColumns = 64;
 /// Rows of a product up to this length are finished whole.
@@ -134,7 +137,7 @@ class Forms {
                  std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
                    return repeats_in_short_rows(graph_.types[input].shape, graph_.types[node.output()].shape);
                  })) {
-        form.refusal = Refusal::unprofitable;
+        form.repeats = true;
         form.lost = static_cast<double>(largest) * kNanosecondsOfByte;
       }
     } else if (kind_ == FusedKind::epilogues) {
@@ -153,8 +156,7 @@ class Forms {
         form.refusal = Refusal::larger_than_cache;
       } else if (largest < context_.least_fused_bytes) {
         form.refusal = Refusal::unprofitable;
-      } else if (context_.least_fused_bytes > 0 && form.rows.by_channel() &&
-                 (largest < kLeastChannels || form.rows.plane < kLeastPlane)) {
+      } else if (context_.least_fused_bytes > 0 && form.rows.by_channel() && are_small_channels(node, form.rows)) {
         form.refusal = Refusal::unprofitable;
         form.lost = static_cast<double>(largest) * kNanosecondsOfByte;
       }
@@ -168,6 +170,14 @@ class Forms {
   bool has_rows(std::span<const ValueId> values) const {
     return std::all_of(values.begin(), values.end(),
                        [&](ValueId value) { return passes::has_rows(graph_.types[value].shape, strides_[value]); });
+  }
+
+  bool are_small_channels(const Node& node, const RowLayout& rows) const {
+    const std::size_t largest = largest_of(graph_, node);
+    const bool are_reduced =
+        node.op->kind == OpKind::reduction && graph_.types[node.output()].shape.product() == rows.count;
+    return rows.batch * rows.plane < kLeastElementsOfChannel ||
+           (are_reduced ? largest < kLeastReducedChannels : largest < kLeastChannels || rows.plane < kShortPlane);
   }
 
   std::size_t least_transposed() const { return context_.least_fused_bytes > 0 ? kLeastTransposed : 0; }

@@ -13,6 +13,9 @@ namespace diptych::passes {
 /// Of a byte that is read or written in a cache behind the first.
 inline constexpr double kNanosecondsOfByte = 0.0075;
 
+/// A plane of fewer elements is a short one.
+inline constexpr std::int64_t kShortPlane = 32;
+
 enum class FusedKind : std::uint8_t {
   tiles,     ///< of elements and rows
   epilogues  ///< of contractions with what is elementwise behind them
@@ -23,6 +26,7 @@ struct FusionForm {
   bool is_view = false;
   bool is_contraction = false;  ///< others may process its results as it finishes them; it comes first
   bool is_turned = false;       ///< it reads a transpose: not among rows
+  bool repeats = false;         ///< it repeats a value in short rows: among channels alone
   bool is_small = false;        ///< nothing to gain, except among rows
   RowLayout rows;
   double lost = 0;  ///< if it doesn't pay: nanoseconds

@@ -1,5 +1,5 @@
 // Kernels whose tiles are channels of [batch, channels, ...]: the statistics of batch normalisation with what makes and
-// what reads them.
+// what reads them, as ops of their own and written by hand.
 
 #include <set>
 
@@ -91,7 +91,54 @@ std::vector<Tensor> backward(const std::vector<Tensor>& in) {
   return results;
 }
 
-const Body kBodies[] = {forward<false>, forward<true>, backward<false>, backward<true>};
+/// All axes but that of channels.
+Axes all_but_channels(const Shape& shape) {
+  Axes axes{0};
+  for (const std::int64_t axis : planes_of(shape)) {
+    axes.push_back(axis);
+  }
+  return axes;
+}
+
+/// A batch normalisation as it stands in papers, with values of a channel as [1, C, 1, 1].
+template <bool keeps>
+std::vector<Tensor> by_hand(const std::vector<Tensor>& in) {
+  const Tensor x = add(in[0], in[1]);
+  const Axes axes = all_but_channels(x.shape());
+  const Tensor middle = mean(x, axes, true);
+  const Tensor centred = sub(x, middle);
+  const Tensor variance = mean(square(centred), axes, true);
+  const Tensor y = div(centred, sqrt(variance + 1e-5));
+  const Tensor z = relu(add(mul(y, per_channel(in[2], x)), per_channel(in[3], x)));
+  return keeps ? std::vector<Tensor>{z, middle, variance, y, x} : std::vector<Tensor>{z};
+}
+
+/// The same with values of a channel as [C], scaled in front, and the mean of the square less the square of the mean.
+std::vector<Tensor> by_hand_in_vectors(const std::vector<Tensor>& in) {
+  const Tensor& x = in[0];
+  const Axes axes = all_but_channels(x.shape());
+  const Tensor middle = mean(x, axes);
+  const Tensor variance = sub(mean(square(x), axes), square(middle));
+  const Tensor scale = div(in[2], sqrt(relu(variance) + 1e-3));
+  const Tensor offset = sub(in[3], mul(middle, scale));
+  return {add(add(mul(add(x, in[1]), per_channel(scale, x)), per_channel(offset, x)), in[1]), offset};
+}
+
+/// The gradients of that on paper, as automatic differentiation writes them.
+template <bool keeps>
+std::vector<Tensor> gradients_by_hand(const std::vector<Tensor>& in) {
+  return grad(
+      [](const Tensor& x, const Tensor& y, const Tensor& weight, const Tensor& bias) {
+        const std::vector<Tensor> results = by_hand<keeps>({x, y, weight, bias});
+        const Tensor loss = sum(mul(results[0], y));
+        return keeps ? loss + sum(square(results[2])) + sum(results[1]) : loss;
+      },
+      {0, 1, 2, 3})(in[0], in[1], in[2], in[3]);
+}
+
+const Body kBodies[] = {forward<false>,         forward<true>, backward<false>,    backward<true>,
+                        by_hand<false>,         by_hand<true>, by_hand_in_vectors, gradients_by_hand<false>,
+                        gradients_by_hand<true>};
 
 /// Of [4, 4, ...], statistics might be sums of planes.
 bool has_statistics(const Shape& shape) { return shape[0] != 4 || shape[1] != 4; }
@@ -156,7 +203,9 @@ TEST(FuseChannels, ResultsInThePlacesOfTemporariesGiveEagersBits) {
   const auto body = [](const std::vector<Tensor>& in) -> std::vector<Tensor> {
     const std::vector<Tensor> first = forward<true>({cumsum(in[0], 0), cumsum(in[1], 0), in[2], in[3]});
     const std::vector<Tensor> second = backward<true>({cumsum(first[3], 0), cumsum(first[2], 1), in[2], in[3]});
-    return {cumsum(first[0], 0), cumsum(second[0], 1), cumsum(second.back(), 0), second[1]};
+    const std::vector<Tensor> third = by_hand<true>({cumsum(second[0], 0), cumsum(in[1], 1), in[2], in[3]});
+    return {cumsum(first[0], 0), cumsum(second[0], 1), cumsum(second.back(), 0), second[1],
+            cumsum(third[0], 0), cumsum(third[1], 1),  cumsum(third[3], 0)};
   };
   for (const Shape& shape : kShapes) {
     expect_fused_bits(body, inputs_of(shape, DType::float32), to_string(shape), has_statistics(shape));
@@ -169,12 +218,14 @@ TEST(FuseChannels, NarrowTypesGiveEagersBits) {
             called(op::batch_norm_input_gradient, {neg(in[1]), in[0], in[2]})};
   };
   for (const Shape& shape : kShapes) {
-    expect_fused_bits(body, inputs_of(shape, DType::bfloat16), to_string(shape), true);
+    for (const Body& each : {Body(body), Body(by_hand<true>), Body(gradients_by_hand<true>)}) {
+      expect_fused_bits(each, inputs_of(shape, DType::bfloat16), to_string(shape), true);
+    }
   }
 }
 
-// Every op that reduces planes, on every type that it has.
-TEST(FuseChannels, SumsOfPlanesGiveEagersBits) {
+// Every op that reduces planes and channels, on every type that it has; elements read what is found for their channel.
+TEST(FuseChannels, ReductionsGiveEagersBits) {
   std::set<std::string> tried;
   for (const OpDef* op : registry()) {
     if (op->kind != OpKind::reduction || op->rows == nullptr || op->can_fail) {
@@ -189,16 +240,28 @@ TEST(FuseChannels, SumsOfPlanesGiveEagersBits) {
       for (const Shape& shape : {Shape{2, 3, 4, 5}, Shape{1, 3, 4, 5}, Shape{3, 1, 4, 5}, Shape{2, 2, 1, 7},
                                  Shape{3, 2, 1, 1}, Shape{2, 3, 2, 3, 2}}) {
         const Tensor x = cast(wave(shape, 1) * 3.0, dtype);
-        AttributeValue attributes = sample.attributes;
-        const AttributeType& fields = *attributes.type();
-        ASSERT_TRUE(fields.parse_field(attributes.get(), "axes", to_string(planes_of(shape))));
-        ASSERT_TRUE(fields.parse_field(attributes.get(), "keepdims", "false"));
-        const auto body = [&](const std::vector<Tensor>& in) -> std::vector<Tensor> {
-          const Tensor first = dtype == DType::boolean ? logical_not(in[0]) : square(in[0]);
-          const Tensor* const operands[] = {&first};
-          return {apply(*op, operands, attributes.get(), Location::current()), first};
-        };
-        expect_fused_bits(body, {x}, std::string(op->name) + " of " + to_string(x.type()), true);
+        for (const Axes& axes : {planes_of(shape), all_but_channels(shape)}) {
+          for (const bool keepdims : {false, true}) {
+            const bool are_planes = axes[0] == 2;
+            if (are_planes && keepdims) {
+              continue;  // [N, C, 1, 1] isn't read inside
+            }
+            AttributeValue attributes = sample.attributes;
+            const AttributeType& fields = *attributes.type();
+            ASSERT_TRUE(fields.parse_field(attributes.get(), "axes", to_string(axes)));
+            ASSERT_TRUE(fields.parse_field(attributes.get(), "keepdims", keepdims ? "true" : "false"));
+            const auto body = [&](const std::vector<Tensor>& in) -> std::vector<Tensor> {
+              const Tensor first = dtype == DType::boolean ? logical_not(in[0]) : square(in[0]);
+              const Tensor* const operands[] = {&first};
+              std::vector<Tensor> results{apply(*op, operands, attributes.get(), Location::current()), first};
+              if (keepdims) {
+                results.push_back(less(first, cast(results[0], dtype)));
+              }
+              return results;
+            };
+            expect_fused_bits(body, {x}, std::string(op->name) + to_string(axes) + " of " + to_string(x.type()), true);
+          }
+        }
         tried.insert(op->name);
       }
     }
@@ -252,6 +315,51 @@ TEST(FuseChannels, StatisticsStandWithTheirProducerAndTheirReader) {
   EXPECT_EQ(graph::print(graph::parse(graph::print(graph))), graph::print(graph));
 }
 
+/// A batch normalisation without the ops of its name, of images; a sum is [C] first, or [1, C, 1, 1] at once.
+graph::Graph norm_by_hand(const Shape& shape, bool keepdims) {
+  const std::string all = ": f32" + to_string(shape) + " = ";
+  const std::string one = to_string(Shape{shape[1]});
+  const std::string few = to_string(Shape{1, shape[1], 1, 1});
+  const auto sum_of = [&](const std::string& total, const std::string& x, const std::string& result) {
+    return total + ": f32" + (keepdims ? few : one) + " = sum(" + x +
+           ") {axes=[0,2,3], keepdims=" + (keepdims ? "true" : "false") + "}\n" + result + ": f32" + few +
+           " = reshape(" + total + ") {shape=" + few + "}\n";
+  };
+  return graph::parse("graph \"g\"(%0: f32" + to_string(shape) + " argument \"x\", %1: f32" + few +
+                      " argument \"w\") {\n" + sum_of("%2", "%0", "%3") + "%4" + all + "sub(%0, %3)\n%5" + all +
+                      "square(%4)\n" + sum_of("%6", "%5", "%7") + "%8: f32" + few + " = sqrt(%7)\n%9" + all +
+                      "div(%4, %8)\n%10" + all + "mul(%9, %1)\n  return %10\n}");
+}
+
+TEST(FuseChannels, ANormWrittenByHandIsFoundByItsStructure) {
+  for (const bool keepdims : {false, true}) {
+    const graph::Graph graph = after_fuse(norm_by_hand({2, 3, 5, 7}, keepdims));
+    ASSERT_THAT(names_of(graph), ElementsAre("fused"));
+    EXPECT_THAT(names_of(*graph.nodes[0].regions[0]),
+                ElementsAre("sum", "reshape", "sub", "square", "sum", "reshape", "sqrt", "div", "mul"));
+    EXPECT_EQ(graph::print(graph::parse(graph::print(graph))), graph::print(graph));
+  }
+}
+
+/// From 512 elements a channel and 128 KiB on; planes may be short, because broadcasting over them takes longer apart.
+TEST(FuseChannels, ReductionsOfChannelsPayWhereTheirReadersAreAmongThem) {
+  const auto count = [](const graph::Graph& graph) { return after_fuse(graph, 1).nodes.size(); };
+  EXPECT_EQ(count(norm_by_hand({32, 16, 8, 8}, false)), 1U);
+  EXPECT_EQ(count(norm_by_hand({256, 64, 2, 2}, false)), 1U);
+  EXPECT_GT(count(norm_by_hand({8, 16, 8, 8}, false)), 1U) << "is small";
+  EXPECT_GT(count(norm_by_hand({1, 512, 14, 14}, false)), 1U) << "has few elements a channel";
+  EXPECT_GT(count(norm_by_hand({8, 3, 256, 256}, false)), 1U) << "a channel is larger than the cache";
+  const auto after = [](const std::string& lines, const std::string& results) {
+    return names_of(after_fuse(testing::program_of("f32[8,64,28,28]", lines, results), 1));
+  };
+  EXPECT_THAT(after("%2: f32[8,64,28,28] = mul(%0, %1)\n%3: f32[64] = sum(%2) {axes=[0,2,3]}\n", "%3"),
+              ElementsAre("fused"));
+  EXPECT_THAT(
+      after("%2: f32[1,64,1,1] = sum(%0) {axes=[0,2,3], keepdims=true}\n%3: f32[8,64,28,28] = sub(%0, %2)\n", "%3"),
+      ElementsAre("sum", "sub"))
+      << "saves one pass";
+}
+
 TEST(FuseChannels, OnlyTensorsBeyondTheCachesPay) {
   EXPECT_THAT(names_of(after_fuse(norm_of("8,64,28,28", "64"), 1)),
               ElementsAre("exp", "batch_norm_statistics", "batch_norm", "relu"));
@@ -296,7 +404,17 @@ TEST(FuseChannels, OtherChannelsAndOtherRowsStayApart) {
   EXPECT_THAT(names_of(after_fuse(testing::program_of(
                   "f32[4,4,5,7]", "%2: f32[4,4,5,7] = exp(%0)\n%3: f32[4,4] = sum(%2) {axes=[2,3]}\n", "%3"))),
               ElementsAre("exp", "sum"));
-  // What is found for a channel isn't read by elements inside.
+  // A number for each channel, read as one for each column; then as one for each channel.
+  const auto read_as = [](const std::string& shape) {
+    return names_of(
+        after_fuse(testing::program_of("f32[2,3,5,3]",
+                                       "%2: f32[3] = sum(%0) {axes=[0,2,3]}\n%3: f32" + shape +
+                                           " = reshape(%2) {shape=" + shape + "}\n%4: f32[2,3,5,3] = sub(%0, %3)\n",
+                                       "%4")));
+  };
+  EXPECT_THAT(read_as("[1,3]"), ElementsAre("sum", "reshape", "sub"));
+  EXPECT_THAT(read_as("[3,1,1]"), ElementsAre("fused"));
+  // What is found for a plane isn't read by elements inside.
   EXPECT_THAT(names("%2: f32[2,3] = sum(%0) {axes=[2,3]}\n%3: f32[2,3] = exp(%2)\n", "%3"), ElementsAre("sum", "exp"));
 }
 
@@ -305,6 +423,8 @@ TEST(FuseChannels, DamagedRegionsAreRefused) {
   const auto with = testing::errors_of(good);
   EXPECT_THAT(with("relu(%4)", "softmax(%4)"), HasSubstr("softmax"));
   EXPECT_THAT(with("batch_norm(%2, %1, %1, %3)", "batch_norm(%2, %1, %1, %0)"), HasSubstr("batch_norm"));
+  const auto by_hand = testing::errors_of(graph::print(after_fuse(norm_by_hand({2, 3, 5, 7}, true))));
+  EXPECT_THAT(by_hand("= sqrt(", "= softmax("), HasSubstr("softmax"));
 }
 
 }  // namespace

@@ -88,6 +88,14 @@ Tensor norm_op(const OpDef& op, std::initializer_list<Tensor> inputs) {
 /// One number for each channel of x.
 Tensor weight_of(const Tensor& x) { return full_like(x, 1.1, Shape{x.shape()[1]}); }
 
+/// As it stands in papers.
+Tensor norm_by_hand(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  const Axes axes{0, 2, 3};
+  const Tensor centred = x - mean(x, axes, true);
+  return centred / sqrt(mean(square(centred), axes, true) + 1e-5) * weight + bias;
+}
+Tensor column_of(const Tensor& x) { return full_like(x, 1.1, Shape{x.shape()[1], 1, 1}); }
+
 struct ChannelCase {
   const char* name;
   Function compute;
@@ -115,6 +123,18 @@ const ChannelCase kChannels[] = {
        const Tensor dy = in[1] * in[2];
        return {norm_op(op::batch_norm_input_gradient, {dy, in[0], weight_of(in[0]), statistics}),
                norm_op(op::batch_norm_weight_gradient, {dy, in[0], statistics}), sum(dy, {2, 3})};
+     }},
+    {"`sum(x * y)`",
+     [](std::span<const Tensor> in) -> Results {
+       return {sum(in[0] * in[1], {0, 2, 3})};
+     }},
+    {"written by hand (9 ops)",
+     [](std::span<const Tensor> in) -> Results { return {norm_by_hand(in[0], column_of(in[0]), column_of(in[0]))}; }},
+    {"by hand with its gradients",
+     [](std::span<const Tensor> in) -> Results {
+       return grad([&](const Tensor& x, const Tensor& weight,
+                       const Tensor& bias) { return sum(mul(norm_by_hand(x, weight, bias), in[1])); },
+                   {0, 1, 2})(in[0], column_of(in[0]), column_of(in[0]));
      }},
 };
 
@@ -186,11 +206,12 @@ void print_channels() {
   for (const ChannelCase& of : kChannels) {
     fmt::print(" {} |", of.name);
   }
-  fmt::print("\n|---|--:|--:|--:|--:|\n");
+  fmt::print("\n|---|--:|--:|--:|--:|--:|--:|--:|\n");
   for (const Shape& shape :
-       {Shape{32, 16, 8, 8}, Shape{8, 64, 14, 14}, Shape{8, 64, 28, 28}, Shape{8, 128, 28, 28}, Shape{8, 64, 48, 48},
-        Shape{1, 64, 112, 112}, Shape{8, 64, 56, 56}, Shape{32, 64, 56, 56}, Shape{128, 256, 14, 14},
-        Shape{128, 512, 8, 8}, Shape{256, 512, 7, 7}, Shape{4096, 256, 2, 2}}) {
+       {Shape{1, 512, 7, 7}, Shape{4, 8, 16, 16}, Shape{16, 64, 4, 4}, Shape{32, 16, 8, 8}, Shape{8, 64, 14, 14},
+        Shape{8, 64, 28, 28}, Shape{8, 128, 28, 28}, Shape{8, 64, 48, 48}, Shape{1, 64, 112, 112}, Shape{8, 64, 56, 56},
+        Shape{32, 64, 56, 56}, Shape{128, 256, 14, 14}, Shape{128, 512, 8, 8}, Shape{256, 512, 7, 7},
+        Shape{4096, 256, 2, 2}}) {
     fmt::print("| {} |", to_string(shape));
     for (const ChannelCase& of : kChannels) {
       fmt::print(" {} |", ratio(of.compute, shape, 1));
@@ -203,14 +224,27 @@ void print_channels() {
 }  // namespace
 }  // namespace diptych::testing
 
-int main() {
+/// The tables named by the arguments, or all.
+int main(int count, char** arguments) {
   using diptych::Shape;
-  const Shape rows[] = {{1, 256}, {4, 256}, {16, 256}, {64, 256}, {256, 256}, {4096, 256}};
-  diptych::testing::print_elements(diptych::testing::kElements, rows);
-  fmt::print("\n");
-  const Shape squares[] = {{64, 64}, {128, 128}, {256, 256}, {500, 500}, {1024, 1024}, {2048, 2048}};
-  diptych::testing::print_elements(diptych::testing::kTransposes, squares);
-  diptych::testing::print_rows();
-  diptych::testing::print_channels();
+  const std::vector<std::string> names(arguments + 1, arguments + count);
+  const auto is_asked = [&](const char* name) {
+    return names.empty() || std::find(names.begin(), names.end(), name) != names.end();
+  };
+  if (is_asked("elements")) {
+    const Shape rows[] = {{1, 256}, {4, 256}, {16, 256}, {64, 256}, {256, 256}, {4096, 256}};
+    diptych::testing::print_elements(diptych::testing::kElements, rows);
+    fmt::print("\n");
+  }
+  if (is_asked("transposes")) {
+    const Shape squares[] = {{64, 64}, {128, 128}, {256, 256}, {500, 500}, {1024, 1024}, {2048, 2048}};
+    diptych::testing::print_elements(diptych::testing::kTransposes, squares);
+  }
+  if (is_asked("rows")) {
+    diptych::testing::print_rows();
+  }
+  if (is_asked("channels")) {
+    diptych::testing::print_channels();
+  }
   return 0;
 }
