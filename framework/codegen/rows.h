@@ -57,7 +57,8 @@ inline std::optional<std::int64_t> width_in(const RowLayout& rows, const Shape& 
 
 /// Whether the value is [batch, channels, ...] with all elements of its planes.
 inline bool has_planes(const RowLayout& rows, const Shape& shape) {
-  return rows.by_channel() && shape.rank() > 2 && begins_with_channels(rows, shape) && width_in(rows, shape);
+  return rows.by_channel() && shape.rank() > 2 && begins_with_channels(rows, shape) &&
+         width_in(rows, shape) == rows.batch * rows.plane;
 }
 /// Whether it is one element for each channel.
 inline bool is_of_channels(const RowLayout& rows, const Shape& shape) {

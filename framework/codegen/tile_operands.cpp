@@ -157,11 +157,10 @@ void TileProgram::place_by_rows(std::span<const Input> inputs) {
     result.width = width_in(layout_, step.type.shape).value();
     result.is_dense = true;
     Work work{step.op->elementwise() ? Work::Kind::loop : Work::Kind::kernel, s, {}, 0};
-    const std::vector<std::int64_t> widths = widths_of(step, result.width);
+    const std::vector<std::int64_t> widths = widths_of(step, own, result.width);
     for (std::size_t i = 0; i < step.inputs.size(); ++i) {
       const std::uint32_t input = step.inputs[i];
-      const bool is_whole = !step.op->elementwise() && ((own.inputs >> i) & 1U) == 0;
-      if (is_whole) {
+      if (widths[i] == 0) {
         internal_check(input < inputs.size(), "a step needs the whole of another's result");
         Operand whole;
         whole.access = Access::whole;
@@ -232,7 +231,7 @@ void TileProgram::place_by_channels(std::span<const Input> inputs) {
     result.size = static_cast<std::int64_t>(size_of(step.type.dtype));
     result.set_channels(layout_, step.type.shape, contiguous_strides(step.type.shape));
     Work work{is_loop ? Work::Kind::loop : Work::Kind::kernel, s, {}, 0};
-    const std::vector<std::int64_t> widths = widths_of(step, result.width);
+    const std::vector<std::int64_t> widths = widths_of(step, own, result.width);
     for (std::size_t i = 0; i < step.inputs.size(); ++i) {
       const std::uint32_t input = step.inputs[i];
       work.operands.push_back(input < inputs.size() ? input_by_channels(inputs, input, step)
@@ -274,11 +273,15 @@ void TileProgram::keep(std::span<const std::uint32_t> outputs, std::size_t input
   }
 }
 
-/// The elements of a row of each input, as the step reads it.
-std::vector<std::int64_t> TileProgram::widths_of(const Step& step, std::int64_t width_of_result) const {
+/// The elements of a row of each input, as the step reads it; 0 for those that it needs whole.
+std::vector<std::int64_t> TileProgram::widths_of(const Step& step, const Rows& own,
+                                                 std::int64_t width_of_result) const {
   std::vector<std::int64_t> widths;
-  for (const TensorType& type : step.input_types) {
-    widths.push_back(step.op->elementwise() ? width_of_result : width_in(layout_, type.shape).value_or(0));
+  for (std::size_t i = 0; i < step.input_types.size(); ++i) {
+    const bool is_whole = !step.op->elementwise() && ((own.inputs >> i) & 1U) == 0;
+    widths.push_back(is_whole                 ? 0
+                     : step.op->elementwise() ? width_of_result
+                                              : width_in(layout_, step.input_types[i].shape).value());
   }
   return widths;
 }

@@ -221,9 +221,7 @@ LoopFn TileProgram::loop_of(const Work& work) const {
 
 /// Whether nothing but `second` reads what `first` computes, once, and both are loops over the same elements.
 bool TileProgram::is_pair(const Work& first, const Work& second) const {
-  const auto is_plain = [&](const Work& work) {
-    return work.kind == Work::Kind::loop && (work.row_values == 0 || layout_.by_channel()) && work.pair == nullptr;
-  };
+  const auto is_plain = [](const Work& work) { return work.kind == Work::Kind::loop && work.pair == nullptr; };
   const auto reads = [&](const Work& work) {
     return std::count(work.operands.begin(), work.operands.end(), first.result);
   };

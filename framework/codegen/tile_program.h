@@ -67,7 +67,7 @@ class TileProgram {
  private:
   static constexpr std::int64_t kLine = 64;  ///< bytes
   enum class Access : std::uint8_t {
-    direct,       ///< read or written where it lies: dense, or one value for the tile
+    direct,       ///< read or written where it lies: dense, in dense planes, or one value for the tile
     whole,        ///< read where it lies, by a kernel that knows its strides
     staged,       ///< copied to a slot for each tile
     staged_once,  ///< copied to a slot that serves all tiles
@@ -155,7 +155,7 @@ class TileProgram {
   std::uint32_t input_by_channels(std::span<const Input> inputs, std::uint32_t input, const Step& step);
   void keep(std::span<const std::uint32_t> outputs, std::size_t inputs, std::span<const Strides> gaps);
   std::uint32_t input_in_rows(std::span<const Input> inputs, std::uint32_t input, const Step& step, std::int64_t width);
-  std::vector<std::int64_t> widths_of(const Step& step, std::int64_t width_of_result) const;
+  std::vector<std::int64_t> widths_of(const Step& step, const Rows& own, std::int64_t width_of_result) const;
   void repeat_row_values(Work& work, std::span<const std::int64_t> widths, std::int64_t width_of_result);
   std::uint32_t repeat_rows(std::uint32_t operand, std::int64_t width);
   std::uint32_t add_input(Operand operand);

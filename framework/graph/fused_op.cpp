@@ -65,9 +65,8 @@ bool is_row_view(const Graph& graph, const Node& node, const RowLayout& rows) {
   if (node.op == &op::expand) {
     return codegen::is_read_by_rows(rows, from, to);
   }
-  return rows.by_channel()
-             ? (codegen::has_planes(rows, from) && codegen::has_planes(rows, to)) || (narrow == 1 && wide == 1)
-             : narrow == wide;
+  return narrow == wide &&
+         (!rows.by_channel() || narrow == 1 || (codegen::has_planes(rows, from) && codegen::has_planes(rows, to)));
 }
 
 const char* why_not_in_region(const Graph& graph, const Node& node, const RowLayout& rows, std::uint32_t inside) {

@@ -24,6 +24,7 @@
 #include <optional>
 #include <set>
 
+#include "framework/codegen/rows.h"
 #include "framework/codegen/tile_program.h"
 #include "framework/dispatch/op.h"
 #include "framework/graph/fused_op.h"
@@ -51,6 +52,8 @@ constexpr std::size_t kRowsInCaches = std::size_t{8} << 20;
 /// As for each op of channels, and for two of them if the tensor is larger. A reduction of channels takes a pass less
 /// by itself, and has calls for each plane if planes are short.
 constexpr std::size_t kChannelsInCaches = std::size_t{16} << 20;
+constexpr double kPassesOfChannels = 1;
+constexpr double kPassesOfChannelsFromMemory = 0.5;
 constexpr double kPassesOfReducedChannels = 1.5;
 constexpr double kPassesOfShortPlanes = 2.5;
 /// A kernel of elements must save such a part of the passes over smaller tensors than these.
@@ -150,7 +153,7 @@ class Fusion {
         return *forms_[node].refusal;
       }
     }
-    if (sets_.of(producer) == sets_.of(consumer)) {
+    if (sets_.of(producer) == sets_.of(consumer) || forms_[producer].repeats || forms_[consumer].repeats) {
       return Refusal::unprofitable;
     }
     const auto found = refused_.find({producer, consumer});
@@ -175,6 +178,7 @@ class Fusion {
       }
       const std::span<const std::uint32_t> nodes = sets_.nodes(set);
       const bool has_rows = rows_[set].count > 0;
+      changed = (rows_[set].by_channel() && refuse_numbers_of_channels(nodes, rows_[set])) || changed;
       if (const double lost = has_rows ? lost_by_rows(nodes) : lost_by_elements(nodes); lost > 0) {
         for (const std::uint32_t node : nodes) {
           if (!has_rows || forms_[node].rows.count > 0) {
@@ -184,6 +188,37 @@ class Fusion {
             changed = true;
           }
         }
+      }
+    }
+    return changed;
+  }
+
+  /// What is one element a channel is computed channel by channel inside, otherwise by one call: nodes of such results
+  /// that aren't between an op of channels and one that reads all of a channel are taken out; true if there were any.
+  bool refuse_numbers_of_channels(std::span<const std::uint32_t> nodes, const RowLayout& rows) {
+    const auto is_number = [&](std::uint32_t at) {
+      return graph_.nodes[at].op->elementwise() &&
+             codegen::is_of_channels(rows, graph_.types[graph_.nodes[at].output()].shape);
+    };
+    std::set<ValueId> made;  // of ops of channels, and what follows from it
+    for (const std::uint32_t at : nodes) {
+      const Node& node = graph_.nodes[at];
+      if (forms_[at].rows.count > 0 ||
+          std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) { return made.contains(input); })) {
+        made.insert(node.output());
+      }
+    }
+    bool changed = false;
+    std::set<ValueId> read;
+    for (std::size_t i = nodes.size(); i-- > 0;) {
+      const Node& node = graph_.nodes[nodes[i]];
+      const bool is_between = made.contains(node.output()) && read.contains(node.output());
+      if (is_number(nodes[i]) && !is_between) {
+        forms_[nodes[i]].refusal = Refusal::unprofitable;
+        forms_[nodes[i]].lost = static_cast<double>(rows.count) * kNanosecondsOfStep;
+        changed = true;
+      } else if (!forms_[nodes[i]].is_view || read.contains(node.output())) {
+        read.insert(node.inputs.begin(), node.inputs.end());
       }
     }
     return changed;
@@ -239,19 +274,20 @@ class Fusion {
     double wanted = 0;
     for (const std::uint32_t at : nodes) {
       if (forms_[at].rows.count > 0) {
-        const auto largest = static_cast<double>(largest_of(graph_, graph_.nodes[at]));
-        wanted += passes_wanted(graph_.nodes[at], forms_[at].rows) * largest;
+        const std::size_t largest = largest_of(graph_, graph_.nodes[at]);
+        wanted += passes_wanted(*graph_.nodes[at].op, forms_[at].rows, largest) * static_cast<double>(largest);
       }
     }
     return wanted - static_cast<double>(traffic_of(nodes).saved);
   }
-  /// The passes over its largest tensor that a kernel must save for the node.
-  double passes_wanted(const Node& node, const RowLayout& rows) const {
-    const std::size_t largest = largest_of(graph_, node);
-    const bool is_reduction = node.op->kind == OpKind::reduction;
+  /// The passes over its largest tensor that a kernel must save for an op.
+  static double passes_wanted(const OpDef& op, const RowLayout& rows, std::size_t largest) {
+    const bool is_reduction = op.kind == OpKind::reduction;
     if (rows.by_channel()) {
       const double of_reduction = rows.plane < kShortPlane ? kPassesOfShortPlanes : kPassesOfReducedChannels;
-      return is_reduction ? of_reduction : largest >= kChannelsInCaches ? 0.5 : 1;
+      return is_reduction                   ? of_reduction
+             : largest >= kChannelsInCaches ? kPassesOfChannelsFromMemory
+                                            : kPassesOfChannels;
     }
     if (largest >= kRowsInCaches) {
       return kPassesFromMemory;
@@ -344,14 +380,13 @@ class Fusion {
 
   std::optional<Refusal> why_not_rows(std::span<const std::uint32_t> both, const RowLayout& rows) const {
     const std::set<std::uint32_t> nodes(both.begin(), both.end());
-    if (std::any_of(both.begin(), both.end(), [&](std::uint32_t at) { return forms_[at].is_turned; })) {
-      return Refusal::layout;
-    }
-    if (!rows.by_channel() &&
-        std::any_of(both.begin(), both.end(), [&](std::uint32_t at) { return forms_[at].repeats; })) {
-      return Refusal::unprofitable;
-    }
     for (const std::uint32_t at : both) {
+      if (forms_[at].is_turned) {
+        return Refusal::layout;
+      }
+      if (forms_[at].repeats && !rows.by_channel()) {
+        return Refusal::unprofitable;
+      }
       if (graph::why_not_in_region(graph_, graph_.nodes[at], rows, [&](ValueId value) {
             return producers_[value] != kNone && nodes.contains(producers_[value]);
           }) != nullptr) {

@@ -21,6 +21,10 @@ constexpr std::size_t kMostChannelBytes = std::size_t{512} << 10;
 /// from beyond the caches on, and if planes aren't short; a reduction of whole channels is read by broadcasting, which
 /// takes longer apart.
 constexpr std::int64_t kLeastElementsOfChannel = 512;
+/// Threads share channels, not parts of them.
+constexpr std::int64_t kFewestChannels = 8;
+/// Planes of one element lie apart in their channel, and next to one another in memory.
+constexpr std::int64_t kLeastPlane = 2;
 constexpr std::size_t kLeastChannels = std::size_t{2} << 20;
 constexpr std::size_t kLeastReducedChannels = std::size_t{128} << 10;
 /// Parts of products with rows shorter than this take longer to walk than they save.
@@ -176,7 +180,8 @@ class Forms {
     const std::size_t largest = largest_of(graph_, node);
     const bool are_reduced =
         node.op->kind == OpKind::reduction && graph_.types[node.output()].shape.product() == rows.count;
-    return rows.batch * rows.plane < kLeastElementsOfChannel ||
+    return rows.count < kFewestChannels || rows.plane < kLeastPlane ||
+           rows.batch * rows.plane < kLeastElementsOfChannel ||
            (are_reduced ? largest < kLeastReducedChannels : largest < kLeastChannels || rows.plane < kShortPlane);
   }
 

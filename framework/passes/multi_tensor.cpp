@@ -98,7 +98,7 @@ class MultiTensor {
       if (divides(node)) {
         first_update_ = static_cast<std::uint32_t>(updates_.size());
       }
-      if (forms[i].refusal || !node.op->elementwise()) {
+      if (forms[i].refusal || forms[i].repeats || !node.op->elementwise()) {
         continue;
       }
       const std::uint32_t reader = reader_of(node);

@@ -26,9 +26,10 @@ using ::testing::HasSubstr;
 using testing::names_of;
 
 /// Channels of one image and of several, of one element a plane and of more than a tile, one channel, as many as
-/// images.
-const std::vector<Shape> kShapes = {{2, 3, 7},  {1, 5, 17},   {4, 4, 3, 3},  {2, 4, 5, 5},    {3, 4, 1, 1},
-                                    {6, 1, 50}, {5, 7, 9, 1}, {1, 1, 2, 30}, {3, 2, 90, 111}, {2, 3, 4, 5, 6}};
+/// images, as columns.
+const std::vector<Shape> kShapes = {{2, 3, 7},       {1, 5, 17},      {4, 4, 3, 3}, {2, 4, 5, 5},
+                                    {3, 4, 1, 1},    {6, 1, 50},      {5, 7, 9, 1}, {1, 1, 2, 30},
+                                    {3, 2, 90, 111}, {2, 3, 4, 5, 6}, {2, 5, 3, 5}};
 
 const ops::ChannelAttributes kAttributes{1e-5};
 
@@ -136,12 +137,32 @@ std::vector<Tensor> gradients_by_hand(const std::vector<Tensor>& in) {
       {0, 1, 2, 3})(in[0], in[1], in[2], in[3]);
 }
 
-const Body kBodies[] = {forward<false>,         forward<true>, backward<false>,    backward<true>,
-                        by_hand<false>,         by_hand<true>, by_hand_in_vectors, gradients_by_hand<false>,
-                        gradients_by_hand<true>};
+/// What is found for a channel where no loop takes one value, where a kernel reads it, and before what it is paired
+/// with.
+std::vector<Tensor> corners(const std::vector<Tensor>& in) {
+  const Tensor& x = in[0];
+  const Axes axes = all_but_channels(x.shape());
+  const Tensor y = add(x, in[1]);
+  const Tensor largest = max(y, axes, true);
+  const Tensor paired = relu(mul(largest, add(y, in[1])));
+  const Tensor chosen = where(greater(largest, full_like(x, 0.5)), y, paired);
+  const Tensor weight = tanh(add(sum(chosen, axes), in[3]));
+  return {called(op::batch_norm, {chosen, weight, in[3]}),
+          sum(mul(expand(largest, x.shape()), expand(per_channel(weight, x), x.shape())), axes), weight};
+}
+
+struct Case {
+  Body body;
+  bool has_statistics;
+};
+const Case kCases[] = {{forward<false>, true},           {forward<true>, true},
+                       {backward<false>, true},          {backward<true>, true},
+                       {by_hand<false>, false},          {by_hand<true>, false},
+                       {by_hand_in_vectors, false},      {gradients_by_hand<false>, false},
+                       {gradients_by_hand<true>, false}, {corners, false}};
 
 /// Of [4, 4, ...], statistics might be sums of planes.
-bool has_statistics(const Shape& shape) { return shape[0] != 4 || shape[1] != 4; }
+bool has_channels(const Case& of, const Shape& shape) { return !of.has_statistics || shape[0] != 4 || shape[1] != 4; }
 
 /// x as it lies in other ways: channels that stand for others, and with other elements between them.
 std::vector<Tensor> laid_out(const Tensor& x) {
@@ -166,11 +187,11 @@ TEST(FuseChannels, BatchNormWithWhatIsAroundItGivesEagersBits) {
     for (const Shape& shape : kShapes) {
       const std::vector<Tensor> inputs = inputs_of(shape, dtype);
       const std::string what = to_string(inputs[0].type());
-      for (const Body& body : kBodies) {
+      for (const Case& of : kCases) {
         for (const Isa isa : {Isa::generic, Isa::avx2, Isa::avx512}) {
           if (is_supported(isa)) {
             const diptych::testing::WithIsa with(isa);
-            expect_fused_bits(body, inputs, what, has_statistics(shape));
+            expect_fused_bits(of.body, inputs, what, has_channels(of, shape));
           }
         }
       }
@@ -183,14 +204,16 @@ TEST(FuseChannels, OperandsOfEveryLayoutGiveEagersBits) {
     std::vector<Tensor> inputs = inputs_of(shape, DType::float32);
     const std::vector<Tensor> dense = inputs;
     inputs[2] = expand(slice(inputs[2], 0, 0, 1), {shape[1]});
-    for (const Body& body : kBodies) {
+    inputs[3] = slice(concat({inputs[3], inputs[3]}, 0), 0, 0, 2 * shape[1], 2);
+    for (const Case& of : kCases) {
       for (std::size_t i = 0; i < 2; ++i) {
         const std::vector<Tensor> layouts = laid_out(dense[i]);
         for (std::size_t k = 0; k < layouts.size(); ++k) {
           inputs[i] = layouts[k];
           ASSERT_EQ(inputs[i].shape(), shape);
-          expect_fused_bits(body, inputs,
-                            to_string(shape) + ", input " + std::to_string(i) + ", layout " + std::to_string(k));
+          expect_fused_bits(of.body, inputs,
+                            to_string(shape) + ", input " + std::to_string(i) + ", layout " + std::to_string(k),
+                            has_channels(of, shape));
         }
         inputs[i] = dense[i];
       }
@@ -208,7 +231,7 @@ TEST(FuseChannels, ResultsInThePlacesOfTemporariesGiveEagersBits) {
             cumsum(third[0], 0), cumsum(third[1], 1),  cumsum(third[3], 0)};
   };
   for (const Shape& shape : kShapes) {
-    expect_fused_bits(body, inputs_of(shape, DType::float32), to_string(shape), has_statistics(shape));
+    expect_fused_bits(body, inputs_of(shape, DType::float32), to_string(shape), true);
   }
 }
 
@@ -243,8 +266,8 @@ TEST(FuseChannels, ReductionsGiveEagersBits) {
         for (const Axes& axes : {planes_of(shape), all_but_channels(shape)}) {
           for (const bool keepdims : {false, true}) {
             const bool are_planes = axes[0] == 2;
-            if (are_planes && keepdims) {
-              continue;  // [N, C, 1, 1] isn't read inside
+            if (are_planes && keepdims && shape[0] != 1) {
+              continue;  // [N, C, 1, 1] stays outside
             }
             AttributeValue attributes = sample.attributes;
             const AttributeType& fields = *attributes.type();
@@ -254,7 +277,7 @@ TEST(FuseChannels, ReductionsGiveEagersBits) {
               const Tensor first = dtype == DType::boolean ? logical_not(in[0]) : square(in[0]);
               const Tensor* const operands[] = {&first};
               std::vector<Tensor> results{apply(*op, operands, attributes.get(), Location::current()), first};
-              if (keepdims) {
+              if (keepdims && !are_planes) {
                 results.push_back(less(first, cast(results[0], dtype)));
               }
               return results;
@@ -348,6 +371,8 @@ TEST(FuseChannels, ReductionsOfChannelsPayWhereTheirReadersAreAmongThem) {
   EXPECT_EQ(count(norm_by_hand({256, 64, 2, 2}, false)), 1U);
   EXPECT_GT(count(norm_by_hand({8, 16, 8, 8}, false)), 1U) << "is small";
   EXPECT_GT(count(norm_by_hand({1, 512, 14, 14}, false)), 1U) << "has few elements a channel";
+  EXPECT_GT(count(norm_by_hand({1024, 256, 1, 1}, false)), 1U) << "a channel's elements lie apart";
+  EXPECT_GT(count(norm_by_hand({16, 4, 64, 64}, false)), 1U) << "has few channels, which threads would share";
   EXPECT_GT(count(norm_by_hand({8, 3, 256, 256}, false)), 1U) << "a channel is larger than the cache";
   const auto after = [](const std::string& lines, const std::string& results) {
     return names_of(after_fuse(testing::program_of("f32[8,64,28,28]", lines, results), 1));
@@ -358,6 +383,10 @@ TEST(FuseChannels, ReductionsOfChannelsPayWhereTheirReadersAreAmongThem) {
       after("%2: f32[1,64,1,1] = sum(%0) {axes=[0,2,3], keepdims=true}\n%3: f32[8,64,28,28] = sub(%0, %2)\n", "%3"),
       ElementsAre("sum", "sub"))
       << "saves one pass";
+  EXPECT_THAT(
+      after("%2: f32[8,64,28,28] = mul(%0, %1)\n%3: f32[64] = sum(%2) {axes=[0,2,3]}\n%4: f32[64] = exp(%3)\n", "%4"),
+      ElementsAre("fused", "exp"))
+      << "64 calls for one";
 }
 
 TEST(FuseChannels, OnlyTensorsBeyondTheCachesPay) {
@@ -423,8 +452,14 @@ TEST(FuseChannels, DamagedRegionsAreRefused) {
   const auto with = testing::errors_of(good);
   EXPECT_THAT(with("relu(%4)", "softmax(%4)"), HasSubstr("softmax"));
   EXPECT_THAT(with("batch_norm(%2, %1, %1, %3)", "batch_norm(%2, %1, %1, %0)"), HasSubstr("batch_norm"));
-  const auto by_hand = testing::errors_of(graph::print(after_fuse(norm_by_hand({2, 3, 5, 7}, true))));
+  const auto by_hand = testing::errors_of(graph::print(after_fuse(norm_by_hand({3, 3, 5, 3}, false))));
   EXPECT_THAT(by_hand("= sqrt(", "= softmax("), HasSubstr("softmax"));
+  // As a number for each column, for each image, for each plane.
+  for (const char* const shape : {"[1,3]", "[3,1,1,1]", "[3,1,1]"}) {
+    const std::string reshaped = std::string("f32") + shape + " = reshape(%2) {shape=" + shape + "}";
+    const std::string error = by_hand("f32[1,3,1,1] = reshape(%2) {shape=[1,3,1,1]}", reshaped);
+    EXPECT_EQ(error == "no error", shape == std::string("[3,1,1]")) << shape << ": " << error;
+  }
 }
 
 }  // namespace

@@ -64,6 +64,20 @@ TEST(MultiTensor, TinyTensorsStayApart) {
               ElementsAre("axpby", "descend", "axpby", "descend"));
 }
 
+// Each row of a tile would be filled by itself.
+TEST(MultiTensor, WhatRepeatsValuesInShortRowsStaysApart) {
+  graph::Graph graph = graph::parse(
+      "graph \"g\"(%0: f32[256,64] argument \"x\", %1: f32[256,1] argument \"s\", %2: f32[256,64] state \"w\", "
+      "%3: f32[256,64] state \"b\", %4: f32[] argument \"rate\") {\n"
+      "%5: f32[256,64] = div(%0, %1)\n%6: f32[256,64] = descend(%2, %5, %4)\n"
+      "%7: f32[256,64] = div(%6, %1)\n%8: f32[256,64] = descend(%3, %7, %4)\n"
+      "update %2 <- %6\nupdate %3 <- %8\nreturn}");
+  PassContext context(graph);
+  context.least_fused_bytes = kLeastFusedBytes;
+  join_updates(graph, context);
+  EXPECT_THAT(names_of(graph), ::testing::IsSupersetOf({"div", "div"}));
+}
+
 TEST(MultiTensor, WhatIsReadBeforeTheLastUpdateIsntJoined) {
   const std::string between =
       "%5: f32[4] = descend(%2, %0, %4)\n%6: f32[4] = exp(%5)\n"

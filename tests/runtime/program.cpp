@@ -180,6 +180,13 @@ std::vector<Program> smaller(const Program& program) {
     }
     const bool gives = program.steps[i].gives_value();
     const auto reads = [&](std::size_t input) { return gives && input == value; };
+    // What a step reads in place of what it gives.
+    for (std::size_t r = 0; r < program.results.size(); ++r) {
+      for (const std::size_t input : reads(program.results[r]) ? program.steps[i].inputs : std::vector<std::size_t>()) {
+        all.push_back(program);
+        all.back().results[r] = input;
+      }
+    }
     const bool is_read = std::any_of(program.results.begin(), program.results.end(), reads) ||
                          std::any_of(program.steps.begin(), program.steps.end(), [&](const Step& step) {
                            return std::any_of(step.inputs.begin(), step.inputs.end(), reads);

@@ -49,7 +49,7 @@ struct Program {
   std::string describe() const;
 };
 
-/// The programs with one result, step, op of control flow, or the gradient less.
+/// The programs with one result, step, op of control flow, or the gradient less, or a result from a step before.
 std::vector<Program> smaller(const Program& program);
 
 /// The smallest program of which `fails` still holds, one thing less at a time.

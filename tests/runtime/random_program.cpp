@@ -131,7 +131,8 @@ Style random_style(Random& random) {
   return random.one_in(3) ? layers_of_images(random) : layers_of_rows(random);
 }
 
-Tensor random_tensor(Random& random, DType dtype, const Shape& shape) {
+/// `has_special`: also zeros, infinities, NaN and their like.
+Tensor random_tensor(Random& random, DType dtype, const Shape& shape, bool has_special = true) {
   return visit(dtype, [&]<class T>() {
     std::vector<T> values;
     for (std::int64_t i = 0; i < shape.product(); ++i) {
@@ -149,7 +150,8 @@ Tensor random_tensor(Random& random, DType dtype, const Shape& shape) {
                                             Limits::infinity(),
                                             -Limits::infinity(),
                                             Limits::quiet_NaN()};
-        values.push_back(random.one_in(8) ? random.pick(special) : static_cast<T>(random.below(2001)) / T(250) - T(4));
+        values.push_back(has_special && random.one_in(8) ? random.pick(special)
+                                                         : static_cast<T>(random.below(2001)) / T(250) - T(4));
       } else if constexpr (std::is_same_v<T, bfloat16> || std::is_same_v<T, float16>) {
         values.push_back(T(static_cast<float>(random.below(2001)) / 250 - 4));
       } else {
@@ -463,10 +465,13 @@ Program random_program(Random& random) {
   Program program;
   std::vector<TensorType> types;
   std::vector<std::size_t> storages;  // of values: by whose op it was allocated
+  // One NaN, and all of its row or channel is.
+  const bool has_special = style.always.empty() || random.one_in(4);
   const std::size_t argument_count = 1 + random.below(3) + style.always.size();
   for (std::size_t i = 0; i < argument_count; ++i) {
-    program.arguments.push_back(i < style.always.size() ? random_tensor(random, DType::float32, style.always[i])
-                                                        : random_argument(random, style));
+    program.arguments.push_back(i < style.always.size()
+                                    ? random_tensor(random, DType::float32, style.always[i], has_special)
+                                    : random_argument(random, style));
     types.push_back(program.arguments.back().type());
     storages.push_back(kNotOurs);
   }
