@@ -10,8 +10,8 @@
 #include <gtest/gtest.h>
 
 #include "framework/diptych.h"
-#include "framework/dispatch/apply.h"
 #include "framework/ops/row_ops.h"
+#include "tests/support/called.h"
 #include "tests/support/message_of.h"
 
 namespace diptych {
@@ -156,11 +156,7 @@ const RowNorm kRowNorms[] = {
 const ops::TrailingAttributes kLastAxis{1, 1e-5};
 
 Tensor called(const OpDef& op, const std::vector<Tensor>& inputs, const void* attributes = &kLastAxis) {
-  std::vector<const Tensor*> pointers;
-  for (const Tensor& input : inputs) {
-    pointers.push_back(&input);
-  }
-  return apply(op, pointers, attributes, Location::current());
+  return testing::called(op, inputs, attributes);
 }
 
 TEST(RowNorms, GiveTheSameBitsWithGivenStatistics) {

@@ -6,11 +6,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "framework/dispatch/apply.h"
 #include "framework/dispatch/op.h"
 #include "framework/ops/row_ops.h"
 #include "tests/passes/fusing.h"
 #include "tests/passes/programs.h"
+#include "tests/support/called.h"
 #include "tests/support/with_isa.h"
 
 namespace diptych::passes {
@@ -34,11 +34,7 @@ const std::vector<Shape> kShapes = {{2, 3, 7},       {1, 5, 17},      {4, 4, 3, 
 const ops::ChannelAttributes kAttributes{1e-5};
 
 Tensor called(const OpDef& op, const std::vector<Tensor>& inputs) {
-  std::vector<const Tensor*> operands;
-  for (const Tensor& input : inputs) {
-    operands.push_back(&input);
-  }
-  return apply(op, operands, &kAttributes, Location::current());
+  return diptych::testing::called(op, inputs, &kAttributes);
 }
 
 Tensor per_channel(const Tensor& t, const Tensor& x) {
@@ -275,8 +271,7 @@ TEST(FuseChannels, ReductionsGiveEagersBits) {
             ASSERT_TRUE(fields.parse_field(attributes.get(), "keepdims", keepdims ? "true" : "false"));
             const auto body = [&](const std::vector<Tensor>& in) -> std::vector<Tensor> {
               const Tensor first = dtype == DType::boolean ? logical_not(in[0]) : square(in[0]);
-              const Tensor* const operands[] = {&first};
-              std::vector<Tensor> results{apply(*op, operands, attributes.get(), Location::current()), first};
+              std::vector<Tensor> results{diptych::testing::called(*op, {first}, attributes.get()), first};
               if (keepdims && !are_planes) {
                 results.push_back(less(first, cast(results[0], dtype)));
               }

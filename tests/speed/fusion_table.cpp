@@ -9,9 +9,9 @@
 #include <fmt/format.h>
 
 #include "framework/diptych.h"
-#include "framework/dispatch/apply.h"
 #include "framework/ops/row_ops.h"
 #include "tests/speed/ratio.h"
+#include "tests/support/called.h"
 #include "tests/support/speed_bound.h"
 
 namespace diptych::testing {
@@ -79,13 +79,9 @@ const Case kRows[] = {
 using Results = std::vector<Tensor>;
 using Function = std::function<Results(std::span<const Tensor>)>;
 
-Tensor norm_op(const OpDef& op, std::initializer_list<Tensor> inputs) {
+Tensor norm_op(const OpDef& op, const std::vector<Tensor>& inputs) {
   const ops::ChannelAttributes attributes{1e-5};
-  std::vector<const Tensor*> operands;
-  for (const Tensor& input : inputs) {
-    operands.push_back(&input);
-  }
-  return apply(op, operands, &attributes, Location::current());
+  return called(op, inputs, &attributes);
 }
 /// One number for each channel of x.
 Tensor weight_of(const Tensor& x) { return full_like(x, 1.1, Shape{x.shape()[1]}); }
