@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <optional>
 
 #include "framework/dispatch/op.h"
@@ -18,29 +19,29 @@ inline bool begins_with_channels(const RowLayout& rows, const Shape& shape) {
   return shape.rank() > 1 && shape[0] == rows.batch && shape[1] == rows.count;
 }
 
-/// The axis along which a value's rows lie that are channels.
+/// Whether the value is [batch, channels, ...] with all elements of its planes.
+inline bool has_planes(const RowLayout& rows, const Shape& shape) {
+  return rows.by_channel() && shape.rank() > 2 && begins_with_channels(rows, shape) &&
+         shape.product() == rows.count * rows.batch * rows.plane;
+}
+
+/// The axis along which a value's rows lie that are channels; the rank: there is none.
 inline int channel_axis(const RowLayout& rows, const Shape& shape) {
-  if (begins_with_channels(rows, shape)) {
-    return 1;
-  }
-  int axis = 0;
-  while (axis < shape.rank() - 1 && shape[axis] != rows.count) {
-    ++axis;
-  }
-  return axis;
+  return begins_with_channels(rows, shape)
+             ? 1
+             : static_cast<int>(std::find(shape.begin(), shape.end(), rows.count) - shape.begin());
 }
 
 /// Whether a tensor falls into channels of `width` elements each.
 inline bool has_channels(const RowLayout& rows, const Shape& shape, std::int64_t width) {
-  const bool begins = begins_with_channels(rows, shape);
   if (width == 1) {
-    return shape.rank() > 0 && shape[channel_axis(rows, shape)] == rows.count;
+    return channel_axis(rows, shape) < shape.rank();
   }
   if (shape.rank() == 2) {  // either of the two, but not what may be both
-    return begins ? rows.batch != rows.count || width != kWidthOfChannel
-                  : shape[0] == rows.count && width == kWidthOfChannel;
+    return begins_with_channels(rows, shape) ? rows.batch != rows.count || width != kWidthOfChannel
+                                             : shape[0] == rows.count && width == kWidthOfChannel;
   }
-  return shape.rank() > 2 && begins && width == rows.batch * rows.plane;
+  return has_planes(rows, shape);
 }
 
 /// The elements of each row; none if a tensor of this shape doesn't fall into such rows, or is empty.
@@ -55,11 +56,6 @@ inline std::optional<std::int64_t> width_in(const RowLayout& rows, const Shape& 
   return has_rows ? std::optional(width) : std::nullopt;
 }
 
-/// Whether the value is [batch, channels, ...] with all elements of its planes.
-inline bool has_planes(const RowLayout& rows, const Shape& shape) {
-  return rows.by_channel() && shape.rank() > 2 && begins_with_channels(rows, shape) &&
-         width_in(rows, shape) == rows.batch * rows.plane;
-}
 /// Whether it is one element for each channel.
 inline bool is_of_channels(const RowLayout& rows, const Shape& shape) {
   return rows.by_channel() && width_in(rows, shape) == 1;

@@ -146,17 +146,24 @@ void TileProgram::place_elementwise(std::vector<Input> inputs, int column_axes, 
 }
 
 void TileProgram::place_by_rows(std::span<const Input> inputs) {
+  std::set<std::uint32_t> of_kernels;  // what a kernel reads
   for (std::uint32_t s = 0; s < steps_.size(); ++s) {
     const Step& step = steps_[s];
-    const Rows own = step.op->elementwise() ? Rows{} : step.rows();
-    internal_check(step.op->elementwise() || own.layout == layout_, "a step has other rows than its program");
+    const bool is_loop = step.op->elementwise();
+    const Rows own = is_loop ? Rows{layout_, ~0U} : step.rows();
+    internal_check(own.layout == layout_ && (!layout_.by_channel() || own.inputs == ~0U),
+                   "a step has other rows than its program");
     Operand result;
     result.access = Access::slot;
     result.size = static_cast<std::int64_t>(size_of(step.type.dtype));
-    result.inner_stride = result.size;
-    result.width = width_in(layout_, step.type.shape).value();
-    result.is_dense = true;
-    Work work{step.op->elementwise() ? Work::Kind::loop : Work::Kind::kernel, s, {}, 0};
+    if (layout_.by_channel()) {
+      result.set_channels(layout_, step.type.shape, contiguous_strides(step.type.shape));
+    } else {
+      result.inner_stride = result.size;
+      result.width = width_in(layout_, step.type.shape).value();
+      result.is_dense = true;
+    }
+    Work work{is_loop ? Work::Kind::loop : Work::Kind::kernel, s, {}, 0};
     const std::vector<std::int64_t> widths = widths_of(step, own, result.width);
     for (std::size_t i = 0; i < step.inputs.size(); ++i) {
       const std::uint32_t input = step.inputs[i];
@@ -168,15 +175,22 @@ void TileProgram::place_by_rows(std::span<const Input> inputs) {
         work.operands.push_back(add_input(std::move(whole)));
         continue;
       }
-      work.operands.push_back(input < inputs.size() ? input_in_rows(inputs, input, step, widths[i])
-                                                    : results_[input - inputs.size()]);
+      work.operands.push_back(input >= inputs.size() ? results_[input - inputs.size()]
+                              : layout_.by_channel() ? input_by_channels(inputs, input, step)
+                                                     : input_in_rows(inputs, input, step, widths[i]));
       work.row_values |= static_cast<std::uint32_t>(operands_[work.operands.back()].width != widths[i]) << i;
     }
     repeat_row_values(work, widths, result.width);
-    results_.push_back(static_cast<std::uint32_t>(operands_.size()));
-    work.result = results_.back();
+    if (!is_loop) {
+      of_kernels.insert(work.operands.begin(), work.operands.end());
+    }
+    work.result = static_cast<std::uint32_t>(operands_.size());
+    results_.push_back(work.result);
     operands_.push_back(std::move(result));
     works_.push_back(std::move(work));
+  }
+  for (const std::uint32_t i : of_kernels) {
+    operands_[i].pitch = 0;  // kernels read, and leave, dense channels
   }
 }
 
@@ -219,39 +233,6 @@ std::uint32_t TileProgram::input_by_channels(std::span<const Input> inputs, std:
   return add_input(std::move(operand));
 }
 
-void TileProgram::place_by_channels(std::span<const Input> inputs) {
-  std::set<std::uint32_t> of_kernels;  // inputs that a kernel reads
-  for (std::uint32_t s = 0; s < steps_.size(); ++s) {
-    const Step& step = steps_[s];
-    const bool is_loop = step.op->elementwise();
-    const Rows own = is_loop ? Rows{layout_, ~0U} : step.rows();
-    internal_check(own.layout == layout_ && own.inputs == ~0U, "a step has other rows than its program");
-    Operand result;
-    result.access = Access::slot;
-    result.size = static_cast<std::int64_t>(size_of(step.type.dtype));
-    result.set_channels(layout_, step.type.shape, contiguous_strides(step.type.shape));
-    Work work{is_loop ? Work::Kind::loop : Work::Kind::kernel, s, {}, 0};
-    const std::vector<std::int64_t> widths = widths_of(step, own, result.width);
-    for (std::size_t i = 0; i < step.inputs.size(); ++i) {
-      const std::uint32_t input = step.inputs[i];
-      work.operands.push_back(input < inputs.size() ? input_by_channels(inputs, input, step)
-                                                    : results_[input - inputs.size()]);
-      work.row_values |= static_cast<std::uint32_t>(operands_[work.operands.back()].width != widths[i]) << i;
-    }
-    repeat_row_values(work, widths, result.width);
-    if (!is_loop) {
-      of_kernels.insert(work.operands.begin(), work.operands.end());
-    }
-    work.result = static_cast<std::uint32_t>(operands_.size());
-    results_.push_back(work.result);
-    operands_.push_back(std::move(result));
-    works_.push_back(std::move(work));
-  }
-  for (const std::uint32_t i : of_kernels) {
-    operands_[i].pitch = 0;  // kernels read, and leave, dense channels
-  }
-}
-
 /// Results are written where they are kept, or are copied there (Store): those with gaps, which have their stores,
 /// those in blocks, and channels of kernels that can't leave planes apart, or that kernels read.
 void TileProgram::keep(std::span<const std::uint32_t> outputs, std::size_t inputs, std::span<const Strides> gaps) {
@@ -278,7 +259,7 @@ std::vector<std::int64_t> TileProgram::widths_of(const Step& step, const Rows& o
                                                  std::int64_t width_of_result) const {
   std::vector<std::int64_t> widths;
   for (std::size_t i = 0; i < step.input_types.size(); ++i) {
-    const bool is_whole = !step.op->elementwise() && ((own.inputs >> i) & 1U) == 0;
+    const bool is_whole = ((own.inputs >> i) & 1U) == 0;
     widths.push_back(is_whole                 ? 0
                      : step.op->elementwise() ? width_of_result
                                               : width_in(layout_, step.input_types[i].shape).value());

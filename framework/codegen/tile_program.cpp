@@ -68,7 +68,7 @@ TileProgram::TileProgram(const RowLayout& rows, int column_axes, std::vector<Inp
       column_axes > 0 ? choose_tile_of_part() : choose_tile(inputs.size(), outputs.size());
     }
   } else {
-    layout_.by_channel() ? place_by_channels(inputs) : place_by_rows(inputs);
+    place_by_rows(inputs);
     choose_tile_of_rows();
   }
   keep(outputs, inputs.size(), gaps);

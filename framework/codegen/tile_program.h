@@ -151,7 +151,6 @@ class TileProgram {
   void place_elementwise(std::vector<Input> inputs, int column_axes, std::span<const std::uint32_t> outputs,
                          std::span<const Strides> gaps);
   void place_by_rows(std::span<const Input> inputs);
-  void place_by_channels(std::span<const Input> inputs);
   std::uint32_t input_by_channels(std::span<const Input> inputs, std::uint32_t input, const Step& step);
   void keep(std::span<const std::uint32_t> outputs, std::size_t inputs, std::span<const Strides> gaps);
   std::uint32_t input_in_rows(std::span<const Input> inputs, std::uint32_t input, const Step& step, std::int64_t width);

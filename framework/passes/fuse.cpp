@@ -196,10 +196,6 @@ class Fusion {
   /// What is one element a channel is computed channel by channel inside, otherwise by one call: nodes of such results
   /// that aren't between an op of channels and one that reads all of a channel are taken out; true if there were any.
   bool refuse_numbers_of_channels(std::span<const std::uint32_t> nodes, const RowLayout& rows) {
-    const auto is_number = [&](std::uint32_t at) {
-      return graph_.nodes[at].op->elementwise() &&
-             codegen::is_of_channels(rows, graph_.types[graph_.nodes[at].output()].shape);
-    };
     std::set<ValueId> made;  // of ops of channels, and what follows from it
     for (const std::uint32_t at : nodes) {
       const Node& node = graph_.nodes[at];
@@ -213,7 +209,7 @@ class Fusion {
     for (std::size_t i = nodes.size(); i-- > 0;) {
       const Node& node = graph_.nodes[nodes[i]];
       const bool is_between = made.contains(node.output()) && read.contains(node.output());
-      if (is_number(nodes[i]) && !is_between) {
+      if (node.op->elementwise() && codegen::is_of_channels(rows, graph_.types[node.output()].shape) && !is_between) {
         forms_[nodes[i]].refusal = Refusal::unprofitable;
         forms_[nodes[i]].lost = static_cast<double>(rows.count) * kNanosecondsOfStep;
         changed = true;

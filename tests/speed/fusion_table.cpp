@@ -219,38 +219,46 @@ void print_channels() {
   }
 }
 
-}  // namespace
-}  // namespace diptych::testing
+struct Table {
+  std::string_view name;
+  void (*print)();
+};
+const Table kTables[] = {
+    {"elements",
+     [] {
+       const Shape rows[] = {{1, 256}, {4, 256}, {16, 256}, {64, 256}, {256, 256}, {4096, 256}};
+       print_elements(kElements, rows);
+       fmt::print("\n");
+     }},
+    {"transposes",
+     [] {
+       const Shape squares[] = {{64, 64}, {128, 128}, {256, 256}, {500, 500}, {1024, 1024}, {2048, 2048}};
+       print_elements(kTransposes, squares);
+     }},
+    {"rows", print_rows},
+    {"channels", print_channels},
+};
 
-/// The tables named by the arguments, or all.
-int main(int count, char** arguments) {
-  using diptych::Shape;
-  const std::vector<std::string> names(arguments + 1, arguments + count);
+int print(std::span<const std::string> names) {
   for (const std::string& name : names) {
-    const std::array<std::string_view, 4> known{"elements", "transposes", "rows", "channels"};
-    if (std::find(known.begin(), known.end(), name) == known.end()) {
+    if (std::none_of(std::begin(kTables), std::end(kTables), [&](const Table& table) { return table.name == name; })) {
       fmt::print(stderr, "fusion_table: there is no table '{}'; choose from elements, transposes, rows, channels\n",
                  name);
       return 1;
     }
   }
-  const auto is_asked = [&](const char* name) {
-    return names.empty() || std::find(names.begin(), names.end(), name) != names.end();
-  };
-  if (is_asked("elements")) {
-    const Shape rows[] = {{1, 256}, {4, 256}, {16, 256}, {64, 256}, {256, 256}, {4096, 256}};
-    diptych::testing::print_elements(diptych::testing::kElements, rows);
-    fmt::print("\n");
-  }
-  if (is_asked("transposes")) {
-    const Shape squares[] = {{64, 64}, {128, 128}, {256, 256}, {500, 500}, {1024, 1024}, {2048, 2048}};
-    diptych::testing::print_elements(diptych::testing::kTransposes, squares);
-  }
-  if (is_asked("rows")) {
-    diptych::testing::print_rows();
-  }
-  if (is_asked("channels")) {
-    diptych::testing::print_channels();
+  for (const Table& table : kTables) {
+    if (names.empty() || std::find(names.begin(), names.end(), table.name) != names.end()) {
+      table.print();
+    }
   }
   return 0;
+}
+
+}  // namespace
+}  // namespace diptych::testing
+
+/// The tables named by the arguments, or all.
+int main(int count, char** arguments) {
+  return diptych::testing::print(std::vector<std::string>(arguments + 1, arguments + count));
 }
