@@ -206,10 +206,12 @@ struct WeightRange {
   std::int64_t first_output, outputs;
 };
 
+/// The positions that are added up before they are added to the weight's gradient: those of a piece.
+constexpr std::int64_t kPositions = 224;
+
 /// Accumulates the transpose of the weight gradient, one product per piece: [depth, positions] * [positions, outputs].
 template <class T>
 void gradient_of_range(const ConvolutionShape& shape, const WeightRange& range, const T* x, const T* dy, T* dweight) {
-  constexpr std::int64_t kPositions = 224;
   const std::int64_t depth = range.channels * shape.taps();
   const std::int64_t outputs_pitch = product_pitch(range.outputs);
   const Workspace<T> transposed(depth * outputs_pitch);
@@ -253,10 +255,47 @@ void gradient_of_range(const ConvolutionShape& shape, const WeightRange& range, 
                    dweight + first_output * shape.depth() + range.first_channel * shape.taps(), shape.depth());
 }
 
+Pieces pieces_of(const ConvolutionShape& shape) {
+  return {shape.batch, shape.rows.output, shape.columns.output, kPositions, kProductStep};
+}
+
+/// Of one tap at stride 1, of pieces that are neighbours in memory: products of both, where they lie, with the same
+/// bits.
+bool is_in_place(const ConvolutionShape& shape) {
+  return is_plane(shape.rows, shape.columns) && pieces_of(shape).most().images == 1 && shape.channels > 0;
+}
+
+template <class T>
+void weight_gradient_in_place(const ConvolutionShape& shape, const T* x, const T* dy, T* dweight) {
+  const std::int64_t plane = shape.output_plane();
+  for (std::int64_t group = 0; group < shape.groups; ++group) {
+    T* const to = dweight + group * shape.outputs * shape.channels;
+    bool first = true;
+    pieces_of(shape).for_each([&](const Piece& piece) {
+      const std::int64_t in_plane = piece.row * shape.columns.output + piece.column;
+      const std::int64_t of_all = piece.image * shape.groups + group;
+      const Matrix<T> outputs{dy + of_all * shape.outputs * plane + in_plane, shape.outputs, piece.positions(), plane,
+                              1};
+      const Matrix<T> channels{x + of_all * shape.channels * plane + in_plane, piece.positions(), shape.channels, 1,
+                               plane};
+      if (first) {
+        multiply(outputs, channels, static_cast<const T*>(nullptr), to);
+      } else {
+        add_product_to(outputs, channels, to);
+      }
+      first = false;
+    });
+  }
+}
+
 template <class T>
 void weight_gradient(const ConvolutionShape& shape, const T* x, const T* dy, T* dweight) {
   if (shape.batch * shape.output_plane() == 0) {
     std::fill_n(dweight, shape.groups * shape.outputs * shape.depth(), T(0));
+    return;
+  }
+  if (is_in_place(shape)) {
+    weight_gradient_in_place(shape, x, dy, dweight);
     return;
   }
   // Ranges of channels, each of which transposes dy, or of outputs, each of which gathers x, if the channels are few.

@@ -1,7 +1,9 @@
 #include "framework/kernels/correlation.h"
 
 #include <algorithm>
+#include <limits>
 
+#include "framework/core/isa.h"
 #include "framework/core/parallel.h"
 #include "framework/kernels/correlation_ways.h"
 #include "framework/kernels/gatherer.h"
@@ -42,7 +44,7 @@ std::int64_t all_positions(const Correlation<T>& c) {
   return c.batch * c.rows.output * c.columns.output;
 }
 
-// What the two ways take for one position of the result, in nanoseconds on one thread, about: products, of vectors that
+// What the ways take for one position of the result, in nanoseconds on one thread, about: products, of vectors that
 // may not be full, and elements that are copied. What counts is how they compare.
 constexpr double kOfProduct = 0.01;
 constexpr double kOfCopy = 0.1;
@@ -70,6 +72,25 @@ double cost_of_outputs(const Correlation<T>& c) {
          kOfCopy * static_cast<double>(c.outputs + padded);
 }
 
+/// Endless where it isn't possible.
+template <class T>
+double cost_in_place(const Correlation<T>& c) {
+  if (!is_pointwise(c)) {
+    return std::numeric_limits<double>::infinity();
+  }
+  // Tiles of rows take so much of the time of those that read lists, and what they copy stays in the first caches; with
+  // wider vectors the former wasn't measured (docs/kernels.md).
+  constexpr double kOfPanel = 0.03;
+  const bool is_wide = active_isa() >= Isa::avx512;
+  const double of_product = is_wide ? kOfProduct : 0.85 * kOfProduct;
+  const std::int64_t lanes = (is_wide ? 64 : 32) / static_cast<std::int64_t>(sizeof(T));
+  const std::int64_t plane = c.rows.output * c.columns.output;
+  const std::int64_t computed = (plane + lanes - 1) / lanes * lanes;
+  // Each image copies the weights anew, if it copies them.
+  const double of_weight = (of_product * static_cast<double>(computed) + kOfCopy) / static_cast<double>(plane);
+  return of_weight * static_cast<double>(c.channels * c.outputs) + kOfPanel * static_cast<double>(c.channels);
+}
+
 template <class T>
 double cost_of_packing(const Correlation<T>& c) {
   constexpr double kOfWeight = 0.25;
@@ -78,9 +99,15 @@ double cost_of_packing(const Correlation<T>& c) {
          static_cast<double>(all_positions(c));
 }
 
+/// Without weights that are packed.
+template <class T>
+double cost_unpacked(const Correlation<T>& c) {
+  return std::min(cost_of_positions(c), cost_in_place(c));
+}
+
 template <class T>
 bool packs_now(const Correlation<T>& c) {
-  return c.outputs >= kProductStep && cost_of_packing(c) + cost_of_outputs(c) < cost_of_positions(c);
+  return c.outputs >= kProductStep && cost_of_packing(c) + cost_of_outputs(c) < cost_unpacked(c);
 }
 
 /// Whether the weights of an output follow each other as its values do.
@@ -96,7 +123,10 @@ bool is_dense(const Correlation<T>& c) {
 
 template <class T>
 void divide(const Correlation<T>& c) {
-  const auto correlate_part = c.packed.columns > 0 ? correlate_outputs<T> : correlate_positions<T>;
+  const bool in_place = c.packed.columns == 0 && cost_in_place(c) <= cost_of_positions(c);
+  const auto correlate_part = c.packed.columns > 0 ? correlate_outputs<T>
+                              : in_place           ? correlate_in_place<T>
+                                                   : correlate_positions<T>;
   const std::int64_t positions = c.rows.output * c.columns.output;
   const double nanoseconds = nanoseconds_of_product<T>(c.outputs, c.batch * positions, c.channels * c.taps());
   if (nanoseconds == 0 || !is_worth_dividing(1, nanoseconds)) {
@@ -118,6 +148,8 @@ void divide(const Correlation<T>& c) {
   // source: whichever is less.
   if (are_enough(c.batch)) {
     run(c.batch, 2 * threads, 1, images_of<T>);
+  } else if (in_place) {  // each product is divided
+    correlate_part(c);
   } else if (c.rows.output >= threads && positions >= c.outputs) {
     run(c.rows.output, threads, 1, rows_of<T>);
   } else {
@@ -148,7 +180,7 @@ std::int64_t packed_weights_size(const Correlation<T>& c) {
   if (c.outputs < kProductStep || all_positions(c) == 0) {
     return 0;
   }
-  const double now = std::min(cost_of_positions(c), cost_of_outputs(c) + cost_of_packing(c));
+  const double now = std::min(cost_unpacked(c), cost_of_outputs(c) + cost_of_packing(c));
   return cost_of_outputs(c) < (1 - kLeast) * now ? PackedMatrix<T>::size(c.depth(), c.outputs) : 0;
 }
 

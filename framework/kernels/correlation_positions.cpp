@@ -10,8 +10,6 @@
 namespace diptych::kernels {
 namespace {
 
-constexpr std::int64_t kVector = kProductStep;
-
 /// packed[output][channel * taps + tap]: used where the weights of consecutive outputs are closer in memory than those
 /// of consecutive channels, so that they would be read with long jumps.
 template <class T>
@@ -66,7 +64,7 @@ void correlate_positions(const Correlation<T>& c) {
     gatherer.for_each_piece([&](const Piece& piece) {
       // Where whole vectors fit, the result is computed in its place.
       const std::int64_t columns = gatherer.columns(piece);
-      const bool is_dense = piece.images == 1 && columns == piece.positions() && columns % kVector == 0 &&
+      const bool is_dense = piece.images == 1 && columns == piece.positions() && columns % kProductStep == 0 &&
                             c.result_column_step == 1 && c.in_plane.size() == 1 &&
                             (piece.rows == 1 || piece.columns == c.result_row_step);
       T* const out = c.result + piece.image * c.result_image_step + piece.row * c.result_row_step +

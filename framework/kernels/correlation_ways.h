@@ -5,7 +5,7 @@
 #include "framework/kernels/correlation.h"
 #include "framework/kernels/matrix_product.h"
 
-/// The two ways of correlate(), of results that aren't empty.
+/// The ways of correlate(), of results that aren't empty.
 namespace diptych::kernels {
 
 /// Outputs that are computed together.
@@ -26,5 +26,13 @@ void correlate_positions(const Correlation<T>& correlation);
 /// Vectors of outputs; the weights are packed.
 template <class T>
 void correlate_outputs(const Correlation<T>& correlation);
+
+/// Whether each position reads the one value of a channel that stands where it does, and planes of the source and of
+/// the result are dense, or whole rows of such.
+template <class T>
+bool is_pointwise(const Correlation<T>& correlation);
+/// Products of whole planes, where they lie.
+template <class T>
+void correlate_in_place(const Correlation<T>& correlation);
 
 }  // namespace diptych::kernels

@@ -446,8 +446,8 @@ void multiply(const Matrix<T>& a, const PackedMatrix<T>& b, const T* start, cons
 }
 
 template <class T>
-void add_product_to(const Matrix<T>& a, const Matrix<T>& b, T* c) {
-  multiply(a, b, Rows<T>{c, b.columns}, Result<T>{c, b.columns});
+void add_product_to(const Matrix<T>& a, const Matrix<T>& b, const Result<T>& c) {
+  multiply(a, b, Rows<T>{c.data, c.pitch}, c);
 }
 
 template <class T>
@@ -497,7 +497,7 @@ template void multiply(const Matrix<float>&, const Matrix<float>&, const float*,
 template void multiply(const Matrix<double>&, const Matrix<double>&, const double*, const Result<double>&);
 template void multiply(const Matrix<float>&, const PackedMatrix<float>&, const float*, const Result<float>&);
 template void multiply(const Matrix<double>&, const PackedMatrix<double>&, const double*, const Result<double>&);
-template void add_product_to(const Matrix<float>&, const Matrix<float>&, float*);
-template void add_product_to(const Matrix<double>&, const Matrix<double>&, double*);
+template void add_product_to(const Matrix<float>&, const Matrix<float>&, const Result<float>&);
+template void add_product_to(const Matrix<double>&, const Matrix<double>&, const Result<double>&);
 
 }  // namespace diptych::kernels

@@ -112,8 +112,14 @@ void multiply(const Matrix<T>& a, const Matrix<T>& b, const T* start, T* c) {
 template <class T>
 void multiply(const Matrix<T>& a, const PackedMatrix<T>& b, const T* start, const Result<T>& c);
 
-/// c[i][j] += the sum; for a depth of at most kSumBlock: what a longer sum does with one of its blocks.
+/// c[i][j] += the sum, which starts from c[i][j]. For a depth of at most kSumBlock: what a longer sum does with one of
+/// its blocks.
 template <class T>
-void add_product_to(const Matrix<T>& a, const Matrix<T>& b, T* c);
+void add_product_to(const Matrix<T>& a, const Matrix<T>& b, const Result<T>& c);
+/// To a dense result.
+template <class T>
+void add_product_to(const Matrix<T>& a, const Matrix<T>& b, T* c) {
+  add_product_to(a, b, Result<T>{c, b.columns});
+}
 
 }  // namespace diptych::kernels

@@ -11,13 +11,13 @@
 namespace diptych::kernels {
 namespace {
 
-/// `variances` may be null.
+/// Of rows that others follow, `ahead`. `variances` may be null.
 template <class T, bool centred>
 struct StatisticsOfRows {
   template <int bytes>
   struct Of {
-    DIPTYCH_INLINE static void run(std::int64_t rows, std::int64_t n, T eps, const T* x, RowStatistics<T>* found,
-                                   T* variances) {
+    DIPTYCH_INLINE static void run(std::int64_t rows, std::int64_t ahead, std::int64_t n, T eps, const T* x,
+                                   RowStatistics<T>* found, T* variances) {
       const T count = static_cast<T>(n);
       for (std::int64_t row = 0; row < rows; ++row) {
         found[row] = {};
@@ -43,6 +43,9 @@ struct StatisticsOfRows {
         const T* const of_row = x + row * n;
         const T mean = centred ? found[row].mean : T(0);
         const T shift = centred ? found[row].shift : T(0);
+        if (row < ahead) {
+          prefetch_row(of_row + rows * n, n);
+        }
         const auto square = [=](std::int64_t i, const auto& load) __attribute__((always_inline)) {
           const Lanes<T, bytes> distance = (load(of_row + i) - mean) - shift;
           return distance * distance;
@@ -120,11 +123,12 @@ void normalise(const NormShape& shape, DType dtype, const void* x, const void* w
     T* out = static_cast<T*>(y);
     const auto run = PerIsa<NormaliseRows<T>>::active();
     if (!shape.by_channel) {
-      for_rows_in_parts(shape, dtype, in, statistics,
-                        [&](std::int64_t first, std::int64_t count, const RowStatistics<T>* of_rows) {
-                          const std::int64_t from = first * shape.columns;
-                          run(count, shape.columns, of_rows, in + from, w, b, out + from);
-                        });
+      for_rows_in_parts(
+          shape, dtype, in, statistics,
+          [&](std::int64_t first, std::int64_t count, std::int64_t /*ahead*/, const RowStatistics<T>* of_rows) {
+            const std::int64_t from = first * shape.columns;
+            run(count, shape.columns, of_rows, in + from, w, b, out + from);
+          });
       return;
     }
     const auto find = statistics_of_rows<T>(shape.centred);
@@ -149,10 +153,17 @@ void normalise(const NormShape& shape, DType dtype, const void* x, const void* w
       for (std::int64_t channel = first; channel < last; ++channel) {
         const T* const row = from.gather(in, channel);
         RowStatistics<T> found;
-        find(1, shape.columns, static_cast<T>(shape.eps), row, &found, nullptr);
+        find(1, 0, shape.columns, static_cast<T>(shape.eps), row, &found, nullptr);
         run_channel(channel, found, row, pieces.length);
       }
     });
+  });
+}
+
+void find_row_statistics(const NormShape& shape, DType dtype, const void* x, std::int64_t ahead, void* statistics) {
+  visit_wide_float(dtype, [&]<class T>() {
+    statistics_of_rows<T>(shape.centred)(shape.rows, ahead, shape.columns, static_cast<T>(shape.eps),
+                                         static_cast<const T*>(x), static_cast<RowStatistics<T>*>(statistics), nullptr);
   });
 }
 
@@ -165,8 +176,9 @@ void normalise_row_statistics(const NormShape& shape, DType dtype, const void* x
     const double of_row = kNanosecondsOfNormalised * static_cast<double>(shape.columns);
     parallel_for(shape.rows, of_row, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t first = begin; first < end; first += together) {
-        find(std::min(together, end - first), shape.columns, static_cast<T>(shape.eps), in + first * shape.columns,
-             found + first, nullptr);
+        const std::int64_t count = std::min(together, end - first);
+        find(count, rows_ahead<T>(shape.columns, first, count, end), shape.columns, static_cast<T>(shape.eps),
+             in + first * shape.columns, found + first, nullptr);
       }
     });
   });
@@ -179,7 +191,7 @@ void normalise_channel_statistics(const NormShape& shape, DType dtype, const voi
     for_channels(shape, [&](std::int64_t first, std::int64_t last) {
       const Channels<T> from(shape);
       for (std::int64_t channel = first; channel < last; ++channel) {
-        find(1, shape.columns, static_cast<T>(shape.eps), from.gather(static_cast<const T*>(x), channel),
+        find(1, 0, shape.columns, static_cast<T>(shape.eps), from.gather(static_cast<const T*>(x), channel),
              &found[channel], &found[channel].variance);
       }
     });

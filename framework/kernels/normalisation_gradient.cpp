@@ -27,13 +27,14 @@ struct RowWeight {
   }
 };
 
-/// At most kMostTogether rows; with a weight per column, each in one piece.
+/// At most kMostTogether rows, and those `ahead`; with a weight per column, each in one piece.
 template <class T, bool centred, bool per_column>
 struct InputGradientRows {
   template <int bytes>
   struct Of {
-    DIPTYCH_INLINE static void run(std::int64_t rows, std::int64_t n, const RowStatistics<T>* statistics, const T* dy,
-                                   const T* x, const T* weights, Pieces pieces, T* dx) {
+    DIPTYCH_INLINE static void run(std::int64_t rows, std::int64_t ahead, std::int64_t n,
+                                   const RowStatistics<T>* statistics, const T* dy, const T* x, const T* weights,
+                                   Pieces pieces, T* dx) {
       const RowWeight<T, per_column> weight{weights};
       const T count = static_cast<T>(n);
       T along[kMostTogether];  // the mean of g h
@@ -42,6 +43,9 @@ struct InputGradientRows {
         const RowStatistics<T> s = statistics[row];
         const T* const dy_row = dy + row * n;
         const T* const x_row = x + row * n;
+        if (row < ahead) {
+          prefetch_row(x_row + rows * n, n);
+        }
         const auto product = [=](std::int64_t i, const auto& load) __attribute__((always_inline)) {
           return weight.template lanes<bytes>(dy_row, i, load) * s.normalised(load(x_row + i));
         };
@@ -59,6 +63,9 @@ struct InputGradientRows {
       }
       for (std::int64_t row = 0; row < rows; ++row) {
         const RowStatistics<T> s = statistics[row];
+        if (row < ahead) {
+          prefetch_row(dy + rows * n, n);
+        }
         for (std::int64_t begin = 0; begin < n;
              begin += pieces.length, dy += pieces.length, x += pieces.length, dx += pieces.pitch) {
           for (std::int64_t i = 0; i < pieces.length; ++i) {
@@ -135,12 +142,13 @@ void normalise_input_gradient(const NormShape& shape, DType dtype, const void* d
     const auto run_single = input_gradient<T, false>(shape.centred);
     if (!shape.by_channel) {
       const auto run = w != nullptr ? input_gradient<T, true>(shape.centred) : run_single;
-      for_rows_in_parts(shape, dtype, in, statistics,
-                        [&](std::int64_t first, std::int64_t count, const RowStatistics<T>* of_rows) {
-                          const std::int64_t from = first * shape.columns;
-                          run(count, shape.columns, of_rows, cotangent + from, in + from, w != nullptr ? w : &one,
-                              {shape.columns, shape.columns}, out + from);
-                        });
+      for_rows_in_parts(
+          shape, dtype, in, statistics,
+          [&](std::int64_t first, std::int64_t count, std::int64_t ahead, const RowStatistics<T>* of_rows) {
+            const std::int64_t from = first * shape.columns;
+            run(count, ahead, shape.columns, of_rows, cotangent + from, in + from, w != nullptr ? w : &one,
+                {shape.columns, shape.columns}, out + from);
+          });
       return;
     }
     for_channels(shape, [&](std::int64_t first, std::int64_t last) {
@@ -149,8 +157,8 @@ void normalise_input_gradient(const NormShape& shape, DType dtype, const void* d
       for (std::int64_t channel = first; channel < last; ++channel) {
         const T* const row = from.gather(in, channel);
         const RowStatistics<T> found = statistics_of(shape, dtype, statistics, channel, row);
-        run_single(1, shape.columns, &found, above.gather(cotangent, channel), row, w != nullptr ? w + channel : &one,
-                   pieces_of_channel(shape), out + channel * shape.plane);
+        run_single(1, 0, shape.columns, &found, above.gather(cotangent, channel), row,
+                   w != nullptr ? w + channel : &one, pieces_of_channel(shape), out + channel * shape.plane);
       }
     });
   });
@@ -170,7 +178,7 @@ void normalise_weight_gradient(const NormShape& shape, DType dtype, const void* 
         const Buffer<T> block(
             n);  // the sum of kMostTogether rows: adding them to the whole one by one would be less accurate
         for_rows(shape, dtype, in, statistics,
-                 [&](std::int64_t first, std::int64_t count, const RowStatistics<T>* of_rows) {
+                 [&](std::int64_t first, std::int64_t count, std::int64_t /*ahead*/, const RowStatistics<T>* of_rows) {
                    if (first % kMostTogether == 0) {
                      std::fill_n(block.data(), n, T(0));
                    }

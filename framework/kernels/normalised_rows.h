@@ -34,21 +34,39 @@ struct ChannelStatistics : RowStatistics<T> {
 /// Rows that are processed together, one sum after the other: what a short row waits for at the end of a sum (additions
 /// of lanes, a quotient, a root) takes as long as the sum itself, and the next row's sum hides it.
 constexpr std::int64_t kMostTogether = 64;
+constexpr std::int64_t kBytesTogether = 4 << 10;
 
-/// A power of two, so that a number of them fill kMostTogether, and few enough for the rows of x, dy and dx to stay in
-/// the L1 cache.
+/// A power of two, so that a number of them fill kMostTogether, and few enough for the rows of x, dy and dx, and the
+/// next ones of x and dy, to stay in the L1 cache.
 template <class T>
 std::int64_t rows_together(std::int64_t n) {
-  constexpr std::int64_t kBytes = 8 << 10;
   std::int64_t together = kMostTogether;
-  while (together > 1 && together * n * static_cast<std::int64_t>(sizeof(T)) > kBytes) {
+  while (together > 1 && together * n * static_cast<std::int64_t>(sizeof(T)) > kBytesTogether) {
     together /= 2;
   }
   return together;
 }
 
-/// Calls fn(first, count, statistics) for runs of neighbouring rows of x, not by channel. `given`: the statistics of
-/// all rows, or null: they are found here.
+/// Rows are read several times, from the L1 cache but for the first time. So that the memory works meanwhile, what
+/// processes `count` rows of `n` elements from `first` on asks for the ones that follow: at most as many, unless they
+/// are so long that they would drive its own out of the cache.
+template <class T>
+std::int64_t rows_ahead(std::int64_t n, std::int64_t first, std::int64_t count, std::int64_t end) {
+  return n * static_cast<std::int64_t>(sizeof(T)) > kBytesTogether ? 0 : std::min(count, end - first - count);
+}
+template <class T>
+DIPTYCH_INLINE void prefetch_row(const T* row, std::int64_t n) {
+  constexpr std::int64_t kLine = 64 / sizeof(T);
+  for (std::int64_t i = 0; i < n; i += kLine) {
+    __builtin_prefetch(row + i);
+  }
+}
+
+/// normalise_row_statistics() on this thread, of rows that are processed together.
+void find_row_statistics(const NormShape& shape, DType dtype, const void* x, std::int64_t ahead, void* statistics);
+
+/// Calls fn(first, count, ahead, statistics) for runs of neighbouring rows of x, not by channel. `given`: the
+/// statistics of all rows, or null: they are found here.
 template <class T, class Fn>
 void for_rows(const NormShape& shape, DType dtype, const T* x, const void* given, const Fn& fn) {
   const std::int64_t together = rows_together<T>(shape.columns);
@@ -56,10 +74,11 @@ void for_rows(const NormShape& shape, DType dtype, const T* x, const void* given
   NormShape part = shape;
   for (std::int64_t first = 0; first < shape.rows; first += together) {
     part.rows = std::min(together, shape.rows - first);
+    const std::int64_t ahead = rows_ahead<T>(shape.columns, first, part.rows, shape.rows);
     if (given == nullptr) {
-      normalise_row_statistics(part, dtype, x + first * shape.columns, found);
+      find_row_statistics(part, dtype, x + first * shape.columns, ahead, found);
     }
-    fn(first, part.rows, given == nullptr ? found : static_cast<const RowStatistics<T>*>(given) + first);
+    fn(first, part.rows, ahead, given == nullptr ? found : static_cast<const RowStatistics<T>*>(given) + first);
   }
 }
 
@@ -75,8 +94,8 @@ void for_rows_in_parts(const NormShape& shape, DType dtype, const T* x, const vo
     part.rows = end - begin;
     for_rows(part, dtype, x + begin * shape.columns,
              given == nullptr ? nullptr : static_cast<const RowStatistics<T>*>(given) + begin,
-             [&](std::int64_t first, std::int64_t count, const RowStatistics<T>* statistics) {
-               fn(begin + first, count, statistics);
+             [&](std::int64_t first, std::int64_t count, std::int64_t ahead, const RowStatistics<T>* statistics) {
+               fn(begin + first, count, ahead, statistics);
              });
   });
 }

@@ -38,4 +38,11 @@ struct WindowAxis {
   }
 };
 
+/// Whether windows of one element are the elements of a plane, or of some whole rows of it, in order.
+inline bool is_plane(const WindowAxis& rows, const WindowAxis& columns) {
+  const bool is_each = rows.kernel == 1 && columns.kernel == 1 && rows.stride == 1 && columns.stride == 1;
+  return is_each && rows.before <= 0 && rows.output - rows.before <= rows.input && columns.before == 0 &&
+         columns.output == columns.input;
+}
+
 }  // namespace diptych::kernels

@@ -359,7 +359,16 @@ INSTANTIATE_TEST_SUITE_P(Shapes, BitsOfConvolutions,
                                            ConvolutionCase{1, 64, 14, 14, 96, 3, 3, {{1}, {1}, {1}, 2}},
                                            ConvolutionCase{1, 300, 1, 1, 64, 1, 1, {}},
                                            ConvolutionCase{1, 40, 7, 7, 1100, 3, 3, {{1}, {1}, {1}, 1}},
-                                           ConvolutionCase{20, 17, 4, 4, 61, 3, 3, {{1}, {1}, {1}, 1}}),
+                                           ConvolutionCase{20, 17, 4, 4, 61, 3, 3, {{1}, {1}, {1}, 1}},
+                                           // Planes where they lie: several blocks of channels, two groups, planes in
+                                           // pieces, many images, a kernel's dilation, one output, one channel.
+                                           ConvolutionCase{3, 300, 14, 14, 70, 1, 1, {}},
+                                           ConvolutionCase{2, 40, 17, 19, 24, 1, 1, {{1}, {0}, {1}, 2}},
+                                           ConvolutionCase{1, 20, 40, 33, 13, 1, 1, {}},
+                                           ConvolutionCase{9, 33, 14, 15, 40, 1, 1, {}},
+                                           ConvolutionCase{2, 18, 3, 300, 35, 1, 1, {{1}, {0}, {3}, 1}},
+                                           ConvolutionCase{2, 270, 12, 12, 1, 1, 1, {}},
+                                           ConvolutionCase{2, 1, 16, 16, 19, 1, 1, {}}),
                          name_of_case);
 
 // A sum of 4608 products of normal numbers is itself about 68: its error must be that of blocks, not of one long chain.

@@ -146,8 +146,9 @@ TEST(Epilogue, ProductsOfEveryForm) {
 
 TEST(Epilogue, ConvolutionsOfEveryForm) {
   const OpDef& op = *find_op("conv2d");
-  const auto run = [&](const Shape& x, const Shape& weight, std::int64_t stride, std::int64_t groups) {
-    const ops::ConvolutionAttributes attributes{{stride, stride, 1, 1, 1, 1, 1, 1}, groups};
+  const auto run = [&](const Shape& x, const Shape& weight, std::int64_t stride, std::int64_t groups,
+                       std::int64_t padding = 1) {
+    const ops::ConvolutionAttributes attributes{{stride, stride, padding, padding, padding, padding, 1, 1}, groups};
     in_every_way([&] { expect_each_once(op, {Rng(1).normal(x), Rng(2).normal(weight)}, &attributes); });
   };
   run({2, 16, 30, 30}, {24, 16, 3, 3}, 1, 1);
@@ -156,6 +157,8 @@ TEST(Epilogue, ConvolutionsOfEveryForm) {
   run({2, 32, 28, 28}, {64, 16, 3, 3}, 2, 2);
   run({3, 8, 20, 20}, {8, 1, 3, 3}, 1, 8);
   run({1, 3, 5, 700}, {6, 3, 3, 3}, 1, 1);
+  run({5, 40, 14, 14}, {24, 20, 1, 1}, 1, 2, 0);
+  run({1, 30, 40, 33}, {300, 30, 1, 1}, 1, 1, 0);
 }
 
 }  // namespace

@@ -18,7 +18,6 @@ using torch_reference::Planes;
 using Call = std::function<void()>;
 
 struct LayerCase {
-  std::string name;
   Call forward;
   Call both;
   Call torch_forward;
@@ -27,22 +26,27 @@ struct LayerCase {
 
 constexpr double kBound = 1.2;
 
-void expect_layer_no_slower(const std::string& what, const Call& ours, const Call& theirs) {
-  testing::expect_ratio(what, kBound, testing::block_of(ours), testing::block_of(theirs), "of libtorch's time",
-                        {.block_seconds = 0.004});
+void expect_layer_no_slower(const std::string& what, const std::function<LayerCase()>& make, Call LayerCase::*ours,
+                            Call LayerCase::*theirs) {
+  testing::expect_bounds(
+      [&] {
+        const LayerCase layer = make();
+        return std::vector<testing::Block>{testing::block_of(layer.*ours), testing::block_of(layer.*theirs)};
+      },
+      {{.what = what, .limit = kBound, .unit = "of libtorch's time"}}, {.block_seconds = 0.004});
 }
 
-void expect_speed(const LayerCase& c) {
-  expect_layer_no_slower(c.name + ", forward", c.forward, c.torch_forward);
-  expect_layer_no_slower(c.name + ", forward and backward", c.both, c.torch_both);
+void expect_speed(const std::string& name, const std::function<LayerCase()>& make) {
+  expect_layer_no_slower(name + ", forward", make, &LayerCase::forward, &LayerCase::torch_forward);
+  expect_layer_no_slower(name + ", forward and backward", make, &LayerCase::both, &LayerCase::torch_both);
 }
 
 /// A function of x and weights, and its gradients by all of them.
 template <class Fn>
-LayerCase layer_case(std::string name, const Fn& fn, const std::vector<Tensor>& inputs, const Call& torch_forward,
+LayerCase layer_case(const Fn& fn, const std::vector<Tensor>& inputs, const Call& torch_forward,
                      const Call& torch_backward) {
   const Tensor dy = Rng(2).normal(fn(inputs).shape());
-  return {std::move(name), [=] { const Tensor y = fn(inputs); },
+  return {[=] { const Tensor y = fn(inputs); },
           [=] {
             std::vector<Tensor> watched;
             for (const Tensor& input : inputs) {
@@ -63,15 +67,16 @@ class ConvolutionSpeed : public ::testing::TestWithParam<Convolution> {};
 
 TEST_P(ConvolutionSpeed, AgainstLibtorch) {
   const Convolution& c = GetParam();
-  Rng rng(1);
   const Conv2dOptions options{{c.stride}, {c.padding}, {1}, c.groups};
-  expect_speed(layer_case(
-      fmt::format("conv {}x{}x{}x{}, {} of {}x{}, stride {}, {} groups", c.batch, c.channels, c.size, c.size, c.outputs,
-                  c.kernel, c.kernel, c.stride, c.groups),
-      [options](const std::vector<Tensor>& in) { return conv2d(in[0], in[1], {}, options); },
-      {rng.normal({c.batch, c.channels, c.size, c.size}),
-       rng.normal({c.outputs, c.channels / c.groups, c.kernel, c.kernel})},
-      torch_reference::convolution(c), torch_reference::convolution_backward(c)));
+  const std::string name = fmt::format("conv {}x{}x{}x{}, {} of {}x{}, stride {}, {} groups", c.batch, c.channels,
+                                       c.size, c.size, c.outputs, c.kernel, c.kernel, c.stride, c.groups);
+  expect_speed(name, [&] {
+    Rng rng(1);
+    return layer_case([options](const std::vector<Tensor>& in) { return conv2d(in[0], in[1], {}, options); },
+                      {rng.normal({c.batch, c.channels, c.size, c.size}),
+                       rng.normal({c.outputs, c.channels / c.groups, c.kernel, c.kernel})},
+                      torch_reference::convolution(c), torch_reference::convolution_backward(c));
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -90,40 +95,41 @@ class LayerSpeed : public ::testing::TestWithParam<std::int64_t> {};
 
 TEST_P(LayerSpeed, MaxPool) {
   const Planes p{GetParam(), 64, 112};
-  expect_speed(layer_case(
-      fmt::format("max_pool2d 3x3 s2, batch {}", p.batch),
-      [](const std::vector<Tensor>& in) { return max_pool2d(in[0], {3}, {.stride = {2}, .padding = {1}}); },
-      {Rng(1).normal({p.batch, p.channels, p.size, p.size})}, torch_reference::max_pool(p),
-      torch_reference::max_pool_backward(p)));
+  expect_speed(fmt::format("max_pool2d 3x3 s2, batch {}", p.batch), [&] {
+    return layer_case(
+        [](const std::vector<Tensor>& in) { return max_pool2d(in[0], {3}, {.stride = {2}, .padding = {1}}); },
+        {Rng(1).normal({p.batch, p.channels, p.size, p.size})}, torch_reference::max_pool(p),
+        torch_reference::max_pool_backward(p));
+  });
 }
 
 TEST_P(LayerSpeed, AvgPool) {
   const Planes p{GetParam(), 64, 112};
-  expect_speed(layer_case(
-      fmt::format("avg_pool2d 3x3 s2, batch {}", p.batch),
-      [](const std::vector<Tensor>& in) { return avg_pool2d(in[0], {3}, {.stride = {2}, .padding = {1}}); },
-      {Rng(1).normal({p.batch, p.channels, p.size, p.size})}, torch_reference::avg_pool(p),
-      torch_reference::avg_pool_backward(p)));
+  expect_speed(fmt::format("avg_pool2d 3x3 s2, batch {}", p.batch), [&] {
+    return layer_case(
+        [](const std::vector<Tensor>& in) { return avg_pool2d(in[0], {3}, {.stride = {2}, .padding = {1}}); },
+        {Rng(1).normal({p.batch, p.channels, p.size, p.size})}, torch_reference::avg_pool(p),
+        torch_reference::avg_pool_backward(p));
+  });
 }
 
 TEST_P(LayerSpeed, BatchNorm) {
   const Planes p{GetParam(), 64, 56};
   const Variable mean(zeros({64}));
   const Variable variance(ones({64}));
-  const LayerCase test = layer_case(
-      fmt::format("batch_norm, batch {}", p.batch),
-      [=](const std::vector<Tensor>& in) { return batch_norm(in[0], in[1], in[2], mean, variance); },
-      {Rng(1).normal({p.batch, p.channels, p.size, p.size}), ones({64}), zeros({64})}, torch_reference::batch_norm(p),
-      torch_reference::batch_norm_backward(p));
-  expect_speed(test);
+  expect_speed(fmt::format("batch_norm, batch {}", p.batch), [&] {
+    return layer_case([=](const std::vector<Tensor>& in) { return batch_norm(in[0], in[1], in[2], mean, variance); },
+                      {Rng(1).normal({p.batch, p.channels, p.size, p.size}), ones({64}), zeros({64})},
+                      torch_reference::batch_norm(p), torch_reference::batch_norm_backward(p));
+  });
 }
 
 TEST(LayerNormSpeed, AgainstLibtorch) {
-  const LayerCase test = layer_case(
-      "layer_norm 6272x256", [](const std::vector<Tensor>& in) { return layer_norm(in[0], {256}, in[1], in[2]); },
-      {Rng(1).normal({6272, 256}), ones({256}), zeros({256})}, torch_reference::layer_norm(6272, 256),
-      torch_reference::layer_norm_backward(6272, 256));
-  expect_speed(test);
+  expect_speed("layer_norm 6272x256", [] {
+    return layer_case([](const std::vector<Tensor>& in) { return layer_norm(in[0], {256}, in[1], in[2]); },
+                      {Rng(1).normal({6272, 256}), ones({256}), zeros({256})}, torch_reference::layer_norm(6272, 256),
+                      torch_reference::layer_norm_backward(6272, 256));
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(Batch, LayerSpeed, ::testing::Values(1, 8));

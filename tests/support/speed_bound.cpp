@@ -184,14 +184,18 @@ std::vector<double> InterleavedRounds::operator()() {
   return seconds;
 }
 
-std::vector<SpeedVerdict> measure(const std::function<std::vector<double>()>& round,
-                                  const std::vector<SpeedBound>& bounds, const MeasuringOptions& options) {
+std::vector<SpeedVerdict> measure(const Round& first, const std::vector<SpeedBound>& bounds,
+                                  const MeasuringOptions& options) {
   static double seconds_left = kMostSecondsInAll;
+  Round round = first;
   std::vector<SpeedVerdict> verdicts(bounds.size());  // of an earlier attempt, only those that said `again` change
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     if (attempt > 0) {
       std::this_thread::sleep_for(kBetweenAttempts);
       seconds_left -= std::chrono::duration<double>(kBetweenAttempts).count();
+      if (options.make_again) {
+        round = options.make_again();
+      }
     }
     MachineWatch watch(options.own_seconds);
     std::vector<std::vector<double>> figures(bounds.size());
@@ -248,8 +252,7 @@ std::vector<SpeedVerdict> measure(const std::function<std::vector<double>()>& ro
   return verdicts;
 }
 
-void expect_bounds(const std::function<std::vector<double>()>& round, const std::vector<SpeedBound>& bounds,
-                   const MeasuringOptions& options) {
+void expect_bounds(const Round& round, const std::vector<SpeedBound>& bounds, const MeasuringOptions& options) {
   for (const SpeedVerdict& verdict : measure(round, bounds, options)) {
     fmt::print("{}\n", verdict.text);
     report(verdict.decision, verdict.text);
@@ -259,6 +262,13 @@ void expect_bounds(const std::function<std::vector<double>()>& round, const std:
 void expect_bounds(const std::vector<Block>& contenders, const std::vector<SpeedBound>& bounds,
                    const MeasuringOptions& options) {
   expect_bounds(InterleavedRounds(contenders, bounds, options), bounds, options);
+}
+
+void expect_bounds(const MakeContenders& make, const std::vector<SpeedBound>& bounds, MeasuringOptions options) {
+  const auto rounds = [&] { return InterleavedRounds(make(), bounds, options); };
+  const InterleavedRounds first = rounds();
+  options.make_again = rounds;
+  expect_bounds(first, bounds, options);
 }
 
 void expect_ratio(const std::string& what, double limit, const Block& measured, const Block& other,

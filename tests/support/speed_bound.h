@@ -12,8 +12,9 @@
 
 /// Tests of speed as docs/measurement.md requires them: contenders in interleaved rounds, an interval for a figure of
 /// the rounds, and a verdict from the whole interval. A test passes if the interval lies within its bound. If it lies
-/// beyond, the test is repeated, and fails if it then lies beyond once more and the machine was quiet. If it can't
-/// tell, it is measured for longer, and then skipped with the interval and the machine's state.
+/// beyond, the test is repeated, on other memory if it can be, and fails if it then lies beyond once more and the
+/// machine was quiet. If it can't tell, it is measured for longer, and then skipped with the interval and the machine's
+/// state.
 ///
 /// The interval is the sign interval of the rounds (reports/statistics/statistics.h): it covers the median, whatever
 /// the distribution, and what happens to a tenth of the rounds doesn't move it. It requires independent rounds. If
@@ -80,12 +81,16 @@ Block block_of(Call call) {
   return [call = std::move(call)](int count) mutable { return seconds_of(count, call); };
 }
 
+/// Returns seconds per call of each contender.
+using Round = std::function<std::vector<double>()>;
+
 struct MeasuringOptions {
   double block_seconds = 0.01;  ///< minimum, of the fastest contender; the others make the same number of calls
   int calls = 0;                ///< per block, if it isn't to be determined
   double most_seconds = 20;     ///< for looks after the first
   std::uint64_t seed = 1;       ///< of the orders
   std::function<double()> own_seconds = cpu_seconds_with_children;
+  std::function<Round()> make_again = {};  ///< rounds for the second attempt; default: those of the first
 };
 
 /// Each call is a round: a block of every contender, in a random order that every second round reverses (ABBA).
@@ -113,15 +118,18 @@ class InterleavedRounds {
 };
 
 /// Runs rounds until each bound is decided or the looks are over. All bounds share the rounds.
-std::vector<SpeedVerdict> measure(const std::function<std::vector<double>()>& round,
-                                  const std::vector<SpeedBound>& bounds, const MeasuringOptions& options = {});
+std::vector<SpeedVerdict> measure(const Round& round, const std::vector<SpeedBound>& bounds,
+                                  const MeasuringOptions& options = {});
 
 // These report to GoogleTest: a failure, or a skip with the reason. Neither ends the calling function.
 
-void expect_bounds(const std::function<std::vector<double>()>& round, const std::vector<SpeedBound>& bounds,
-                   const MeasuringOptions& options = {});
+void expect_bounds(const Round& round, const std::vector<SpeedBound>& bounds, const MeasuringOptions& options = {});
 void expect_bounds(const std::vector<Block>& contenders, const std::vector<SpeedBound>& bounds,
                    const MeasuringOptions& options = {});
+/// Contenders that are made anew for a second attempt, while the first ones still exist: elsewhere in memory. Where
+/// tensors happen to lie is worth several percent, which no number of rounds averages out.
+using MakeContenders = std::function<std::vector<Block>()>;
+void expect_bounds(const MakeContenders& make, const std::vector<SpeedBound>& bounds, MeasuringOptions options = {});
 /// The time of the first divided by that of the second, at most `limit`.
 void expect_ratio(const std::string& what, double limit, const Block& measured, const Block& other,
                   const std::string& unit, const MeasuringOptions& options = {});

@@ -207,6 +207,26 @@ TEST(Measure, PassesWithinAndTheSeededFaultIsBeyond) {
   EXPECT_TRUE(slow.decision == Decision::fail || slow.text.find("not quiet") != std::string::npos) << slow.text;
 }
 
+TEST(Measure, ASecondAttemptIsMadeOfOtherContenders) {
+  int made = 0;
+  const auto rounds_of = [&](double seconds) {
+    ++made;
+    return Round([seconds] { return std::vector<double>{seconds, 1.0}; });
+  };
+  const auto verdict = [&](double first, double second) {
+    made = 0;
+    return measure(rounds_of(first), {{.what = "a pair", .limit = 1.2}},
+                   {.make_again = [&] { return rounds_of(second); }})[0];
+  };
+  EXPECT_EQ(verdict(1.1, 1.3).decision, Decision::pass);
+  EXPECT_EQ(made, 1);
+  const SpeedVerdict lucky = verdict(1.3, 1.1);
+  EXPECT_EQ(lucky.decision, Decision::pass);
+  EXPECT_EQ(made, 2);
+  EXPECT_THAT(lucky.text, HasSubstr("a pair: 1.1 ["));
+  EXPECT_EQ(verdict(1.3, 1.4).judgement.answer, Answer::beyond);
+}
+
 TEST(Measure, GoesOnToTheLastLookAndSaysWhy) {
   Random random(8);
   const std::vector<double> rounds = draw({"loud", 0, 0.3, 0, 0}, 1.0, random);
