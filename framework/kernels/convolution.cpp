@@ -206,8 +206,37 @@ struct WeightRange {
   std::int64_t first_output, outputs;
 };
 
-/// The positions that are added up before they are added to the weight's gradient: those of a piece.
+/// The positions that are added up before they are added to the weight's gradient: at most so many.
 constexpr std::int64_t kPositions = 224;
+
+Pieces pieces_of(const ConvolutionShape& shape) {
+  return {shape.batch, shape.rows.output, shape.columns.output, kPositions, kProductStep};
+}
+
+/// Of one tap at stride 1, and pieces of one image: x and dy are multiplied where they lie, with the same bits.
+bool is_in_place(const ConvolutionShape& shape) {
+  return is_plane(shape.rows, shape.columns) && shape.rows.input == shape.rows.output &&
+         pieces_of(shape).most().images == 1;
+}
+
+template <class T>
+void gradient_in_place(const ConvolutionShape& shape, const WeightRange& range, const T* x, const T* dy, T* dweight) {
+  const std::int64_t plane = shape.output_plane();
+  const std::int64_t output = range.group * shape.outputs + range.first_output;
+  const std::int64_t channel = range.group * shape.channels + range.first_channel;
+  // As a part: what stands beside its columns isn't its own.
+  const Result<T> to = Result<T>{dweight + output * shape.channels, shape.channels}.part(0, range.first_channel);
+  bool first = true;
+  pieces_of(shape).for_each([&](const Piece& piece) {
+    const std::int64_t in_plane = piece.row * shape.columns.output + piece.column;
+    const T* const of_outputs = dy + (piece.image * shape.groups * shape.outputs + output) * plane + in_plane;
+    const T* const of_channels = x + (piece.image * shape.groups * shape.channels + channel) * plane + in_plane;
+    const Matrix<T> outputs{of_outputs, range.outputs, piece.positions(), plane, 1};
+    const Matrix<T> channels{of_channels, piece.positions(), range.channels, 1, plane};
+    first ? multiply(outputs, channels, to) : add_product_to(outputs, channels, to);
+    first = false;
+  });
+}
 
 /// Accumulates the transpose of the weight gradient, one product per piece: [depth, positions] * [positions, outputs].
 template <class T>
@@ -255,47 +284,10 @@ void gradient_of_range(const ConvolutionShape& shape, const WeightRange& range, 
                    dweight + first_output * shape.depth() + range.first_channel * shape.taps(), shape.depth());
 }
 
-Pieces pieces_of(const ConvolutionShape& shape) {
-  return {shape.batch, shape.rows.output, shape.columns.output, kPositions, kProductStep};
-}
-
-/// Of one tap at stride 1, of pieces that are neighbours in memory: products of both, where they lie, with the same
-/// bits.
-bool is_in_place(const ConvolutionShape& shape) {
-  return is_plane(shape.rows, shape.columns) && pieces_of(shape).most().images == 1 && shape.channels > 0;
-}
-
-template <class T>
-void weight_gradient_in_place(const ConvolutionShape& shape, const T* x, const T* dy, T* dweight) {
-  const std::int64_t plane = shape.output_plane();
-  for (std::int64_t group = 0; group < shape.groups; ++group) {
-    T* const to = dweight + group * shape.outputs * shape.channels;
-    bool first = true;
-    pieces_of(shape).for_each([&](const Piece& piece) {
-      const std::int64_t in_plane = piece.row * shape.columns.output + piece.column;
-      const std::int64_t of_all = piece.image * shape.groups + group;
-      const Matrix<T> outputs{dy + of_all * shape.outputs * plane + in_plane, shape.outputs, piece.positions(), plane,
-                              1};
-      const Matrix<T> channels{x + of_all * shape.channels * plane + in_plane, piece.positions(), shape.channels, 1,
-                               plane};
-      if (first) {
-        multiply(outputs, channels, static_cast<const T*>(nullptr), to);
-      } else {
-        add_product_to(outputs, channels, to);
-      }
-      first = false;
-    });
-  }
-}
-
 template <class T>
 void weight_gradient(const ConvolutionShape& shape, const T* x, const T* dy, T* dweight) {
   if (shape.batch * shape.output_plane() == 0) {
     std::fill_n(dweight, shape.groups * shape.outputs * shape.depth(), T(0));
-    return;
-  }
-  if (is_in_place(shape)) {
-    weight_gradient_in_place(shape, x, dy, dweight);
     return;
   }
   // Ranges of channels, each of which transposes dy, or of outputs, each of which gathers x, if the channels are few.
@@ -304,7 +296,11 @@ void weight_gradient(const ConvolutionShape& shape, const T* x, const T* dy, T* 
   const std::int64_t threads = is_worth_dividing(shape.groups, of_group) ? thread_count() : 1;
   const bool has_channels = shape.channels >= threads * kFewest;
   const std::int64_t all = has_channels ? shape.channels : shape.outputs;
-  const std::int64_t step = threads == 1 ? all : std::max(kFewest, (all + threads - 1) / threads);
+  const bool in_place = is_in_place(shape);
+  // In place, threads write to the same rows, each to vectors of its own.
+  const std::int64_t of_step = in_place && has_channels ? kProductStep : 1;
+  const std::int64_t least = std::max(kFewest, (all + threads - 1) / threads);
+  const std::int64_t step = threads == 1 ? all : (least + of_step - 1) / of_step * of_step;
   const std::int64_t ranges = (all + step - 1) / step;
   parallel_for(shape.groups * ranges, of_group / static_cast<double>(ranges),
                [&](std::int64_t first, std::int64_t last) {
@@ -313,7 +309,7 @@ void weight_gradient(const ConvolutionShape& shape, const T* x, const T* dy, T* 
                    const std::int64_t at = i % ranges * step;
                    (has_channels ? range.first_channel : range.first_output) = at;
                    (has_channels ? range.channels : range.outputs) = std::min(step, all - at);
-                   gradient_of_range(shape, range, x, dy, dweight);
+                   (in_place ? gradient_in_place<T> : gradient_of_range<T>)(shape, range, x, dy, dweight);
                  }
                });
 }

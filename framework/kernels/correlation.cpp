@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "framework/core/isa.h"
 #include "framework/core/parallel.h"
 #include "framework/kernels/correlation_ways.h"
 #include "framework/kernels/gatherer.h"
@@ -78,16 +77,13 @@ double cost_in_place(const Correlation<T>& c) {
   if (!is_pointwise(c)) {
     return std::numeric_limits<double>::infinity();
   }
-  // Tiles of rows take so much of the time of those that read lists, and what they copy stays in the first caches; with
-  // wider vectors the former wasn't measured (docs/kernels.md).
+  // Tiles of rows take less time than those that read lists, and what is copied stays in the first caches. Measured
+  // with AVX2 (docs/kernels.md), and the same on every machine, as is what graphs keep.
+  constexpr double kOfTile = 0.9 * kOfProduct;
   constexpr double kOfPanel = 0.03;
-  const bool is_wide = active_isa() >= Isa::avx512;
-  const double of_product = is_wide ? kOfProduct : 0.85 * kOfProduct;
-  const std::int64_t lanes = (is_wide ? 64 : 32) / static_cast<std::int64_t>(sizeof(T));
   const std::int64_t plane = c.rows.output * c.columns.output;
-  const std::int64_t computed = (plane + lanes - 1) / lanes * lanes;
   // Each image copies the weights anew, if it copies them.
-  const double of_weight = (of_product * static_cast<double>(computed) + kOfCopy) / static_cast<double>(plane);
+  const double of_weight = (kOfTile * static_cast<double>(whole_vectors(plane)) + kOfCopy) / static_cast<double>(plane);
   return of_weight * static_cast<double>(c.channels * c.outputs) + kOfPanel * static_cast<double>(c.channels);
 }
 
@@ -145,10 +141,11 @@ void divide(const Correlation<T>& c) {
     });
   };
   // By images; by rows of the result, where each thread reads all weights; or by outputs, where each gathers the whole
-  // source: whichever is less.
-  if (are_enough(c.batch)) {
+  // source: whichever is less. In place each product is divided, if that pays.
+  const bool divides_products = in_place && is_worth_dividing(1, nanoseconds / static_cast<double>(c.batch));
+  if (are_enough(c.batch) || (in_place && !divides_products)) {
     run(c.batch, 2 * threads, 1, images_of<T>);
-  } else if (in_place) {  // each product is divided
+  } else if (in_place) {
     correlate_part(c);
   } else if (c.rows.output >= threads && positions >= c.outputs) {
     run(c.rows.output, threads, 1, rows_of<T>);

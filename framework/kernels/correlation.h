@@ -64,8 +64,8 @@ struct Correlation {
 
 /// One of three ways, with the same bits: outputs in vectors, which read the weights packed and each value of the
 /// source alone, where it lies; positions in vectors, which read each weight alone, and the source gathered; or, for
-/// one tap at stride 1, products of whole planes, where they lie. The first does without gathering and without the
-/// rests of vectors that small planes have, but needs 16 outputs or more, and packing.
+/// one tap at stride 1 without padding, products of whole planes, where they lie. The first does without gathering and
+/// without the rests of vectors that small planes have, but needs 16 outputs or more, and packing.
 template <class T>
 void correlate(const Correlation<T>& correlation);
 

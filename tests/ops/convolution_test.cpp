@@ -284,7 +284,19 @@ kernels::ConvolutionShape shape_of(const ConvolutionCase& c) {
           {c.width, width, c.kernel_w, g.stride_w, g.dilation_w, g.left}};
 }
 
-// Graphs pack the weights once. Both ways of computing, with vectors of outputs and of positions, have the same bits.
+// Of 1 x 1, planes are multiplied where they lie. The same positions are added up in the same order for one of two
+// taps, whose other one reads the row below: x is then read value by value.
+TEST_P(BitsOfConvolutions, GradientsOfOneTapAreThoseOfOneOfTwo) {
+  const ConvolutionCase& c = GetParam();
+  if (c.kernel_h * c.kernel_w > 1 || c.options.groups > 1 || c.options.stride[0] > 1) {
+    GTEST_SKIP() << "not one tap at stride 1, or groups";
+  }
+  const Operands of = operands_of(c, DType::float32);
+  const Tensor two = conv2d_weight_gradient(of.x, of.dy, {2, 1}, {.padding = {0, 1, 0, 0}});
+  EXPECT_TRUE(bitwise_equal(conv2d_weight_gradient(of.x, of.dy, {1, 1}, c.options), copy(slice(two, 2, 0, 1))));
+}
+
+// Graphs pack the weights once. All ways of computing have the same bits.
 template <class T>
 void expect_bits_of_packed_weights(const ConvolutionCase& c, const Operands& of) {
   const DType dtype = of.x.dtype();

@@ -150,6 +150,11 @@ TEST(Epilogue, ConvolutionsOfEveryForm) {
                        std::int64_t padding = 1) {
     const ops::ConvolutionAttributes attributes{{stride, stride, padding, padding, padding, padding, 1, 1}, groups};
     in_every_way([&] { expect_each_once(op, {Rng(1).normal(x), Rng(2).normal(weight)}, &attributes); });
+    if (padding == 0) {
+      in_every_way([&] {
+        expect_each_once(op, {Rng(1).normal(x), Rng(2).normal(weight), Rng(3).normal({weight[0]})}, &attributes);
+      });
+    }
   };
   run({2, 16, 30, 30}, {24, 16, 3, 3}, 1, 1);
   run({5, 40, 7, 7}, {70, 40, 3, 3}, 1, 1);

@@ -18,9 +18,9 @@ namespace {
 
 constexpr double kFamilyLevel = 0.99;  ///< over all looks
 constexpr double kMostAutocorrelation = 0.3;
-constexpr int kAttempts = 2;
+constexpr int kAttempts = 3;
 constexpr std::chrono::seconds kBetweenAttempts(3);
-/// The time that later looks and second attempts may take in one process, so that a test of fifty bounds doesn't take
+/// The time that later looks and further attempts may take in one process, so that a test of fifty bounds doesn't take
 /// an hour next to a neighbour.
 constexpr double kMostSecondsInAll = 150;
 
@@ -191,11 +191,12 @@ std::vector<SpeedVerdict> measure(const Round& first, const std::vector<SpeedBou
   std::vector<SpeedVerdict> verdicts(bounds.size());  // of an earlier attempt, only those that said `again` change
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     if (attempt > 0) {
+      const double start = now_seconds();
       std::this_thread::sleep_for(kBetweenAttempts);
-      seconds_left -= std::chrono::duration<double>(kBetweenAttempts).count();
       if (options.make_again) {
         round = options.make_again();
       }
+      seconds_left -= now_seconds() - start;
     }
     MachineWatch watch(options.own_seconds);
     std::vector<std::vector<double>> figures(bounds.size());
@@ -205,7 +206,7 @@ std::vector<SpeedVerdict> measure(const Round& first, const std::vector<SpeedBou
     std::size_t rounds = 0;
     for (const std::size_t look : kLooks) {
       const double expected = static_cast<double>(look - rounds) * a_round;
-      if (longer + expected > options.most_seconds || expected > seconds_left) {
+      if (rounds > 0 && (longer + expected > options.most_seconds || expected > seconds_left)) {
         break;
       }
       const double start = now_seconds();

@@ -12,9 +12,9 @@
 
 /// Tests of speed as docs/measurement.md requires them: contenders in interleaved rounds, an interval for a figure of
 /// the rounds, and a verdict from the whole interval. A test passes if the interval lies within its bound. If it lies
-/// beyond, the test is repeated, on other memory if it can be, and fails if it then lies beyond once more and the
-/// machine was quiet. If it can't tell, it is measured for longer, and then skipped with the interval and the machine's
-/// state.
+/// beyond, the test is repeated, twice at most and on other memory if it can be, and fails if it always lies beyond and
+/// the machine was quiet the last time. If it can't tell, it is measured for longer, and then skipped with the interval
+/// and the machine's state.
 ///
 /// The interval is the sign interval of the rounds (reports/statistics/statistics.h): it covers the median, whatever
 /// the distribution, and what happens to a tenth of the rounds doesn't move it. It requires independent rounds. If
@@ -90,7 +90,7 @@ struct MeasuringOptions {
   double most_seconds = 20;     ///< for looks after the first
   std::uint64_t seed = 1;       ///< of the orders
   std::function<double()> own_seconds = cpu_seconds_with_children;
-  std::function<Round()> make_again = {};  ///< rounds for the second attempt; default: those of the first
+  std::function<Round()> make_again = {};  ///< rounds for each further attempt; default: those of the first
 };
 
 /// Each call is a round: a block of every contender, in a random order that every second round reverses (ABBA).
@@ -126,7 +126,7 @@ std::vector<SpeedVerdict> measure(const Round& round, const std::vector<SpeedBou
 void expect_bounds(const Round& round, const std::vector<SpeedBound>& bounds, const MeasuringOptions& options = {});
 void expect_bounds(const std::vector<Block>& contenders, const std::vector<SpeedBound>& bounds,
                    const MeasuringOptions& options = {});
-/// Contenders that are made anew for a second attempt, while the first ones still exist: elsewhere in memory. Where
+/// Contenders that are made anew for further attempts, while the first ones still exist: elsewhere in memory. Where
 /// tensors happen to lie is worth several percent, which no number of rounds averages out.
 using MakeContenders = std::function<std::vector<Block>()>;
 void expect_bounds(const MakeContenders& make, const std::vector<SpeedBound>& bounds, MeasuringOptions options = {});
