@@ -1,7 +1,6 @@
 #include "framework/kernels/correlation.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "framework/core/parallel.h"
 #include "framework/kernels/correlation_ways.h"
@@ -71,12 +70,9 @@ double cost_of_outputs(const Correlation<T>& c) {
          kOfCopy * static_cast<double>(c.outputs + padded);
 }
 
-/// Endless where it isn't possible.
+/// Of one that is_pointwise().
 template <class T>
 double cost_in_place(const Correlation<T>& c) {
-  if (!is_pointwise(c)) {
-    return std::numeric_limits<double>::infinity();
-  }
   // Tiles of rows take less time than those that read lists, and what is copied stays in the first caches. Measured
   // with AVX2 (docs/kernels.md), and the same on every machine, as is what graphs keep.
   constexpr double kOfTile = 0.9 * kOfProduct;
@@ -98,7 +94,7 @@ double cost_of_packing(const Correlation<T>& c) {
 /// Without weights that are packed.
 template <class T>
 double cost_unpacked(const Correlation<T>& c) {
-  return std::min(cost_of_positions(c), cost_in_place(c));
+  return is_pointwise(c) ? std::min(cost_of_positions(c), cost_in_place(c)) : cost_of_positions(c);
 }
 
 template <class T>
@@ -119,7 +115,7 @@ bool is_dense(const Correlation<T>& c) {
 
 template <class T>
 void divide(const Correlation<T>& c) {
-  const bool in_place = c.packed.columns == 0 && cost_in_place(c) <= cost_of_positions(c);
+  const bool in_place = c.packed.columns == 0 && is_pointwise(c) && cost_in_place(c) <= cost_of_positions(c);
   const auto correlate_part = c.packed.columns > 0 ? correlate_outputs<T>
                               : in_place           ? correlate_in_place<T>
                                                    : correlate_positions<T>;
