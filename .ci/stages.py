@@ -1,13 +1,15 @@
 """The stages of a CI run: what each took, its share, and whether it has grown against the recorded run.
 
-    stages.py TIMES [--record REVISION]     TIMES: a line a stage, "seconds<TAB>name", and "<TAB>part" if it had only a part to do
+    stages.py TIMES [--record REVISION [--browsed REVISION]]
+        TIMES: a line a stage, "seconds<TAB>name", and "<TAB>part" if it had only a part to do
+        --browsed: at which a browser saw all pages, where it isn't this one
 
 Machines differ in speed by 2x. So a stage is held against the others: the median of what they take here by what is
 recorded is this machine's speed, and a stage has grown if it takes a fifth more than that, and 20 s at least. Parts, which are
 what a change touches, are neither held against others nor taken for the machine's speed."""
+import argparse
 import pathlib
 import statistics
-import sys
 
 RECORD = pathlib.Path(__file__).with_name("stages.tsv")
 GROWN = 1.2
@@ -15,7 +17,7 @@ LEAST_SECONDS = 20
 
 
 def read(path):
-    rows = [line.split("\t") for line in pathlib.Path(path).read_text(encoding="utf-8").splitlines()
+    rows = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()
             if line and not line.startswith("#")]
     return {row[1]: float(row[0]) for row in rows}, {row[1] for row in rows if row[2:] == ["part"]}
 
@@ -41,13 +43,18 @@ def table(now, parts, recorded):
 
 
 def main():
-    now, parts = read(sys.argv[1])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("times", type=pathlib.Path)
+    parser.add_argument("--record", metavar="REVISION")
+    parser.add_argument("--browsed", metavar="REVISION")
+    options = parser.parse_args()
+    now, parts = read(options.times)
     recorded = read(RECORD)[0] if RECORD.exists() else {}
     print("\n".join(table(now, parts, recorded)))
-    if "--record" in sys.argv:
-        revision = sys.argv[sys.argv.index("--record") + 1]
+    if options.record:
+        revision = options.record
         head = ("# What .ci/run took when it was last recorded (CI_RECORD=1 .ci/run): seconds, stage. See .ci/stages.py.\n"
-                f"# revision {revision}\n# linted {revision}\n# sanitized {revision}\n# browsed {revision}\n")
+                f"# revision {revision}\n# linted {revision}\n# sanitized {revision}\n# browsed {options.browsed or revision}\n")
         RECORD.write_text(head + "".join(f"{seconds:.0f}\t{name}\n" for name, seconds in now.items()), encoding="utf-8")
 
 

@@ -12,6 +12,7 @@
 #include "framework/core/parallel.h"
 #include "framework/graph/fused_op.h"
 #include "framework/runtime/check_stages.h"
+#include "framework/runtime/placed_parts.h"
 #include "framework/transforms/readiness.h"
 #include "reports/analysis/roofline.h"
 #include "reports/diagrams/graph_diagram.h"
@@ -31,21 +32,15 @@ namespace diptych::cli {
 namespace {
 
 std::vector<const graph::Node*> placed_concats(const CompiledStages& compiled) {
-  return reports::placed_concats(compiled.stages.back().graph, compiled.computed);
+  return runtime::placed_concats(compiled.stages.back().graph, compiled.computed);
 }
 
-/// Of all passes: each edge stands in one. What a concat joins without a kernel isn't refused one.
+/// Of all passes: each edge stands in one.
 std::vector<passes::FusionRefusal> all_refusals(const CompiledStages& compiled) {
   std::vector<passes::FusionRefusal> all;
   for (const passes::PassRecord& record : compiled.compilation.passes) {
     all.insert(all.end(), record.refusals.begin(), record.refusals.end());
   }
-  const std::vector<const graph::Node*> placed = placed_concats(compiled);
-  std::erase_if(all, [&](const passes::FusionRefusal& refusal) {
-    return !refusal.in_region && std::any_of(placed.begin(), placed.end(), [&](const graph::Node* node) {
-      return node->output() == refusal.consumer;
-    });
-  });
   return all;
 }
 
@@ -76,7 +71,7 @@ void print_fusion(const CompiledStages& compiled) {
   for (std::size_t i = 0; i < std::min(groups.size(), kMostGroups); ++i) {
     const passes::RefusalGroup& group = groups[i];
     table.add({fmt::format("{} -> {}", group.producer, group.consumer), fmt::format("{}", group.edges),
-               fmt::format("{}: {}", passes::name_of(group.why), passes::explanation_of(group.why))});
+               passes::reason_of(group.why, group.nanoseconds)});
   }
   const reports::TableOptions layout;
   fmt::print("\n{}", table.render(layout.colour, layout.width));

@@ -59,7 +59,9 @@ TileProgram TileProgram::by_parts(int column_axes, std::vector<Input> inputs, st
 TileProgram::TileProgram(const RowLayout& rows, int column_axes, std::vector<Input> inputs, std::vector<Step> steps,
                          std::span<const std::uint32_t> outputs, std::span<const Strides> gaps)
     : steps_(std::move(steps)), layout_(rows), rows_(rows.count) {
-  internal_check(inputs.size() <= kMostInputs && steps_.size() <= kMostSteps, "a tile program is too long");
+  // Behind a product, its result is one more.
+  internal_check(inputs.size() <= kMostInputs + (column_axes > 0 ? 1 : 0) && steps_.size() <= kMostSteps,
+                 "a tile program is too long");
   if (rows_ == 0) {
     place_elementwise(inputs, column_axes, outputs, gaps);
     if (in_blocks_) {

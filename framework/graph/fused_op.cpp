@@ -144,6 +144,7 @@ std::vector<TensorType> region_output_types(const Graph& region, Location where)
   require(!region.nodes.empty() && !region.outputs.empty(), "gives nothing", where);
   const RowLayout rows = rows_of(region);
   const Node* const contraction = contraction_of(region);
+  require(contraction == nullptr || region.nodes.size() > 1, "has nothing behind its contraction", where);
   require(contraction == nullptr || rows.count == 0, "a contraction and rows can't be in one region", where);
   std::vector<bool> is_result(region.types.size(), false);
   for (const Node& inner : region.nodes) {

@@ -284,6 +284,10 @@ class Parser {
   T element() {
     skip_space();
     const std::string_view text = until(" ,}\n");
+    const char* const end = text.data() + text.size();
+    const auto is_whole = [end](const std::from_chars_result& read) {
+      return read.ec == std::errc() && read.ptr == end;
+    };
     T result{};
     bool good = false;
     if constexpr (std::is_same_v<T, bool>) {
@@ -292,13 +296,13 @@ class Parser {
       using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
       if (text.starts_with("bits:0x")) {
         Bits bits = 0;
-        good = std::from_chars(text.data() + 7, text.data() + text.size(), bits, 16).ec == std::errc();
+        good = is_whole(std::from_chars(text.data() + 7, end, bits, 16));
         result = std::bit_cast<T>(bits);
       } else {
-        good = std::from_chars(text.data(), text.data() + text.size(), result).ec == std::errc();
+        good = is_whole(std::from_chars(text.data(), end, result));
       }
     } else {
-      good = std::from_chars(text.data(), text.data() + text.size(), result).ec == std::errc();
+      good = is_whole(std::from_chars(text.data(), end, result));
     }
     if (!good) {
       fail(fmt::format("'{}' is no element of the constant's type", text));

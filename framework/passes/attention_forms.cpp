@@ -68,8 +68,12 @@ struct AttentionForms::Dropped {
   const Node* drawn;
 };
 
-AttentionForms::AttentionForms(const graph::Graph& graph)
-    : graph_(graph), users_(graph), producers_(graph), constant_(graph.types.size(), kNowhere) {
+AttentionForms::AttentionForms(const graph::Graph& graph, bool read_by_others)
+    : graph_(graph),
+      read_by_others_(read_by_others),
+      users_(graph),
+      producers_(graph),
+      constant_(graph.types.size(), kNowhere) {
   for (std::size_t i = 0; i < graph.constants.size(); ++i) {
     constant_[graph.constants[i].first] = static_cast<std::uint32_t>(i);
   }
@@ -77,7 +81,7 @@ AttentionForms::AttentionForms(const graph::Graph& graph)
 
 const Node* AttentionForms::producer(ValueId value) const { return producers_.node(graph_, value); }
 bool AttentionForms::is_read_by_nodes_alone(ValueId value, std::size_t times) const {
-  return users_.count(value) == times && !users_.is_result(value);
+  return read_by_others_ || (users_.count(value) == times && !users_.is_result(value));
 }
 const Node* AttentionForms::producer_read(ValueId value, std::size_t times) const {
   return is_read_by_nodes_alone(value, times) ? producer(value) : nullptr;

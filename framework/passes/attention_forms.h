@@ -44,7 +44,8 @@ struct AttentionForm {
 /// Of a graph, which must stay as it is meanwhile.
 class AttentionForms {
  public:
-  explicit AttentionForms(const graph::Graph& graph);
+  /// `read_by_others`: also what other nodes read in between, which keeps it from being one op.
+  explicit AttentionForms(const graph::Graph& graph, bool read_by_others = false);
 
   /// The form that ends with this product, if any.
   std::optional<AttentionForm> ending_with(const graph::Node& product) const;
@@ -67,6 +68,7 @@ class AttentionForms {
                                                      const Dropped* drop, graph::ValueId multiplied) const;
 
   const graph::Graph& graph_;
+  bool read_by_others_;
   graph::Users users_;
   graph::Producers producers_;
   std::vector<std::uint32_t> constant_;

@@ -46,7 +46,9 @@ constexpr std::int64_t kFewestDroppedHiddenByWhere = std::int64_t{224} * 224;
 
 class AttentionJoiner {
  public:
-  explicit AttentionJoiner(graph::Graph& graph) : rewriter_(graph) { find(graph); }
+  AttentionJoiner(graph::Graph& graph, std::vector<FusionRefusal>* refusals) : rewriter_(graph) {
+    find(graph, refusals);
+  }
 
   bool run() {
     return rewriter_.run([this](Node& node) { visit(node); });
@@ -59,11 +61,18 @@ class AttentionJoiner {
     ValueId by_q = 0, by_k = 0, by_v = 0;
   };
 
-  void find(const graph::Graph& graph) {
+  void find(const graph::Graph& graph, std::vector<FusionRefusal>* refusals) {
     const AttentionForms forms(graph);
+    const AttentionForms read_by_others(graph, true);
+    const graph::Producers producers(graph);
     for (const Node& node : graph.nodes) {
       std::optional<AttentionForm> form = forms.ending_with(node);
       if (!form || !is_accepted(*form)) {
+        if (refusals != nullptr && (form || read_by_others.ending_with(node))) {
+          const Node& weights = *producers.node(graph, node.inputs[0]);
+          refusals->push_back({node.inputs[0], node.output(), weights.op, node.op,
+                               form ? Refusal::unprofitable : Refusal::several_uses});
+        }
         continue;
       }
       const std::size_t index = forms_.size();
@@ -209,8 +218,8 @@ class AttentionJoiner {
 
 }  // namespace
 
-bool join_attention(graph::Graph& graph, const PassContext& /*context*/) {
-  return kernels::active_gemm() == kernels::Gemm::tiles && AttentionJoiner(graph).run();
+bool join_attention(graph::Graph& graph, const PassContext& context) {
+  return kernels::active_gemm() == kernels::Gemm::tiles && AttentionJoiner(graph, context.refusals).run();
 }
 
 }  // namespace diptych::passes

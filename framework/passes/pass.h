@@ -97,7 +97,7 @@ struct PassRecord {
   std::size_t nodes_before = 0;
   std::size_t nodes_after = 0;
   bool changed = false;
-  std::vector<FusionRefusal> refusals = {};  ///< of `epilogue` and `fuse`, each edge in one of them
+  std::vector<FusionRefusal> refusals = {};  ///< of `attention`, `epilogue` and `fuse`, each edge in one of them
   std::vector<FusedKernel> fused = {};       ///< by them, outside of regions
 };
 

@@ -69,6 +69,9 @@ class SumSplitter {
     if (n % kernels::kBlock != 0 || rows < 2 || rows > kernels::kBlock) {
       return;
     }
+    if (type(summed).dtype == DType::bfloat16) {  // summed in f32 and rounded once; sums of rows would be rounded, too
+      return;
+    }
     if (is_inside(summed)) {
       sums_.insert(sum.output());
       return;

@@ -28,7 +28,7 @@ RegionSteps::RegionSteps(const graph::Graph& region, std::span<const Place> node
     const bool is_read = std::any_of(region.nodes.begin(), region.nodes.end(), [&](const graph::Node& inner) {
       return &inner != contraction && std::find(inner.inputs.begin(), inner.inputs.end(), value) != inner.inputs.end();
     });
-    if (is_read || contraction == nullptr) {
+    if (is_read) {  // what nothing reads may have any shape
       add_input(value, node_inputs[i]);
     }
   }

@@ -308,4 +308,14 @@ class Placement {
 
 bool place_parts(Lowered& lowered) { return Placement(lowered).run(); }
 
+std::vector<const graph::Node*> placed_concats(const graph::Graph& graph, std::span<const graph::ValueId> computed) {
+  std::vector<const graph::Node*> placed;
+  for (const graph::Node& node : graph.nodes) {
+    if (node.op == &op::concat && std::find(computed.begin(), computed.end(), node.output()) == computed.end()) {
+      placed.push_back(&node);
+    }
+  }
+  return placed;
+}
+
 }  // namespace diptych::runtime

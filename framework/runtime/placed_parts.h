@@ -1,5 +1,8 @@
 #pragma once
 
+#include <span>
+#include <vector>
+
 #include "framework/runtime/lowering.h"
 
 namespace diptych::runtime {
@@ -18,5 +21,9 @@ namespace diptych::runtime {
 /// Wants the lifetimes of buffers, before any of them is reused, and leaves them out of date. True if it changed
 /// anything.
 bool place_parts(Lowered& lowered);
+
+/// The concats of a graph that have no instruction, because what they join is written where it lies in their result.
+/// `computed`: the values that instructions make.
+std::vector<const graph::Node*> placed_concats(const graph::Graph& graph, std::span<const graph::ValueId> computed);
 
 }  // namespace diptych::runtime

@@ -14,6 +14,7 @@
 #include "framework/dispatch/tape.h"
 #include "framework/graph/rewriter.h"
 #include "framework/kernels/gemm.h"
+#include "framework/runtime/placed_parts.h"
 #include "framework/transforms/call_gradient.h"
 #include "framework/transforms/split_gradient.h"
 
@@ -33,6 +34,18 @@ class Stopwatch {
  private:
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
+
+/// What a concat joins without an instruction isn't refused a kernel.
+void drop_placed(std::span<passes::PassRecord> records, const Graph& graph, std::span<const ValueId> computed) {
+  const std::vector<const Node*> placed = runtime::placed_concats(graph, computed);
+  const auto is_placed = [&](const passes::FusionRefusal& refusal) {
+    return !refusal.in_region && std::any_of(placed.begin(), placed.end(),
+                                             [&](const Node* node) { return node->output() == refusal.consumer; });
+  };
+  for (passes::PassRecord& record : records) {
+    std::erase_if(record.refusals, is_placed);
+  }
+}
 
 /// "f32[2,3]", with the strides if they aren't dense.
 std::string describe(const TensorType& type, const Strides& strides) {
@@ -226,6 +239,7 @@ JitFunction::Entry& JitFunction::State::find_or_compile(std::span<const Tensor> 
     entry.executable = make_executable(entry.graph, entry.strides);
   }
   line.lower_seconds = watch.lap();
+  drop_placed(line.passes, entry.graph, entry.executable->values());
   for (const Input& input : entry.graph.inputs) {
     if (input.kind == InputKind::state) {
       entry.states.push_back(input.variable);

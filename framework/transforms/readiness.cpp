@@ -172,6 +172,16 @@ void compare_outside(const Call& first, const Call& second, Findings& into) {
   }
 }
 
+/// Of two calls with arguments of the same types.
+void note_recompilations(std::span<const Compilation> ledger, Findings& into) {
+  for (const Compilation& line : ledger.subspan(1)) {
+    into.append({Obstacle::recompile,
+                 fmt::format("arguments of the same types are compiled anew: {}", line.cause),
+                 {},
+                 "each value is compiled once: don't change it between calls, or pass it as a tensor"});
+  }
+}
+
 }  // namespace
 
 std::string_view name_of(Obstacle obstacle) {
@@ -207,7 +217,11 @@ std::vector<Finding> find_obstacles(const CapturedFunction& function, std::span<
   try {
     JitFunction compiled([&](std::span<const Tensor> arguments, std::shared_ptr<void>&) { return function(arguments); },
                          {});
+    compiled.call(first, {});
     compiled.call(second, {});
+    if (same_types) {
+      note_recompilations(compiled.ledger(), all);
+    }
   } catch (const CaptureError& error) {
     const bool is_known = std::any_of(all.all().begin(), all.all().end(),
                                       [](const Finding& finding) { return finding.obstacle == Obstacle::host_read; });

@@ -16,7 +16,7 @@ enum class Obstacle : std::uint8_t {
   path,             ///< the second call runs other ops: a graph would repeat the first
   number,           ///< the attributes of an op differ from call to call: a graph would keep the first
   untracked_state,  ///< another tensor from outside in each call: a graph would keep the first
-  recompile,        ///< arguments of other types: a graph for each
+  recompile,        ///< arguments of other types or strides, or a Guarded that changes: a graph for each
   capture           ///< anything else at which a capture ends
 };
 std::string_view name_of(Obstacle obstacle);
@@ -30,8 +30,9 @@ struct Finding {
 
 using CapturedFunction = std::function<std::vector<Tensor>(std::span<const Tensor> arguments)>;
 
-/// Runs `function` twice, op by op with a mark on what depends on the call, then captures it. Each obstacle is listed
-/// once for each line. The calls are real: variables change. The second arguments may have other types than the first.
+/// Runs `function` twice, op by op with a mark on what depends on the call, then twice as a graph. Each obstacle is
+/// listed once for each line. The calls are real: variables change. The second arguments may have other types than the
+/// first.
 std::vector<Finding> find_obstacles(const CapturedFunction& function, std::span<const Tensor> first,
                                     std::span<const Tensor> second);
 

@@ -20,11 +20,9 @@ json refusals_json(const ExplorerInput& input, ExplorerTables& tables) {
     if (refusal.in_region) {
       continue;  // its values have numbers of their own
     }
-    const std::string by = refusal.nanoseconds > 0 ? fmt::format(" by {:.0f} ns", refusal.nanoseconds) : "";
     list.push_back({refusal.producer, refusal.consumer,
                     tables.string(fmt::format("{} → {}", refusal.producer_op->name, refusal.consumer_op->name)),
-                    tables.string(fmt::format("{}: {}{}", passes::name_of(refusal.why),
-                                              passes::explanation_of(refusal.why), by))});
+                    tables.string(passes::reason_of(refusal.why, refusal.nanoseconds))});
   }
   return list;
 }

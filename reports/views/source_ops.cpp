@@ -7,7 +7,7 @@
 #include "framework/dispatch/op.h"
 #include "framework/graph/fused_op.h"
 #include "framework/graph/work.h"
-#include "framework/ops/shape_ops.h"
+#include "framework/runtime/placed_parts.h"
 
 namespace diptych::reports {
 namespace {
@@ -209,18 +209,8 @@ CompiledOps compiled_ops(std::span<const StageGraph> stages) {
   return result;
 }
 
-std::vector<const graph::Node*> placed_concats(const graph::Graph& graph, std::span<const graph::ValueId> computed) {
-  std::vector<const graph::Node*> placed;
-  for (const graph::Node& node : graph.nodes) {
-    if (node.op == &op::concat && std::find(computed.begin(), computed.end(), node.output()) == computed.end()) {
-      placed.push_back(&node);
-    }
-  }
-  return placed;
-}
-
 void note_placed_concats(const graph::Graph& graph, std::span<const graph::ValueId> computed, CompiledOps& ops) {
-  for (const graph::Node* const node : placed_concats(graph, computed)) {
+  for (const graph::Node* const node : runtime::placed_concats(graph, computed)) {
     for (const std::uint32_t source : node->provenance.source_ops) {
       const auto fate = ops.fates.find(id_of(source));
       if (fate != ops.fates.end() && fate->second.fate == Fate::kernel) {

@@ -40,10 +40,8 @@ struct CompiledOps {
 /// The first stage is the graph as captured, the last one what runs.
 CompiledOps compiled_ops(std::span<const StageGraph> stages);
 
-/// The concats of a graph that have no instruction, because what they join is written where it lies in their result
-/// (runtime/placed_parts.h). `computed`: the values that its instructions make.
-std::vector<const graph::Node*> placed_concats(const graph::Graph& graph, std::span<const graph::ValueId> computed);
-/// The same as fates.
+/// The concats that have no instruction (runtime/placed_parts.h), as fates. `computed`: the values that instructions
+/// make.
 void note_placed_concats(const graph::Graph& graph, std::span<const graph::ValueId> computed, CompiledOps& ops);
 
 }  // namespace diptych::reports

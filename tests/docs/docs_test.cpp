@@ -14,44 +14,39 @@
 
 #include "cli/onnx_ops_page.h"
 #include "cli/ops_page.h"
+#include "tests/docs/source_text.h"
 
 namespace diptych {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string text_of(const fs::path& path) {
-  std::ifstream file(path);
-  EXPECT_TRUE(file) << path;
-  return {std::istreambuf_iterator<char>(file), {}};
-}
+using testing::source_text;
 
 TEST(Documents, TheOpsPageIsCurrent) {
-  EXPECT_EQ(text_of(fs::path(DIPTYCH_SOURCE) / "docs/ops.md"), reports::ops_page())
+  EXPECT_EQ(source_text("docs/ops.md"), reports::ops_page())
       << "renew it: build/release/diptych list --ops --markdown > docs/ops.md";
 }
 
 TEST(Documents, TheOnnxOperatorsPageIsCurrent) {
-  EXPECT_EQ(text_of(fs::path(DIPTYCH_SOURCE) / "docs/onnx-ops.md"), reports::onnx_ops_page())
+  EXPECT_EQ(source_text("docs/onnx-ops.md"), reports::onnx_ops_page())
       << "renew it: build/release/diptych onnx ops --markdown > docs/onnx-ops.md";
 }
 
 TEST(Documents, TheExampleOfAnOwnWorkloadIsTheOneThatIsBuilt) {
-  const fs::path example = fs::path(DIPTYCH_SOURCE) / "tests/install/example";
-  const std::string page = text_of(fs::path(DIPTYCH_SOURCE) / "docs/own-workloads.md");
-  const std::string program = text_of(example / "main.cpp");
+  const fs::path example = "tests/install/example";
+  const std::string page = source_text("docs/own-workloads.md");
+  const std::string program = source_text(example / "main.cpp");
   EXPECT_LE(std::count(program.begin(), program.end(), '\n'), 30);
   EXPECT_NE(page.find(program.substr(program.find("#include"))), std::string::npos);
-  EXPECT_NE(page.find(text_of(example / "CMakeLists.txt")), std::string::npos);
+  EXPECT_NE(page.find(source_text(example / "CMakeLists.txt")), std::string::npos);
 }
 
 /// Any space or line break as one space.
 std::string reflowed(const std::string& text) { return std::regex_replace(text, std::regex("\\s+"), " "); }
 
 TEST(Documents, ExamplesOfControlFlowAreCompiled) {
-  const std::string examples =
-      reflowed(text_of(fs::path(DIPTYCH_SOURCE) / "tests/graph/control_flow_examples_test.cpp"));
-  const std::string page = reflowed(text_of(fs::path(DIPTYCH_SOURCE) / "docs/control-flow.md"));
+  const std::string examples = reflowed(source_text("tests/graph/control_flow_examples_test.cpp"));
+  const std::string page = reflowed(source_text("docs/control-flow.md"));
   int blocks = 0;
   for (std::size_t at = page.find("```cpp "); at != std::string::npos; at = page.find("```cpp ", at + 1)) {
     const std::string block = page.substr(at + 7, page.find("```", at + 7) - at - 7);
@@ -90,12 +85,12 @@ TEST(Documents, LinksLeadSomewhere) {
     }
   }
   for (const fs::path& page : pages) {
-    const std::string text = text_of(page);
+    const std::string text = source_text(page);
     for (std::sregex_iterator match(text.begin(), text.end(), link), end; match != end; ++match) {
       const fs::path target = page.parent_path() / (*match)[1].str();
       EXPECT_TRUE(fs::exists(target)) << page << " links to " << (*match)[1];
       if ((*match)[3].matched) {
-        EXPECT_THAT(anchors_of(text_of(target)), ::testing::Contains((*match)[3].str())) << page << " links to it";
+        EXPECT_THAT(anchors_of(source_text(target)), ::testing::Contains((*match)[3].str())) << page << " links to it";
       }
     }
   }
@@ -105,10 +100,10 @@ TEST(Documents, TheNamesPageNamesWhatIsDeclared) {
   std::string headers;
   for (const auto& entry : fs::recursive_directory_iterator(fs::path(DIPTYCH_SOURCE) / "framework")) {
     if (entry.path().extension() == ".h") {
-      headers += text_of(entry.path());
+      headers += source_text(entry.path());
     }
   }
-  std::istringstream page(text_of(fs::path(DIPTYCH_SOURCE) / "docs/names.md"));
+  std::istringstream page(source_text("docs/names.md"));
   const std::regex code("`([A-Za-z0-9_:]+)");
   int names = 0;
   for (std::string line; std::getline(page, line);) {
@@ -127,7 +122,7 @@ TEST(Documents, TheNamesPageNamesWhatIsDeclared) {
 }
 
 TEST(Documents, TheReadmeOpensWithTheTwoCommandsAndARealOutput) {
-  const std::string readme = text_of(fs::path(DIPTYCH_SOURCE) / "README.md");
+  const std::string readme = source_text("README.md");
   EXPECT_THAT(readme, ::testing::HasSubstr("\nscripts/run "));
   EXPECT_THAT(readme, ::testing::HasSubstr("\nscripts/test "));
   EXPECT_THAT(readme, ::testing::HasSubstr("mlp/digits  "));
@@ -138,10 +133,10 @@ TEST(Documents, TheTestsOfBadInputExist) {
   std::string sources;
   for (const auto& entry : fs::recursive_directory_iterator(fs::path(DIPTYCH_SOURCE) / "tests")) {
     if (entry.path().extension() == ".cpp") {
-      sources += text_of(entry.path());
+      sources += source_text(entry.path());
     }
   }
-  const std::string page = text_of(fs::path(DIPTYCH_SOURCE) / "docs/harness.md");
+  const std::string page = source_text("docs/harness.md");
   const std::string section = page.substr(page.find("## Bad input"));
   const std::regex name("`([A-Z][A-Za-z]+)\\.([A-Z][A-Za-z0-9]+)`");
   int names = 0;
@@ -169,9 +164,8 @@ void collect_properties(const nlohmann::json& node, std::set<std::string>& names
 
 TEST(Documents, EveryFieldOfARunIsExplained) {
   std::set<std::string> names;
-  collect_properties(nlohmann::json::parse(text_of(fs::path(DIPTYCH_SOURCE) / "reports/schema/run.schema.json")),
-                     names);
-  const std::string page = reflowed(text_of(fs::path(DIPTYCH_SOURCE) / "docs/run-json.md"));
+  collect_properties(nlohmann::json::parse(source_text("reports/schema/run.schema.json")), names);
+  const std::string page = reflowed(source_text("docs/run-json.md"));
   EXPECT_GT(names.size(), 80U);
   for (const std::string& name : names) {
     const bool in_estimate = name == "estimate" || name == "low" || name == "high" || name == "level";

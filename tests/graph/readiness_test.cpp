@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "framework/capture/capture.h"
+#include "framework/core/guarded.h"
 #include "tests/graph/variants.h"
 
 namespace diptych::graph {
@@ -103,6 +104,22 @@ TEST(Readiness, OtherTypesAreCompiledAnew) {
   const auto function = [](Arguments in) -> std::vector<Tensor> { return {exp(in[0])}; };
   EXPECT_THAT(obstacles(function, {ramp({4})}, {ramp({8})}),
               ElementsAre(HasSubstr("recompile: argument 0 is f32[4], then f32[8]; each type is compiled once")));
+}
+
+TEST(Readiness, SoIsAValueOfTheHostThatChanges) {
+  Guarded training("training of 'block'", 1);
+  EXPECT_THAT(obstacles([&](Arguments in) -> std::vector<Tensor> {
+                training.set(1 - training.get());
+                return {in[0] * 2.0};
+              }),
+              ElementsAre(AllOf(HasSubstr("recompile: arguments of the same types are compiled anew"),
+                                HasSubstr("training of 'block': 1 -> 0"))));
+}
+
+TEST(Readiness, SoAreOtherStrides) {
+  const auto function = [](Arguments in) -> std::vector<Tensor> { return {exp(in[0])}; };
+  EXPECT_THAT(obstacles(function, {ramp({3, 3})}, {transpose(ramp({3, 3}), 0, 1)}),
+              ElementsAre(HasSubstr("argument 0: f32[3,3] -> f32[3,3] strides")));
 }
 
 TEST(Readiness, WhatOnlyACaptureRefusesIsListed) {

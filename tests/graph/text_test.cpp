@@ -2,6 +2,7 @@
 #include <cstring>
 #include <limits>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -332,6 +333,19 @@ TEST(GraphText, ValueIdsThatAreTooLargeAreRefused) {
   EXPECT_THAT(message_of<Error>([] { parse("graph \"g\"(%4294967295: f32[2] argument \"x\") { return }"); }),
               HasSubstr("too large"));
   EXPECT_THROW(parse("graph \"g\"(%99999999999: f32[2] argument \"x\") { return }"), Error);
+}
+
+TEST(GraphText, ElementsAreReadToTheirEnd) {
+  for (const auto& [type, element] : {std::pair{"i64[1]", "1.9"},
+                                      {"i32[1]", "1e3"},
+                                      {"f32[1]", "0x10"},
+                                      {"f32[1]", "1.5x"},
+                                      {"f64[1]", "bits:0x3ff0g"},
+                                      {"bool[1]", "truest"}}) {
+    const std::string text = fmt::format("graph \"g\"() {{\n  const %0: {} = {{{}}}\n  return %0\n}}", type, element);
+    EXPECT_THAT(message_of<Error>([&] { parse(text); }),
+                HasSubstr(fmt::format("'{}' is no element of the constant's type", element)));
+  }
 }
 
 TEST(GraphText, LineBreaksInsideNamesDoNotBreakTheLines) {

@@ -109,6 +109,44 @@ TEST(JoinAttention, LeavesWhatItMustNotJoin) {
       << "bf16 is rounded at each op";
 }
 
+/// Of the pass, as text without the explanations.
+std::vector<std::string> refusals_of(const Function& fn) {
+  auto function = jit(fn);
+  function(input());
+  std::vector<std::string> texts;
+  for (const PassRecord& record : function.compiled()->ledger().front().passes) {
+    for (const FusionRefusal& refusal :
+         record.name == std::string("attention") ? record.refusals : std::vector<FusionRefusal>()) {
+      texts.push_back(std::string(refusal.producer_op->name) + " -> " + refusal.consumer_op->name + ": " +
+                      std::string(name_of(refusal.why)));
+    }
+  }
+  return texts;
+}
+
+TEST(JoinAttention, SaysWhyNot) {
+  EXPECT_THAT(refusals_of([](const Tensor& x) {
+                const Tensor weights = softmax(scores_of(parts(x)));
+                return add(matmul(weights, parts(x)[2]), sum(weights));
+              }),
+              ::testing::ElementsAre("softmax -> matmul: several uses"));
+  EXPECT_THAT(refusals_of([](const Tensor& x) {
+                const Tensor scores = scores_of(parts(x));
+                return add(matmul(softmax(scores * 0.5), parts(x)[2]), sum(scores));
+              }),
+              ::testing::ElementsAre("softmax -> matmul: several uses"));
+  // Forty tokens: with the weights at hand, its gradient takes less time.
+  EXPECT_THAT(refusals_of([](const Tensor& x) {
+                return grad([](const Tensor& y) {
+                  const Tensor scores = matmul(y * 0.5, transpose(y * 0.25));
+                  return sum(square(matmul(masked_softmax(scores, {}, true, 0.5), y * 2.0)));
+                })(parts(x)[0]);
+              }),
+              ::testing::ElementsAre("masked_softmax -> matmul: unprofitable"));
+  EXPECT_THAT(refusals_of([](const Tensor& x) { return matmul(softmax(scores_of(parts(x))), parts(x)[2]); }),
+              ::testing::IsEmpty());
+}
+
 TEST(JoinAttention, FindsDropoutOfTheWeights) {
   const auto dropped = [](const Tensor& weights) {
     const Tensor mask = bernoulli(weights.shape(), 0.75, DType::boolean, Generator(4));
@@ -303,7 +341,7 @@ TEST(JoinAttention, LeavesGradientsThatItMustNotJoin) {
 }
 
 TEST(JoinAttention, LeavesProductsToBlas) {
-  const testing::WithGemm blas(kernels::Gemm::openblas);
+  const diptych::testing::WithGemm blas(kernels::Gemm::openblas);
   EXPECT_FALSE(has_attention([](const Tensor& x) { return matmul(softmax(scores_of(parts(x))), parts(x)[2]); }));
 }
 

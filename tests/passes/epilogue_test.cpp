@@ -6,7 +6,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "framework/dispatch/apply.h"
 #include "framework/graph/fused_op.h"
+#include "framework/ops/creation_ops.h"
 #include "tests/graph/variants.h"
 #include "tests/passes/fusing.h"
 #include "tests/passes/programs.h"
@@ -23,6 +25,7 @@ using testing::Body;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::IsSupersetOf;
 using testing::names_of;
 
 graph::Graph program(const std::string& lines, const std::string& results, const std::string& type = "f32[4,4]") {
@@ -129,6 +132,11 @@ TEST(FuseEpilogues, DamagedRegionsAreRefused) {
   EXPECT_THAT(with("tanh(%2)", "matmul(%2, %1)"), HasSubstr("matmul"));
   EXPECT_THAT(with("tanh(%2)", "softmax(%2)"), HasSubstr("can't be in"));
   EXPECT_THAT(with("return %4", "return %1"), HasSubstr("no result of its region"));
+  EXPECT_THAT(
+      testing::errors_of("graph \"g\"(%0: f32[4,4] argument \"x\") {\n  %1: f32[4,4] = fused(%0) [\n"
+                         "    graph \"r\"(%0: f32[4,4] argument \"x\") {\n"
+                         "      %1: f32[4,4] = matmul(%0, %0)\n      return %1\n    } ]\n  return %1\n}")("", ""),
+      HasSubstr("nothing behind its contraction"));
 }
 
 // Bits.
@@ -157,6 +165,23 @@ void expect_eager_bits(const Body& function, const std::vector<Tensor>& inputs, 
   }
 }
 
+// As many inputs as a region may have, all of the product's among them, and the product itself.
+TEST(FuseEpilogues, AsManyInputsAsARegionMayHave) {
+  std::vector<Tensor> inputs{wave({4, 4}, 1)};
+  for (int i = 0; i < 23; ++i) {
+    inputs.push_back(wave({4}, i + 2));
+  }
+  expect_eager_bits(
+      [](const std::vector<Tensor>& in) -> std::vector<Tensor> {
+        Tensor y = matmul(in[0], in[0]) + in[0];
+        for (std::size_t i = 1; i < in.size(); ++i) {
+          y = y + in[i];
+        }
+        return {y};
+      },
+      inputs, "24 inputs");
+}
+
 TEST(FuseEpilogues, ProductsOfEverySizeGiveEagersBits) {
   for (const auto& [m, n, k] :
        {std::tuple{1, 7, 5}, {1, 300, 400}, {70, 1, 300}, {33, 49, 600}, {150, 600, 40}, {300, 256, 257}}) {
@@ -174,6 +199,37 @@ TEST(FuseEpilogues, ProductsOfEverySizeGiveEagersBits) {
           return {positive, where(positive, product, in[3]), product, sum(tanh(product), {0})};
         },
         inputs, "several results, of other types");
+  }
+}
+
+// As training in mixed precision has them: dropped, and converted for what reads it next.
+TEST(FuseEpilogues, DropoutMasksAndConversionsOfTypes) {
+  const Body function = [](const std::vector<Tensor>& in) -> std::vector<Tensor> {
+    const Tensor product = matmul(in[0], in[1]);
+    const ops::MaskedScaleAttributes scale{1.25};
+    const Tensor dropped = apply(op::masked_scale, std::array{&in[2], &product}, &scale, Location::current());
+    return {cast(dropped, DType::bfloat16), cast(dropped * 100.0, DType::int32)};
+  };
+  const std::vector<Tensor> inputs{wave({70, 40}, 1), wave({40, 90}, 2), greater(wave({70, 90}, 3), zeros({}))};
+  expect_eager_bits(function, inputs, "masked_scale and cast");
+  auto compiled = jit(function, {.pipeline = fusing_all()});
+  compiled(inputs);
+  for (const graph::Node& node : compiled.compiled()->graph()->nodes) {
+    if (node.op == &graph::fused_op()) {
+      EXPECT_THAT(names_of(*node.regions[0]), IsSupersetOf({"matmul", "masked_scale", "cast"}));
+    }
+  }
+}
+
+TEST(FuseEpilogues, ProductsOfViewsGiveEagersBits) {
+  const Tensor wide = wave({90, 200}, 1);
+  for (const Tensor& left : {slice(wide, 1, 30, 70), slice(wide, 1, 0, 80, 2), transpose(wave({40, 90}, 2)),
+                             slice(wave({200, 40}, 3), 0, 10, 190, 2)}) {
+    for (const Tensor& right : {slice(wide, 1, 100, 150), transpose(wave({50, 90}, 4)), slice(wide, 1, 0, 100, 2)}) {
+      expect_eager_bits(
+          [](const std::vector<Tensor>& in) -> std::vector<Tensor> { return {tanh(matmul(in[0], in[1]) + 1.0)}; },
+          {left, slice(right, 0, 0, 40)}, "views on both sides");
+    }
   }
 }
 

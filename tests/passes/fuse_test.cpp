@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "framework/capture/graph_function.h"
 #include "framework/core/isa.h"
 #include "framework/dispatch/op.h"
 #include "framework/graph/fused_op.h"
@@ -35,6 +36,19 @@ using testing::names_of;
 
 graph::Graph program(const std::string& lines, const std::string& results, const std::string& type = "f32[4]") {
   return testing::program_of(type, lines, results);
+}
+
+// It isn't read, though it would be by tiles of the result's shape.
+TEST(Fuse, AnInputThatNothingReadsMayHaveAnyShape) {
+  const graph::Graph graph = graph::parse(
+      "graph \"g\"(%0: f32[1048576,8] argument \"a\", %1: f32[2,1] argument \"b\") {\n"
+      "  %2: f32[1048576,8] = fused(%0, %1) [\n"
+      "    graph \"r\"(%0: f32[1048576,8] argument \"a\", %1: f32[2,1] argument \"b\") {\n"
+      "      %2: f32[1048576,8] = exp(%0)\n      return %2\n    } ]\n  return %2\n}");
+  graph::GraphFunction function(graph, {}, {});
+  const std::vector<Tensor> inputs{wave({1048576, 8}, 1), wave({2, 1}, 2)};
+  auto compiled = jit([&](const std::vector<Tensor>& in) { return function(in); });
+  expect_same_bits(compiled(inputs), std::vector{exp(inputs[0])}, "an input too many");
 }
 
 TEST(Fuse, AChainIsOneNodeWhoseTextReadsBack) {

@@ -149,5 +149,45 @@ TEST(MultiTensor, AnOptimizersStepHasEagersBitsOnAnyNumberOfThreads) {
   expect_same_bits(trained(true, {20'000}), eager, "three threads");
 }
 
+/// Gradients of two batches, summed, clipped and applied.
+TEST(MultiTensor, ClippingIsInTheKernelOfTheUpdates) {
+  const std::vector<Shape> shapes{{70, 64}, {96, 40}};
+  const auto trained = [&](bool as_graph) {
+    Variables parameters;
+    std::vector<Tensor> gradients;
+    for (const Shape& shape : shapes) {
+      parameters.emplace_back(wave(shape, 1), "p");
+    }
+    for (const int batch : {2, 3}) {
+      for (const Shape& shape : shapes) {
+        gradients.push_back(wave(shape, batch));
+      }
+    }
+    optim::SGD sgd(parameters, 0.1, 0.9);
+    const auto step = [&](std::span<const Tensor> with) {
+      const std::vector<Tensor> total{with[0] + with[2], with[1] + with[3]};
+      sgd.step(optim::clip_grad_norm(total, 0.5).gradients);
+    };
+    graph::JitFunction compiled(
+        [&](std::span<const Tensor> with, std::shared_ptr<void>& /*structure*/) {
+          step(with);
+          return std::vector<Tensor>();
+        },
+        {.pipeline = diptych::testing::fusing_all()});
+    for (int i = 0; i < 2; ++i) {
+      as_graph ? void(compiled.call(gradients, Location::current())) : step(gradients);
+    }
+    if (as_graph) {
+      const graph::Node& updates = compiled.graph()->nodes.back();
+      EXPECT_EQ(updates.regions.size(), 2U);
+      for (const auto& region : updates.regions) {
+        EXPECT_THAT(names_of(*region), ElementsAre("mul", "axpby", "descend"));
+      }
+    }
+    return std::vector{parameters[0].value(), parameters[1].value()};
+  };
+  expect_same_bits(trained(true), trained(false), "clipped");
+}
+
 }  // namespace
 }  // namespace diptych::passes

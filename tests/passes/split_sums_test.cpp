@@ -68,6 +68,17 @@ TEST(SplitSums, OfElementwiseOpsAreInTheirKernel) {
       << "one element of three axes, and axes kept";
 }
 
+// Summed in f32 and rounded once: 96 sums of 4,111, each of which bf16 would round to 4,096.
+TEST(SplitSums, BrainFloatsAreRoundedOnce) {
+  std::vector<float> elements(96 * 4096, 1);
+  for (std::size_t i = 0; i < elements.size(); ++i) {
+    elements[i] += i % 4096 < 15 ? 1 : 0;
+  }
+  const Tensor x = cast(Tensor::from(elements, {384, 1024}), DType::bfloat16);
+  EXPECT_EQ(ops_beside_sum([](const std::vector<Tensor>& in) { return std::vector{sum(relu(abs(in[0])))}; }, {x}), 0);
+  EXPECT_EQ(sum(x).item(), 395264);
+}
+
 TEST(SplitSums, TakeAlongWhatReadsTheSameValues) {
   const Of loss_and_gradient = [](const std::vector<Tensor>& x) {
     const auto loss = [&](const Tensor& a) { return mean(square(sub(a, x[1]))); };

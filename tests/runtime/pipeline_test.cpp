@@ -4,14 +4,12 @@
 
 #include <cmath>
 #include <cstdlib>
-#include <map>
 #include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "framework/core/allocator.h"
-#include "profiler/trace/tracer.h"
 #include "tests/graph/variants.h"
 
 namespace diptych::runtime {
@@ -447,32 +445,6 @@ TEST(Pipelined, ScopesNestAndSwitchBack) {
   }
   EXPECT_EQ(dispatch(), Dispatch::direct);
 }
-
-#ifdef DIPTYCH_TRACE_POINTS
-TEST(PipelinedTraces, HaveKernelsOnTheLaunchThreadAndDispatchOnTheHost) {
-  const PipelinedScope scope;
-  const Tensor x = wave({32, 32}, 1);
-  synchronize();
-  profiler::Tracer tracer;
-  tracer.start();
-  Tensor y = x;
-  for (int i = 0; i < 20; ++i) {
-    y = tanh(matmul(y, x));
-  }
-  synchronize();
-  const profiler::Trace trace = tracer.stop();
-  std::map<std::string, int> host;
-  std::map<std::string, int> worker;
-  for (const auto& zone : trace.zones) {
-    const bool is_worker = trace.threads[zone.thread].name == "launch";
-    ++(is_worker ? worker : host)[trace.label_of(zone).name];
-  }
-  EXPECT_EQ(host["dispatch"], 40);
-  EXPECT_EQ(host.count("matmul"), 0U) << "else the table would count a kernel twice";
-  EXPECT_EQ(worker["matmul"], 20);
-  EXPECT_EQ(worker["tanh"], 20);
-}
-#endif
 
 }  // namespace
 }  // namespace diptych::runtime

@@ -9,6 +9,7 @@
 #include <set>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,6 +20,8 @@
 #include "framework/ops/elementwise_ops.h"
 #include "framework/ops/shape_ops.h"
 #include "framework/ops/window_ops.h"
+#include "framework/runtime/check_stages.h"
+#include "framework/runtime/placed_parts.h"
 #include "tests/graph/variants.h"
 #include "tests/support/short_run.h"
 #include "tests/support/with_isa.h"
@@ -106,7 +109,7 @@ struct Compiled {
   std::size_t kernels_of_rows = 0, kernels_of_channels = 0, norms_by_hand = 0, elementwise = 0, epilogues = 0,
               several_regions = 0;
   std::size_t merged_products = 0;
-  std::size_t placed_concats = 0;  ///< whose parts were all written where they lie
+  std::size_t concats_in_place = 0;  ///< whose parts were all written where they lie
 
   void add(const graph::Graph& graph, std::span<const graph::ValueId> instructions) {
     for (const graph::Node& node : graph.nodes) {
@@ -122,16 +125,15 @@ struct Compiled {
         several_regions += node.regions.size() > 1 ? 1 : 0;
       }
       merged_products += node.op == &op::merged_linear ? 1 : 0;
-      placed_concats += node.op == &op::concat &&
-                                std::find(instructions.begin(), instructions.end(), node.output()) == instructions.end()
-                            ? 1
-                            : 0;
     }
+    concats_in_place += placed_concats(graph, instructions).size();
   }
 };
 
 /// A value that a kernel reads of another one, directly or through views, if nothing says why they aren't one.
+/// `instructions`: what they make; a concat that has none reads nothing.
 std::optional<graph::ValueId> read_without_reason(const graph::Graph& graph,
+                                                  std::span<const graph::ValueId> instructions,
                                                   std::span<const passes::PassRecord> records) {
   std::map<graph::ValueId, const graph::Node*> producers;
   std::set<graph::ValueId> refused;
@@ -147,7 +149,11 @@ std::optional<graph::ValueId> read_without_reason(const graph::Graph& graph,
       }
     }
   }
+  const std::vector<const graph::Node*> placed = placed_concats(graph, instructions);
   for (const graph::Node& node : graph.nodes) {
+    if (std::find(placed.begin(), placed.end(), &node) != placed.end()) {
+      continue;
+    }
     for (graph::ValueId input : node.op->view == nullptr ? node.inputs : std::vector<graph::ValueId>()) {
       auto producer = producers.find(input);
       while (producer != producers.end() && producer->second->op->view != nullptr) {
@@ -235,6 +241,32 @@ std::string as_text(const Program& program, const Variant& variant) {
                      text);
 }
 
+/// The stages of a pipeline, run one by one on the program's arguments: the first that changes a bit, and which value.
+std::optional<std::string> first_wrong_stage(const Program& program, passes::PipelineOptions pipeline) {
+  std::vector<std::pair<std::string, graph::Graph>> stages;
+  pipeline.observe = [&](const std::string& stage, const graph::Graph& graph, bool) {
+    if (stage == "captured") {
+      stages.clear();
+    }
+    stages.emplace_back(stage, graph);
+  };
+  Variables mine;
+  auto function = jit([&](const std::vector<Tensor>& with) { return program.run(with, mine); }, {.pipeline = pipeline});
+  trace(program, {program.arguments}, mine, [&](const std::vector<Tensor>& with) { return function(with); });
+  if (stages.empty()) {
+    return std::nullopt;
+  }
+  Evaluation before = evaluate_stage(stages[0].second, program.arguments);
+  for (std::size_t i = 1; i < stages.size(); ++i) {
+    Evaluation after = evaluate_stage(stages[i].second, program.arguments);
+    if (const auto found = first_difference(before, after)) {
+      return fmt::format("{} is the first that changes a bit: {}", stages[i].first, to_string(*found));
+    }
+    before = std::move(after);
+  }
+  return std::nullopt;
+}
+
 /// Of variants: not the program as a graph, with its gradient, but the gradient, in eager, of its steps as one.
 constexpr const char* kAround = "in a gradient";
 
@@ -254,7 +286,9 @@ std::optional<std::string> fault_of(const Program& program, const Variant& varia
   });
   std::string fault = difference_of(graph, eager).value_or("");
   if (fault.empty() && variant.name == "fused") {
-    const auto value = read_without_reason(*function.compiled()->graph(), function.compiled()->ledger().back().passes);
+    const graph::JitFunction& compiled_now = *function.compiled();
+    const auto value = read_without_reason(*compiled_now.graph(), compiled_now.executable()->values(),
+                                           compiled_now.ledger().back().passes);
     fault = value ? fmt::format("%{} is read by another kernel, and nothing says why", *value) : "";
   }
   if (!fault.empty()) {
@@ -275,7 +309,9 @@ std::string shrunk_fault(const Program& program, const Variant& variant) {
   };
   const Program smallest =
       diptych::testing::shrunk(program, [&](const Program& candidate) { return fault(candidate).has_value(); });
-  return fault(smallest).value_or("not again") + "\n" + as_text(smallest, variant);
+  return fmt::format("{}\n{}\n{}", fault(smallest).value_or("not again"),
+                     first_wrong_stage(smallest, variant.pipeline).value_or("each pass by itself keeps every bit"),
+                     as_text(smallest, variant));
 }
 
 void expect_same(const Trace& actual, const Trace& expected, const std::string& what) {
@@ -310,9 +346,9 @@ TEST(RandomPrograms, GiveEagersBitsAsEveryKindOfGraph) {
   // By night each program is every kind of graph.
   const bool is_every_kind = std::getenv("DIPTYCH_LONG") != nullptr;
   const auto variants = diptych::testing::pipeline_variants();
-  const Variant fused{"fused", diptych::testing::fusing_all()};
   const Variant around{kAround, diptych::testing::fusing_all()};
-  std::size_t compared = 0, mixed = 0;
+  std::size_t compared = 0, mixed = 0, on_each_isa = 0, on_threads = 0;
+  std::set<std::string_view> missing;
   Compiled compiled;
   Seen seen;
   const std::int64_t in_use = allocator::stats().bytes_in_use;
@@ -337,13 +373,21 @@ TEST(RandomPrograms, GiveEagersBitsAsEveryKindOfGraph) {
     }
     if (seed % 7 == 0) {
       for (const Isa isa : {Isa::generic, Isa::avx2, Isa::avx512}) {
-        if (is_supported(isa)) {
-          const WithIsa with(isa);
-          const std::string where = fmt::format("seed {}, {}", seed, kIsaNames[static_cast<std::size_t>(isa)]);
-          expect_same(trace_eager(program), eager, where + "\n" + program.describe());
-          if (const auto fault = fault_of(program, fused, eager)) {
-            FAIL() << where << ", " << *fault << "\nsmaller: " << shrunk_fault(program, fused);
+        if (!is_supported(isa)) {
+          missing.insert(kIsaNames[static_cast<std::size_t>(isa)]);
+          continue;
+        }
+        const WithIsa with(isa);
+        const std::string where = fmt::format("seed {}, {}", seed, kIsaNames[static_cast<std::size_t>(isa)]);
+        expect_same(trace_eager(program), eager, where + "\n" + program.describe());
+        for (const Variant& variant : variants) {
+          if (seed % (6 * 7) != 0 && variant.name != "fused") {
+            continue;
           }
+          if (const auto fault = fault_of(program, variant, eager)) {
+            FAIL() << where << ", " << *fault << "\nsmaller: " << shrunk_fault(program, variant);
+          }
+          ++on_each_isa;
         }
       }
     }
@@ -359,12 +403,23 @@ TEST(RandomPrograms, GiveEagersBitsAsEveryKindOfGraph) {
           variant.name != "fused") {
         continue;
       }
-      // On several threads whatever can be divided, and instructions side by side.
-      const WithThreads threads(seed % 5 == 0 ? 3 : 1, true);
       if (const auto fault = fault_of(program, variant, eager, &compiled)) {
         FAIL() << "seed " << seed << ", " << *fault << "\nsmaller: " << shrunk_fault(program, variant);
       }
       ++compared;
+      if (seed % 5 == 0) {  // whatever can be divided, and instructions side by side
+        const int count = seed % 2 == 0 ? 2 : 3;
+        const WithThreads threads(count, true);
+        if (const auto fault = fault_of(program, variant, eager)) {
+          FAIL() << "seed " << seed << ", " << count << " threads, " << *fault
+                 << "\nsmaller: " << shrunk_fault(program, variant);
+        }
+        ++on_threads;
+      }
+    }
+    if (seed % 48 == 0) {
+      const auto wrong = first_wrong_stage(program, diptych::testing::fusing_all());
+      ASSERT_EQ(wrong, std::nullopt) << "seed " << seed << "\n" << program.describe();
     }
     if (seed % 16 == 0) {  // the text form of whatever came out
       Variables variables;
@@ -386,7 +441,7 @@ TEST(RandomPrograms, GiveEagersBitsAsEveryKindOfGraph) {
   EXPECT_GT(compiled.epilogues, kPrograms / 25) << "in programs of layers";
   EXPECT_GT(seen.contractions, kPrograms / 12);
   EXPECT_GT(compiled.several_regions, kPrograms / 50);
-  EXPECT_GT(compiled.placed_concats, kPrograms / 50);
+  EXPECT_GT(compiled.concats_in_place, kPrograms / 50);
   EXPECT_GT(compiled.merged_products, kPrograms / 100);
   EXPECT_GT(seen.concats, kPrograms / 10);
   EXPECT_GT(seen.updates, kPrograms / 50);
@@ -394,6 +449,11 @@ TEST(RandomPrograms, GiveEagersBitsAsEveryKindOfGraph) {
   EXPECT_GT(seen.loops, kPrograms / 50);
   EXPECT_GT(seen.gradients, kPrograms / 20);
   EXPECT_EQ(mixed, seen.gradients);
+  EXPECT_GT(on_each_isa, kPrograms / 4);
+  EXPECT_GT(on_threads, kPrograms / 2);
+  fmt::print("{} programs as {} graphs, {} of them on two and three threads, {} on an instruction set of its own{}\n",
+             seen.programs, compared + on_threads + on_each_isa, on_threads, on_each_isa,
+             missing.empty() ? "" : fmt::format("; this machine lacks {}", fmt::join(missing, ", ")));
 }
 
 /// A pass that is wrong: tanh becomes sigmoid.
@@ -425,6 +485,7 @@ TEST(RandomPrograms, ThatFailAreShrunkAndPrintedAsAGraphThatFails) {
     ++found;
     const std::string shrunk = shrunk_fault(program, wrong);
     ASSERT_THAT(shrunk, ::testing::HasSubstr("# this text has the fault")) << "seed " << seed;
+    EXPECT_THAT(shrunk, ::testing::HasSubstr("forget-tanh is the first that changes a bit: %"));
     const std::string text = shrunk.substr(shrunk.find("# this text has the fault"));
     EXPECT_LE(graph::count_nodes(graph::parse(text)), 12U) << text;  // as many as a loop has with one op in it
     EXPECT_THAT(text, ::testing::HasSubstr("= tanh("));

@@ -240,7 +240,9 @@ std::vector<SpeedVerdict> measure(const Round& first, const std::vector<SpeedBou
       if (attempt > 0 && verdicts[i].decision != Decision::again) {
         continue;
       }
-      const Decision decision = decide(judgements[i].answer, machine, attempt + 1 == kAttempts || seconds_left <= 0);
+      // Twelve rounds beyond a bound are repeated once, though the process has used up its time.
+      const bool is_last = attempt + 1 == kAttempts || (attempt > 0 && seconds_left <= 0);
+      const Decision decision = decide(judgements[i].answer, machine, is_last);
       verdicts[i] = {
           decision, judgements[i],
           describe(bounds[i], judgements[i], figures[i].size(), options) + reason(decision, judgements[i], machine)};

@@ -21,23 +21,31 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-/// Two chains, apart because a sum over columns stands between them.
-class Chains final : public Program {
+using Function = std::function<Tensor(const Tensor&)>;
+
+class OfOneTensor final : public Program {
  public:
+  OfOneTensor(const Shape& shape, Function function) : inputs_{full(shape, 0.25)}, function_(std::move(function)) {}
   std::span<const Tensor> inputs(std::int64_t /*step*/) override { return inputs_; }
-  std::vector<Tensor> body(std::span<const Tensor> inputs) override {
-    const Tensor x = tanh(exp(inputs[0]) + 1);
-    return {neg(square(x) * sum(x, {0}))};
-  }
+  std::vector<Tensor> body(std::span<const Tensor> inputs) override { return {function_(inputs[0])}; }
 
  private:
-  std::array<Tensor, 1> inputs_{full({200, 300}, 0.25)};
+  std::array<Tensor, 1> inputs_;
+  Function function_;
 };
 
-Workload chains() {
-  return {.name = "test/chains", .suite = "test", .title = "chains", .unit = "call", .make = [](std::uint64_t) {
-            return std::make_unique<Chains>();
+Workload workload_of(const Shape& shape, const Function& function) {
+  return {.name = "test/chains", .suite = "test", .title = "chains", .unit = "call", .make = [=](std::uint64_t) {
+            return std::make_unique<OfOneTensor>(shape, function);
           }};
+}
+
+/// Two chains, apart because a sum over columns stands between them.
+Workload chains() {
+  return workload_of({200, 300}, [](const Tensor& input) {
+    const Tensor x = tanh(exp(input) + 1);
+    return neg(square(x) * sum(x, {0}));
+  });
 }
 
 std::vector<std::string> names(const KernelTiming& timing) {
@@ -111,9 +119,8 @@ TEST(FusionClock, AVetoedKernelIsNotInTheArms) {
   EXPECT_EQ(dispatches({timings[0].name(), timings[1].name()}), 7);
 }
 
-// Of the two chains: what the sum over columns reads, and what reads the sum.
-TEST(FusionClock, EdgesThatWereRefusedStandInTheCellWithTheirReason) {
-  const Workload workload = chains();
+/// Of all passes, as run.json has them.
+json refused_of(const Workload& workload) {
   CellPlan plan;
   plan.workload = &workload;
   plan.arms = {find_arm("eager"), find_arm("graph")};
@@ -121,15 +128,40 @@ TEST(FusionClock, EdgesThatWereRefusedStandInTheCellWithTheirReason) {
   const json cell = measure_cell(plan, [](const std::string&) {});
   json refused = json::array();
   for (const json& pass : cell["arms"][1]["passes"]) {
-    for (const json& group : pass.value("refused", json::array())) {
-      refused.push_back(group["producer"].get<std::string>() + " -> " + group["consumer"].get<std::string>() + ": " +
-                        group["why"].get<std::string>());
-      EXPECT_EQ(group["edges"], 1) << group;
-    }
+    const json groups = pass.value("refused", json::array());
+    refused.insert(refused.end(), groups.begin(), groups.end());
   }
-  EXPECT_THAT(refused,
-              ::testing::UnorderedElementsAre("tanh -> sum: shape", "square -> mul: cycle", "sum -> mul: shape"))
-      << cell["arms"][1]["passes"];
+  return refused;
+}
+
+// Of the two chains: what the sum over columns reads, and what reads the sum.
+TEST(FusionClock, EdgesThatWereRefusedStandInTheCellWithTheirReason) {
+  const json refused = refused_of(chains());
+  std::vector<std::string> edges;
+  for (const json& group : refused) {
+    edges.push_back(group["producer"].get<std::string>() + " -> " + group["consumer"].get<std::string>() + ": " +
+                    group["why"].get<std::string>());
+    EXPECT_EQ(group["edges"], 1) << group;
+    EXPECT_FALSE(group.contains("nanoseconds")) << group;
+  }
+  EXPECT_THAT(edges, ::testing::UnorderedElementsAre("tanh -> sum: shape", "square -> mul: cycle", "sum -> mul: shape"))
+      << refused;
+}
+
+// Results of 64 bytes are found in the cache anyway.
+TEST(FusionClock, EdgesThatWouldNotPaySayByHowMuch) {
+  const json refused = refused_of(workload_of({4, 4}, [](const Tensor& x) { return exp(exp(exp(x))); }));
+  ASSERT_THAT(refused, SizeIs(1));
+  EXPECT_EQ(refused[0]["why"], "unprofitable");
+  EXPECT_EQ(refused[0]["edges"], 2);
+  EXPECT_EQ(refused[0]["nanoseconds"], 4);
+}
+
+TEST(FusionClock, WhatAConcatJoinsInPlaceIsNotRefused) {
+  const json refused = refused_of(workload_of({200, 300}, [](const Tensor& x) {
+    return concat({exp(x), tanh(x)}, 0);
+  }));
+  EXPECT_THAT(refused, IsEmpty()) << refused;
 }
 
 TEST(FusionClock, WhatIsWrittenSaysWhatWasLeftOut) {

@@ -42,6 +42,9 @@ json to_json(std::span<const passes::FusionRefusal> refusals) {
                        {"consumer", group.consumer},
                        {"why", passes::name_of(group.why)},
                        {"edges", group.edges}});
+    if (group.nanoseconds > 0) {
+      refused.back()["nanoseconds"] = group.nanoseconds;
+    }
   }
   return refused;
 }

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace diptych::testing {
+
+/// Of a file of the repository.
+inline std::string source_text(const std::filesystem::path& name) {
+  std::ifstream file(std::filesystem::path(DIPTYCH_SOURCE) / name);
+  EXPECT_TRUE(file) << name;
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+}  // namespace diptych::testing
