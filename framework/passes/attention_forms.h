@@ -49,12 +49,13 @@ class AttentionForms {
 
   /// The form that ends with this product, if any.
   std::optional<AttentionForm> ending_with(const graph::Node& product) const;
+  /// Null for inputs and constants.
+  const graph::Node* producer(graph::ValueId value) const;
 
  private:
   struct Weights;
   struct Dropped;
 
-  const graph::Node* producer(graph::ValueId value) const;
   /// The node that makes a value, if it is read so many times, and isn't a result.
   const graph::Node* producer_read(graph::ValueId value, std::size_t times) const;
   bool is_read_by_nodes_alone(graph::ValueId value, std::size_t times) const;

@@ -64,12 +64,11 @@ class AttentionJoiner {
   void find(const graph::Graph& graph, std::vector<FusionRefusal>* refusals) {
     const AttentionForms forms(graph);
     const AttentionForms read_by_others(graph, true);
-    const graph::Producers producers(graph);
     for (const Node& node : graph.nodes) {
       std::optional<AttentionForm> form = forms.ending_with(node);
       if (!form || !is_accepted(*form)) {
         if (refusals != nullptr && (form || read_by_others.ending_with(node))) {
-          const Node& weights = *producers.node(graph, node.inputs[0]);
+          const Node& weights = *forms.producer(node.inputs[0]);
           refusals->push_back({node.inputs[0], node.output(), weights.op, node.op,
                                form ? Refusal::unprofitable : Refusal::several_uses});
         }
