@@ -180,13 +180,15 @@ int check_passes(const workloads::Workload& workload, std::uint64_t seed) {
     if (step > 0) {  // from here on there are stages; the states are those of the step before
       const auto inputs = compiled.program().inputs(step);
       const std::vector<Tensor> arguments(inputs.begin(), inputs.end());
-      runtime::Evaluation before = runtime::evaluate_stage(stages.front().graph, arguments);
-      for (std::size_t i = 1; i < stages.size(); ++i) {
-        runtime::Evaluation after = runtime::evaluate_stage(stages[i].graph, arguments);
-        if (const auto found = runtime::first_difference(before, after)) {
-          note(stages[i].name, step, to_string(*found));
+      std::vector<graph::Graph> graphs;
+      for (const GraphStage& stage : stages) {
+        graphs.push_back(stage.graph);
+      }
+      const auto found = runtime::differences_of(graphs, arguments);
+      for (std::size_t i = 0; i < stages.size(); ++i) {
+        if (found[i]) {
+          note(stages[i].name, step, to_string(*found[i]));
         }
-        before = std::move(after);
       }
     }
     const std::vector<Tensor> actual = compiled.call(step);

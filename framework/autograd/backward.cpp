@@ -123,7 +123,9 @@ class Backward {
       } else if (found != nullptr && target.output <= found->others.size()) {
         gradient = found->others[target.output - 1];
       }
-      results.push_back(gradient.defined() ? gradient : full(target.type.shape, 0.0, target.type.dtype, where_));
+      results.push_back(gradient.defined() || options_.leaves_undefined
+                            ? gradient
+                            : full(target.type.shape, 0.0, target.type.dtype, where_));
     }
     return results;
   }

@@ -12,6 +12,8 @@ struct BackwardOptions {
   std::uint64_t outer_before = 0;
   /// The walk ends at nodes before this serial: their gradients are collected, but not passed on.
   std::uint64_t boundary = 0;
+  /// Targets without influence get undefined tensors instead of zeros.
+  bool leaves_undefined = false;
 };
 
 struct BackwardResult {
@@ -20,7 +22,8 @@ struct BackwardResult {
 };
 
 /// The gradients of sum_i <outputs[i], cotangents[i]> with respect to `targets` (watched tensors, or values on the
-/// tape). An undefined cotangent means ones. Targets without influence get zeros.
+/// tape). An undefined cotangent means ones. Targets without influence get zeros, unless the
+/// options say otherwise.
 BackwardResult gradients(std::span<const Tensor> outputs, std::span<const Tensor> targets,
                          std::span<const Tensor> cotangents, const BackwardOptions& options, Location where);
 BackwardResult gradients(std::span<const Tensor> outputs, std::span<const TapeEdge> targets,

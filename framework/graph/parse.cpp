@@ -156,6 +156,13 @@ class Parser {
     }
     return id;
   }
+  /// Of all regions together, too: see value().
+  void count_values(std::size_t more) {
+    values_ += more;
+    if (values_ > size_) {
+      fail("a value id is too large");
+    }
+  }
   ValueId used_value() {
     const ValueId id = value();
     if (id >= graph_.types.size()) {
@@ -178,7 +185,10 @@ class Parser {
       fail(fmt::format("'{}' has an impossible length", text));
     }
     type.dtype = *dtype;
-    graph_.types.resize(std::max<std::size_t>(graph_.types.size(), id + std::size_t{1}));
+    if (id >= graph_.types.size()) {
+      count_values(id + std::size_t{1} - graph_.types.size());
+      graph_.types.resize(id + std::size_t{1});
+    }
     graph_.types[id] = type;
     lines_.resize(graph_.types.size(), 0);
     lines_[id] = line_;
@@ -323,8 +333,13 @@ class Parser {
     return visit(type.dtype, [&]<class T>() {
       const auto count = static_cast<std::size_t>(type.shape.product());
       if (accept("splat")) {
-        if (count > (std::size_t{1} << 22U)) {  // far above what constant folding makes
-          fail("a constant is too large");
+        // Both are far above what constant folding makes.
+        constexpr std::size_t kMostElements = std::size_t{1} << 22U;
+        constexpr std::size_t kMostOfAll = std::size_t{1} << 24U;
+        repeated_ += std::min(count, kMostElements);
+        if (count > kMostElements || repeated_ > kMostOfAll) {
+          fail(fmt::format("a constant is too large, {} elements{}", count,
+                           count > kMostElements ? "" : ", beside the others"));
         }
         const T value = one_element<T>();
         Tensor tensor = Tensor::empty(type.dtype, type.shape);
@@ -347,6 +362,7 @@ class Parser {
   }
 
   std::size_t size_;
+  std::size_t values_ = 0, repeated_ = 0;  ///< of all regions: values, and elements of constants of one element's text
   std::string_view rest_;
   int line_ = 1;
   int depth_ = 0;

@@ -31,8 +31,9 @@ ClippedGradients clip_grad_norm(std::span<const Tensor> gradients, double max_no
     total = !total.defined() ? part : largest ? maximum(total, part, where) : add(total, part, where);
   }
   ClippedGradients result;
-  result.norm = !total.defined() ? zeros({}) : norm_type == 2 ? sqrt(total, where) : total;
-  const Tensor scale = minimum(max_norm / (result.norm + 1e-6), ones({}, result.norm.dtype()), where);
+  result.norm = !total.defined() ? zeros({}, DType::float32, where) : norm_type == 2 ? sqrt(total, where) : total;
+  const Tensor scale =
+      minimum(max_norm / Term(result.norm + Term(1e-6, where), where), ones({}, result.norm.dtype(), where), where);
   for (const Tensor& gradient : gradients) {
     result.gradients.push_back(mul(gradient, cast(scale, gradient.dtype(), where), where));
   }

@@ -112,13 +112,13 @@ class Forms {
 
   FusionForm of(const Node& node) const {
     FusionForm form;
+    if (node.op->effect || node.op->can_fail) {
+      form.refusal = Refusal::effect;
+      return form;
+    }
     if (node.outputs.size() != 1 || !node.regions.empty() ||
         (users_.count(node.output()) == 0 && !users_.is_result(node.output()))) {
       form.refusal = Refusal::kind;
-      return form;
-    }
-    if (node.op->effect || node.op->can_fail) {
-      form.refusal = Refusal::effect;
       return form;
     }
     form.is_view = node.op == &op::reshape || node.op == &op::expand;

@@ -277,9 +277,10 @@ class Simplifier {
     if (!divisor || std::fabs(std::frexp(*divisor, &exponent)) != 0.5 || std::abs(exponent) > 100 || *divisor == 1.0) {
       return false;
     }
-    // A separate constant, because the divisor may have other users.
+    // A separate constant, because the divisor may have other users; of one element, unless the result has its shape.
     const TensorType divisor_type = type(node.inputs[1]);
-    Tensor factor = Tensor::empty(divisor_type.dtype, divisor_type.shape);
+    const bool is_number = type(node.inputs[0]).shape == type(node.output()).shape;
+    Tensor factor = Tensor::empty(divisor_type.dtype, is_number ? Shape{} : divisor_type.shape);
     visit(divisor_type.dtype, [&]<class T>() {
       std::fill_n(static_cast<T*>(factor.body()->data), factor.numel(), static_cast<T>(1.0 / *divisor));
     });

@@ -141,4 +141,18 @@ std::optional<Difference> first_difference(const Evaluation& earlier, const Eval
   return std::nullopt;
 }
 
+std::vector<std::optional<Difference>> differences_of(std::span<const Graph> stages,
+                                                      std::span<const Tensor> arguments) {
+  std::vector<std::optional<Difference>> differences(stages.size());
+  std::optional<Evaluation> before;
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    Evaluation after = evaluate_stage(stages[i], arguments);
+    if (before) {
+      differences[i] = first_difference(*before, after);
+    }
+    before = std::move(after);
+  }
+  return differences;
+}
+
 }  // namespace diptych::runtime

@@ -39,4 +39,8 @@ std::optional<Difference> first_difference(const Tensor& expected, const Tensor&
 /// are inside of a fused node in the later stage are compared where they leave it.
 std::optional<Difference> first_difference(const Evaluation& earlier, const Evaluation& later);
 
+/// Of each stage of a pipeline from the one before it, on these arguments; of the first, which is as captured, none.
+std::vector<std::optional<Difference>> differences_of(std::span<const graph::Graph> stages,
+                                                      std::span<const Tensor> arguments);
+
 }  // namespace diptych::runtime

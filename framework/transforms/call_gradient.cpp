@@ -15,40 +15,44 @@
 namespace diptych::graph {
 namespace {
 
+/// Those of `flat` where `wanted` holds, and undefined tensors between them.
+std::vector<Tensor> by_input(const std::vector<bool>& wanted, std::span<const Tensor> flat) {
+  std::vector<Tensor> gradients(wanted.size());
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (wanted[i]) {
+      gradients[i] = flat[next++];
+    }
+  }
+  return gradients;
+}
+
 /// The gradient of a graph call.
 class GraphCallRule final : public autograd::CustomRule {
  public:
   explicit GraphCallRule(RecordedCall call) : call_(std::move(call)) {}
 
   std::vector<Tensor> vjp(std::span<const Tensor> cotangents) override {
-    std::vector<Tensor> given;
+    std::vector<bool> given(call_.outputs.size(), false);
+    std::vector<Tensor> of_given;
     for (std::size_t i = 0; i < call_.outputs.size(); ++i) {
-      if (is_floating(call_.outputs[i].dtype)) {
-        given.push_back(cotangents[i].defined()
-                            ? cotangents[i]
-                            : full(call_.outputs[i].shape, 0.0, call_.outputs[i].dtype, call_.where));
+      given[i] = is_floating(call_.outputs[i].dtype) && cotangents[i].defined();
+      if (given[i]) {
+        of_given.push_back(cotangents[i]);
       }
+    }
+    call_.gradient->note_given(given);
+    if (call_.split == nullptr || call_.split->given != given || is_recorded(of_given)) {
+      return call_.gradient->call(call_.inputs, {call_.wanted, given}, of_given, call_.where);
     }
     std::vector<Tensor> arguments = call_.inputs;
+    arguments.insert(arguments.end(), call_.saved.begin(), call_.saved.end());
+    for (const Tensor& cotangent : of_given) {
+      arguments.push_back(cotangent.is_contiguous() ? cotangent : copy(cotangent, call_.where));
+    }
     std::vector<Tensor> flat;
-    const bool is_cut = call_.split != nullptr && !is_recorded(given);
-    if (is_cut) {
-      arguments.insert(arguments.end(), call_.saved.begin(), call_.saved.end());
-      for (const Tensor& cotangent : given) {
-        arguments.push_back(cotangent.is_contiguous() ? cotangent : copy(cotangent, call_.where));
-      }
-      call_.split->backward->run(arguments, flat);
-    } else {
-      arguments.insert(arguments.end(), given.begin(), given.end());
-      flat = call_.backward->call(arguments, call_.where).outputs;
-    }
-    std::vector<Tensor> gradients;
-    std::size_t next = 0;
-    for (std::size_t i = 0; i < call_.inputs.size(); ++i) {
-      const bool is_given = is_floating(call_.inputs[i].dtype()) && (!is_cut || call_.split->wanted[i]);
-      gradients.push_back(is_given ? flat[next++] : Tensor());
-    }
-    return gradients;
+    call_.split->backward->run(arguments, flat);
+    return by_input(call_.split->wanted, flat);
   }
 
  private:
@@ -78,18 +82,73 @@ std::unique_ptr<autograd::CustomRule> rule_of_call(RecordedCall call) {
   return std::make_unique<GraphCallRule>(std::move(call));
 }
 
+CallGradient::CallGradient(JitFunction::Function function, std::size_t argument_count, Variables states,
+                           JitOptions options, std::shared_ptr<CallLock> turns)
+    : function_(std::move(function)),
+      argument_count_(argument_count),
+      states_(std::move(states)),
+      options_(std::move(options)),
+      turns_(std::move(turns)) {
+  options_.name += ".backward";
+  options_.pipeline.vetoed.clear();  // values of another graph
+}
+
+std::vector<Tensor> CallGradient::call(std::span<const Tensor> inputs, const Which& which,
+                                       std::span<const Tensor> cotangents, Location where) {
+  std::vector<Tensor> tensors(inputs.begin(), inputs.end());
+  tensors.insert(tensors.end(), cotangents.begin(), cotangents.end());
+  if (thread_context.inlines_graphs()) {
+    return gradients_of(function_, argument_count_, states_, tensors, which, nullptr);
+  }
+  const CallLock::Scope turn(*turns_);
+  const auto known = functions_.find(which);
+  JitFunction& function =
+      known != functions_.end()
+          ? known->second
+          : functions_
+                .try_emplace(
+                    which,
+                    [forward = function_, argument_count = argument_count_, variables = states_, which](
+                        std::span<const Tensor> all, std::shared_ptr<void>& structure) {
+                      std::vector<Tensor> gradients =
+                          gradients_of(forward, argument_count, variables, all, which, nullptr);
+                      auto has = std::make_shared<std::vector<bool>>();
+                      for (const Tensor& gradient : gradients) {
+                        has->push_back(gradient.defined());
+                      }
+                      std::erase_if(gradients, [](const Tensor& gradient) { return !gradient.defined(); });
+                      structure = std::move(has);
+                      return gradients;
+                    },
+                    options_, turns_)
+                .first->second;
+  const JitFunction::Result result = function.call(tensors, where);
+  return by_input(*static_cast<const std::vector<bool>*>(result.structure.get()), result.outputs);
+}
+
+std::vector<bool> CallGradient::last_given() const {
+  const CallLock::Scope scope(lock_);
+  return last_given_;
+}
+
+void CallGradient::note_given(const std::vector<bool>& given) {
+  const CallLock::Scope scope(lock_);
+  last_given_ = given;
+}
+
 std::vector<Tensor> gradients_of(const JitFunction::Function& forward, std::size_t argument_count,
                                  const Variables& variables, std::span<const Tensor> tensors,
-                                 const std::vector<bool>& wanted, std::vector<Tensor>* results) {
+                                 const CallGradient::Which& which, std::vector<Tensor>* results) {
   const EnableGrad enable;  // captured from within a backward pass, which doesn't record
   const std::uint64_t entry_serial = autograd::next_serial();
   const std::size_t input_count = argument_count + variables.size();
   std::vector<Tensor> watched;
   std::vector<Tensor> targets;
+  std::vector<bool> is_target;
   for (std::size_t i = 0; i < input_count; ++i) {
-    const bool is_wanted = is_floating(tensors[i].dtype()) && (wanted.empty() || wanted[i]);
-    watched.push_back(is_wanted ? autograd::watch(tensors[i]) : tensors[i]);
-    if (is_wanted) {
+    is_target.push_back(is_floating(tensors[i].dtype()) && which.wanted[i]);
+    watched.push_back(is_target[i] ? autograd::watch(tensors[i]) : tensors[i]);
+    if (is_target[i]) {
       targets.push_back(watched.back());
     }
   }
@@ -106,14 +165,20 @@ std::vector<Tensor> gradients_of(const JitFunction::Function& forward, std::size
     }
     return forward(std::span(watched).first(argument_count), ignored);
   }();
-  std::vector<Tensor> floating;
-  std::copy_if(all.begin(), all.end(), std::back_inserter(floating),
-               [](const Tensor& result) { return is_floating(result.dtype()); });
+  std::vector<Tensor> of_given;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (which.given[i]) {
+      of_given.push_back(all[i]);
+    }
+  }
   if (results != nullptr) {
     *results = all;
   }
-  return autograd::gradients(floating, targets, tensors.subspan(input_count), {true, entry_serial}, Location::current())
-      .gradients;
+  autograd::BackwardOptions options{true, entry_serial};
+  options.leaves_undefined = true;
+  return by_input(
+      is_target,
+      autograd::gradients(of_given, targets, tensors.subspan(input_count), options, Location::current()).gradients);
 }
 
 bool add_updates(const Graph& captured, Graph& graph) {

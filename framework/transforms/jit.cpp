@@ -70,16 +70,15 @@ struct JitFunction::Entry {
   std::unique_ptr<runtime::Executable> executable;
   std::shared_ptr<void> structure;
   Variables states;
-  Graph with_updates;  ///< as captured, if it updates states
-  /// For gradients of gradients, and where nothing can be saved: computes the forward pass again.
-  std::shared_ptr<JitFunction> backward;
+  Graph with_updates;                      ///< as captured, if it updates states
+  std::shared_ptr<CallGradient> gradient;  ///< null before the first call that is recorded
   struct Cut {
     bool is_made = false;
     std::shared_ptr<SplitCall> call = {};  ///< null: it can't be cut
     Guards guards = {};                    ///< of what gradient rules read besides
     std::size_t ledger_line = 0;           ///< of Compilation::gradients
   };
-  std::map<std::vector<bool>, Cut> cuts;  ///< by the inputs whose gradients are wanted
+  std::map<CallGradient::Which, Cut> cuts;
 
   bool matches(std::span<const Tensor> arguments) const {
     if (arguments.size() != types.size() || !guards.hold()) {
@@ -276,6 +275,9 @@ std::shared_ptr<SplitCall> JitFunction::State::cut(const Entry& entry, std::span
     return nullptr;
   }
   const std::size_t argument_count = entry.types.size();
+  auto call = std::make_shared<SplitCall>();
+  call->results = outputs.size();
+  call->given = line.given;
   Graph joint;
   {
     Capture capture(options.name);
@@ -286,17 +288,21 @@ std::shared_ptr<SplitCall> JitFunction::State::cut(const Entry& entry, std::span
     for (const Variable& state : entry.states) {
       traced.push_back(capture.argument(state.type(), state.name()));
     }
-    for (const TensorType& output : outputs) {
-      if (is_floating(output.dtype)) {
-        traced.push_back(capture.argument(output, fmt::format("cotangent{}", traced.size())));
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      if (line.given[i]) {
+        traced.push_back(capture.argument(outputs[i], fmt::format("cotangent{}", traced.size())));
       }
     }
     const CaptureScope scope(capture);
     const Guards::Recorder recorder(guards);
     std::vector<Tensor> results;
-    const std::vector<Tensor> gradients =
-        gradients_of(function, argument_count, entry.states, traced, line.wanted, &results);
-    results.insert(results.end(), gradients.begin(), gradients.end());
+    for (const Tensor& gradient :
+         gradients_of(function, argument_count, entry.states, traced, {line.wanted, line.given}, &results)) {
+      call->wanted.push_back(gradient.defined());
+      if (gradient.defined()) {
+        results.push_back(gradient);
+      }
+    }
     joint = capture.finish(results, where);
   }
   const std::size_t input_count = argument_count + entry.states.size();
@@ -333,9 +339,6 @@ std::shared_ptr<SplitCall> JitFunction::State::cut(const Entry& entry, std::span
   line.forward_nodes = count_nodes(split.forward);
   line.backward_nodes = count_nodes(split.backward);
   line.saved_bytes = split.saved_bytes;
-  auto call = std::make_shared<SplitCall>();
-  call->results = outputs.size();
-  call->wanted = line.wanted;
   call->forward = make_executable(split.forward, strides);
   for (std::size_t i = argument_count; i < split.backward.inputs.size(); ++i) {
     if (const Input& input = split.backward.inputs[i]; input.kind == InputKind::argument) {
@@ -356,26 +359,23 @@ std::vector<Tensor> JitFunction::State::call_with_gradient(Entry& entry, std::sp
   for (const ValueId output : entry.graph.outputs) {
     types.push_back(entry.graph.types[output]);
   }
-  if (entry.backward == nullptr) {
-    JitOptions backward_options = options;
-    backward_options.name += ".backward";
-    backward_options.pipeline.vetoed.clear();  // values of another graph
-    entry.backward = std::make_shared<JitFunction>(
-        [forward = function, argument_count = arguments.size(), variables = entry.states](
-            std::span<const Tensor> tensors, std::shared_ptr<void>& /*structure*/) {
-          return gradients_of(forward, argument_count, variables, tensors, {}, nullptr);
-        },
-        std::move(backward_options), turns);
+  if (entry.gradient == nullptr) {
+    entry.gradient = std::make_shared<CallGradient>(function, arguments.size(), entry.states, options, turns);
   }
   std::vector<bool> wanted;
   for (const Tensor& input : inputs) {
     wanted.push_back(input.requires_grad());
   }
-  Entry::Cut& known = entry.cuts[wanted];
+  std::vector<bool> given = entry.gradient->last_given();
+  if (given.empty()) {  // each, as far as is known
+    std::transform(types.begin(), types.end(), std::back_inserter(given),
+                   [](const TensorType& type) { return is_floating(type.dtype); });
+  }
+  Entry::Cut& known = entry.cuts[{wanted, given}];
   if (!known.is_made || !known.guards.hold()) {
     std::vector<GradientCompilation>& lines = ledger[entry.ledger_line].gradients;
     known = Entry::Cut{.is_made = true, .ledger_line = lines.size()};
-    lines.push_back({.wanted = wanted});
+    lines.push_back({.wanted = wanted, .given = given});
     Stopwatch watch;
     try {
       known.call = cut(entry, types, known.guards, lines.back(), where);
@@ -395,8 +395,9 @@ std::vector<Tensor> JitFunction::State::call_with_gradient(Entry& entry, std::sp
     saved.assign(std::make_move_iterator(first), std::make_move_iterator(outputs.end()));
     outputs.erase(first, outputs.end());
   }
-  autograd::record_custom(rule_of_call({entry.backward, split, inputs, std::move(saved), std::move(types), where}),
-                          inputs, outputs, where);
+  autograd::record_custom(
+      rule_of_call({entry.gradient, split, inputs, std::move(wanted), std::move(saved), std::move(types), where}),
+      inputs, outputs, where);
   return outputs;
 }
 

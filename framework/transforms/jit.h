@@ -26,6 +26,7 @@ struct JitOptions {
 /// A call that eager takes the gradient of: the function and its gradient as one graph, cut in two.
 struct GradientCompilation {
   std::vector<bool> wanted;  ///< by argument, then by the variables that the function reads
+  std::vector<bool> given;   ///< by result: those whose cotangents it takes, as the last gradient did
   std::string uncut;         ///< why it isn't cut, and each gradient computes the forward pass again; empty: it is
   double seconds = 0;
   std::size_t saved_bytes = 0;                 ///< what the forward graph keeps for the backward graph
@@ -48,7 +49,8 @@ struct Compilation {
   std::size_t nodes = 0;
   std::uint64_t calls = 0;        ///< calls served so far
   std::uint64_t comparisons = 0;  ///< of its signature with a call's: at most two per call, however many there are
-  std::vector<GradientCompilation> gradients = {};  ///< one for each set of inputs whose gradients are wanted
+  /// One for each set of inputs whose gradients are wanted, and of results that they are of.
+  std::vector<GradientCompilation> gradients = {};
 
   /// Without gradients.
   double seconds() const { return capture_seconds + passes_seconds + lower_seconds; }

@@ -29,14 +29,21 @@ std::string paid_back(const Compilation& line, double saved_seconds) {
   return calls >= needed ? "yes" : fmt::format("in {:.0f} calls", needed - calls);
 }
 
-std::string describe(const GradientCompilation& gradient) {
-  std::vector<std::size_t> by;
-  for (std::size_t i = 0; i < gradient.wanted.size(); ++i) {
-    if (gradient.wanted[i]) {
-      by.push_back(i);
+std::string places(const std::vector<bool>& of) {
+  std::vector<std::size_t> set;
+  for (std::size_t i = 0; i < of.size(); ++i) {
+    if (of[i]) {
+      set.push_back(i);
     }
   }
-  const std::string what = fmt::format("  its gradient by input {}", fmt::join(by, ", "));
+  return fmt::format("{}", fmt::join(set, ", "));
+}
+
+/// `names_results`: there is another one, of other results.
+std::string describe(const GradientCompilation& gradient, bool names_results) {
+  const std::string what =
+      fmt::format("  its gradient{} by input {}", names_results ? " of result " + places(gradient.given) : "",
+                  places(gradient.wanted));
   return gradient.uncut.empty()
              ? fmt::format("{}: forward {} nodes, backward {}, between them {:.1f} KiB", what, gradient.forward_nodes,
                            gradient.backward_nodes, static_cast<double>(gradient.saved_bytes) / 1024)
@@ -110,8 +117,12 @@ std::string to_text(std::span<const Compilation> ledger, std::optional<double> s
     if (saved_seconds) {
       rows.back().push_back(paid_back(line, *saved_seconds));
     }
+    const bool names_results =
+        std::any_of(line.gradients.begin(), line.gradients.end(),
+                    [&](const GradientCompilation& gradient) { return gradient.given != line.gradients[0].given; });
     for (const GradientCompilation& gradient : line.gradients) {
-      rows.push_back({"", describe(gradient), "", duration(gradient.seconds), std::to_string(gradient.calls)});
+      rows.push_back(
+          {"", describe(gradient, names_results), "", duration(gradient.seconds), std::to_string(gradient.calls)});
       rows.back().resize(rows[0].size());
     }
   }

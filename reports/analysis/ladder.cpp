@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "framework/runtime/exact_metrics.h"
 #include "reports/analysis/ladder_split.h"
 #include "reports/run/run.h"
 #include "reports/statistics/statistics.h"
@@ -126,6 +127,27 @@ Json cause_of(const Arm& to) {
   return name == "replay" ? Json("dispatch, tape, allocation") : name == "graph" ? Json("passes") : Json();
 }
 
+/// Whether the passes of the rung between these two arms changed nothing. Its steps of the lowering, which are no
+/// passes, would have changed a count: packed weights take memory.
+bool is_same_graph(const Arm& from, const Arm& to) {
+  if (!single_difference(from, to) || to.threads() > 1) {
+    return false;
+  }
+  std::set<std::string> before;
+  for (const PassEntry pass : from.passes()) {
+    before.insert(pass.name());
+  }
+  for (const PassEntry pass : to.passes()) {
+    if (pass.changed() && !before.contains(pass.name())) {
+      return false;
+    }
+  }
+  const auto& metrics = runtime::exact_metrics();
+  return !to.passes().empty() && std::all_of(metrics.begin(), metrics.end(), [&](const runtime::ExactMetric& metric) {
+    return from.exact(metric.name) == to.exact(metric.name);
+  });
+}
+
 Json rung_json(const Cell& cell, const Savings& savings, const Arm& from, const Arm& to, const Json& gap) {
   const std::string name = to.name();
   const Estimate saved = mean_interval(savings.between(from.name(), name));
@@ -137,6 +159,7 @@ Json rung_json(const Cell& cell, const Savings& savings, const Arm& from, const 
           {"saved_seconds", to_json(saved)},
           {"share", gap.is_null() ? Json() : Json(saved.value / gap.get<double>())},
           {"by_place", by_place(cell, savings, from, to, gap)},
+          {"same_graph", is_same_graph(from, to)},
           {"ulp", to.ulp().value_or(0)},  // arms without it are timed only after they agreed on every bit
           {"seconds", to_json(to.seconds())},
           {"compile_seconds", to_json(to.compile_seconds())},

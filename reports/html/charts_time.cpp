@@ -115,12 +115,13 @@ std::string ladder_chart(const Cell& cell) {
     const Saving saving = saving_of(saved.value_or(Estimate{}));
     std::string cause = rung.cause();
     cause = cause.empty() ? fmt::format("{} to {}", rung.from(), rung.to()) : fmt::format("{} ({})", cause, rung.to());
-    const bool unclear = saved && saved->has_interval() && !saved->excludes(0);
+    const bool unclear = saved && saved->has_interval() && !rung.has_effect();
     const std::string css = unclear ? "unclear" : saving.costs ? "added" : "saved";
     svg.line(x(level), y - 9, x(level), y + 35, "guide");
     row(label(cause, 64), span.from, span.to, css,
-        fmt::format("{} {}{}", saving.costs ? "costs" : "saves", time_label(saving.amount.value),
-                    share ? ", " + format_percent(*share) : ""));
+        rung.is_same_graph() ? "the same graph"
+                             : fmt::format("{} {}{}", saving.costs ? "costs" : "saves", time_label(saving.amount.value),
+                                           share ? ", " + format_percent(*share) : ""));
     level = span.to;
   }
   if (residual) {

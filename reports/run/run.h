@@ -368,6 +368,13 @@ class Rung : public Part {
   std::optional<Estimate> compile_seconds() const { return estimate("compile_seconds"); }
   BreakEvenEntry break_even() const { return member("break_even"); }
   std::optional<double> planned_peak_bytes() const { return number("planned_peak_bytes"); }
+  /// Its passes changed nothing here, so that a difference in time is chance, or where memory lies.
+  bool is_same_graph() const { return is_true("same_graph"); }
+  /// Whether it saves or costs time for certain.
+  bool has_effect() const {
+    const std::optional<Estimate> saved = saved_seconds();
+    return saved && saved->has_interval() && saved->excludes(0) && !is_same_graph();
+  }
 };
 
 /// Eager's time besides kernels, by part, over processes.

@@ -80,11 +80,13 @@ class Explainer {
   AnswerPart causes() const {
     AnswerPart point{"Causes"};
     std::vector<Rung> told;
-    std::vector<std::string> undecided;
+    std::vector<std::string> undecided, unchanged;
     const Parts<Rung> all = cell_.rungs();
     for (const Rung rung : all) {
-      if (is_told_apart(rung.saved_seconds())) {
+      if (rung.has_effect()) {
         told.push_back(rung);
+      } else if (rung.is_same_graph()) {
+        unchanged.push_back(cause_of(rung));
       } else {
         undecided.push_back(cause_of(rung));
       }
@@ -105,6 +107,9 @@ class Explainer {
     }
     if (!undecided.empty()) {
       point.sentences.push_back(fmt::format("Not told apart from nothing: {}.", fmt::join(undecided, ", ")));
+    }
+    if (!unchanged.empty()) {
+      point.sentences.push_back(fmt::format("The graph stays the same: {}.", fmt::join(unchanged, ", ")));
     }
     if (is_told_apart(cell_.ladder().residual_seconds())) {
       point.sentences.push_back(

@@ -15,7 +15,7 @@ namespace {
 std::vector<std::string> undecided_causes(const Cell& cell) {
   std::vector<std::string> causes;
   for (const Rung rung : cell.rungs()) {
-    if (!is_told_apart(rung.saved_seconds())) {
+    if (!rung.has_effect() && !rung.is_same_graph()) {
       causes.push_back(cause_of(rung));
     }
   }
@@ -25,7 +25,7 @@ std::vector<std::string> undecided_causes(const Cell& cell) {
 /// The share of the gap that capturing saves, if that is known.
 std::optional<double> share_of_dispatch(const Cell& cell) {
   for (const Rung rung : cell.rungs()) {
-    if (rung.to() == "replay" && is_told_apart(rung.saved_seconds()) && rung.saved_seconds()->value > 0) {
+    if (rung.to() == "replay" && rung.has_effect() && rung.saved_seconds()->value > 0) {
       return rung.share();
     }
   }
@@ -121,7 +121,7 @@ class Advice {
   /// Only for a rung that certainly costs.
   void look_at_costs() {
     for (const Rung rung : cell_.rungs()) {
-      if (is_told_apart(rung.saved_seconds()) && rung.saved_seconds()->value < 0) {
+      if (rung.has_effect() && rung.saved_seconds()->value < 0) {
         add("diptych ladder {} --shuffle-order",
             fmt::format("{} costs {}: in every order?", cause_of(rung),
                         format_seconds(std::optional<double>(-rung.saved_seconds()->value))));

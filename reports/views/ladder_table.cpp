@@ -136,6 +136,9 @@ std::string saved_text(const Rung& rung, Glyphs glyphs) {
 }
 
 std::string ulp_text(const Rung& rung) {
+  if (rung.is_same_graph()) {
+    return "same IR";
+  }
   const auto ulp = rung.ulp();
   if (!ulp) {
     return "-";

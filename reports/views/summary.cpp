@@ -29,6 +29,9 @@ std::string rung_text(const Rung& rung, Glyphs glyphs) {
   if (!saved) {
     return cause + ": not measured";
   }
+  if (rung.is_same_graph()) {
+    return cause + ": the same graph";
+  }
   if (saved->has_interval() && !saved->excludes(0)) {
     return cause + ": no clear effect";
   }

@@ -4,6 +4,8 @@
 #include "framework/transforms/split_gradient.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <random>
 #include <set>
 #include <sstream>
@@ -14,14 +16,18 @@
 #include "framework/capture/graph_function.h"
 #include "framework/core/trace_points.h"
 #include "framework/dispatch/op.h"
+#include "framework/transforms/ledger.h"
 #include "tests/graph/variants.h"
 
 namespace diptych::graph {
 namespace {
 
 using diptych::testing::expect_same_bits;
+using diptych::testing::f32;
 using diptych::testing::wave;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 std::vector<std::string> names_of(const Graph& graph) {
   std::vector<std::string> names;
@@ -291,6 +297,75 @@ TEST(SplitGradient, CotangentsOfEveryLayoutAndUnusedResults) {
     });
     return std::vector<Tensor>{gradient(wave({4, 6}, 1)), gradient(wave({4, 6}, 2))};
   });
+}
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+// Zeros in the place of a cotangent that isn't there would give 0 * inf.
+TEST(SplitGradient, AResultWithoutCotangentHasNoInfluence) {
+  expect_eager_bits([](auto wrap) {
+    auto layer = wrap([](const Tensor& x) { return std::pair(x * 3, square(x)); });
+    const Tensor x = f32({1, kInfinity, -2}, {3});
+    auto of_first = grad([&](const Tensor& t) { return sum(layer(t).first); });
+    auto of_second = grad([&](const Tensor& t) { return sum(layer(t).second); });
+    auto of_both = grad([&](const Tensor& t) {
+      const auto both = layer(t);
+      return sum(both.first) + sum(both.second);
+    });
+    return std::vector<Tensor>{of_first(x),  of_first(x), of_second(x), of_first(x),
+                               of_second(x), of_both(x),  of_both(x),   of_first(x)};
+  });
+}
+
+// -0 + 0 is 0.
+TEST(SplitGradient, AnInputWithoutInfluenceGetsNothing) {
+  expect_eager_bits([](auto wrap) {
+    auto layer = wrap([](const Tensor& x, const Tensor& y) { return std::pair(x * 3, square(y)); });
+    auto step = value_and_grad(
+        [&](const Tensor& x, const Tensor& y) { return sum(layer(x, y).first) + sum(y * full({}, -0.0)); },
+        {.arguments = {0, 1}});
+    std::vector<Tensor> all;
+    for (int i = 0; i < 3; ++i) {
+      for (const Tensor& tensor : flatten_tree(step(wave({8}, 1), wave({8}, 2)))) {
+        all.push_back(tensor);
+      }
+    }
+    EXPECT_TRUE(std::signbit(all.back().to_vector<float>()[0]));
+    return all;
+  });
+}
+
+// By no input at all.
+TEST(SplitGradient, AResultThatNothingInfluencesHasAGradientOfZeros) {
+  expect_eager_bits([](auto wrap) {
+    auto layer = wrap([](const Tensor& x) { return std::pair(x * 3, stop_gradient(x) + 1); });
+    auto step = grad([&](const Tensor& x) { return sum(layer(x).second); });
+    return std::vector<Tensor>{step(wave({4}, 1)), step(wave({4}, 2)), step(wave({4}, 3))};
+  });
+}
+
+TEST(SplitGradient, IsCutForTheResultsThatTheLastGradientWasOf) {
+  const Variable w(wave({6, 5}, 1), "w");
+  const Variable v(wave({6, 5}, 2), "v");
+  auto layer = jit([&](const Tensor& x) { return std::pair(sum(tanh(matmul(x, w.value()))), matmul(x, v.value())); });
+  auto step = value_and_grad([&](const Tensor& x) { return layer(x); }, {.arguments = {}, .weights = {w, v}});
+  const Tensor x = wave({3, 6}, 2);
+  step(x);  // what is beside the loss has no gradient, which nobody knew
+  step(x);
+  {
+    const RunOps ops;
+    step(x);
+    EXPECT_EQ(ops.count("matmul"), 3) << "two forward, one for the gradient";
+  }
+  const auto& lines = layer.compiled()->ledger().front().gradients;
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_EQ(lines[0].given, (std::vector<bool>{true, true}));
+  EXPECT_EQ(lines[0].calls, 1U);
+  EXPECT_EQ(lines[1].given, (std::vector<bool>{true, false}));
+  EXPECT_EQ(lines[1].calls, 2U);
+  EXPECT_THAT(to_text(layer.compiled()->ledger()),
+              AllOf(HasSubstr("its gradient of result 0, 1 by input 1, 2: forward"),
+                    HasSubstr("its gradient of result 0 by input 1, 2: forward")));
 }
 
 TEST(SplitGradient, CustomRulesAndCheckpointsInside) {

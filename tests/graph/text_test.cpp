@@ -335,6 +335,27 @@ TEST(GraphText, ValueIdsThatAreTooLargeAreRefused) {
   EXPECT_THROW(parse("graph \"g\"(%99999999999: f32[2] argument \"x\") { return }"), Error);
 }
 
+// Each is small enough by itself.
+TEST(GraphText, ManyThatAreLargeTogetherAreRefused) {
+  std::string regions;
+  for (int i = 0; i < 20; ++i) {
+    regions += fmt::format("{}graph \"r\"(%900: f32[2] argument \"x\") {{ return %900 }}", i == 0 ? "" : ", ");
+  }
+  EXPECT_THAT(
+      message_of<Error>([&] {
+        parse("graph \"g\"(%0: f32[2] argument \"x\") {\n  %1: f32[2] = fused(%0) [ " + regions + " ]\n  return %1\n}");
+      }),
+      HasSubstr("a value id is too large"));
+  std::string constants;
+  for (int i = 0; i < 5; ++i) {
+    constants += fmt::format("  const %{}: f32[4000000] = splat 1\n", i);
+  }
+  EXPECT_THAT(message_of<Error>([&] { parse("graph \"g\"() {\n" + constants + "  return %0\n}"); }),
+              AllOf(HasSubstr("line 6"), HasSubstr("a constant is too large, 4000000 elements, beside the others")));
+  EXPECT_THAT(message_of<Error>([] { parse("graph \"g\"() {\n  const %0: f32[5000000] = splat 1\n  return %0\n}"); }),
+              HasSubstr("a constant is too large, 5000000 elements"));
+}
+
 TEST(GraphText, ElementsAreReadToTheirEnd) {
   for (const auto& [type, element] : {std::pair{"i64[1]", "1.9"},
                                       {"i32[1]", "1e3"},

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "framework/diptych.h"
+#include "framework/dispatch/op.h"
 #include "tests/graph/variants.h"
 
 namespace diptych::optim {
@@ -28,6 +29,25 @@ TEST(ClipGradNorm, LeavesSmallOnesToTheBit) {
   const ClippedGradients result = clip_grad_norm(gradients(), 5.1);
   EXPECT_TRUE(bitwise_equal(result.gradients[0], gradients()[0]));
   EXPECT_TRUE(bitwise_equal(result.gradients[1], gradients()[1]));
+}
+
+/// A graph, a profile and an error name the caller's line for each of its ops.
+TEST(ClipGradNorm, ItsOpsAreTheCallersLine) {
+  int line = 0;
+  graph::Graph captured;
+  passes::PipelineOptions options = passes::PipelineOptions::none();
+  options.observe = [&](const std::string&, const graph::Graph& graph, bool) { captured = graph; };
+  auto function = jit(
+      [&](const Tensor& x) {
+        line = __LINE__ + 1;
+        return clip_grad_norm(std::vector<Tensor>{x}, 1).gradients;
+      },
+      {.pipeline = options});
+  function(gradients()[0]);
+  ASSERT_FALSE(captured.nodes.empty());
+  for (const graph::Node& node : captured.nodes) {
+    EXPECT_EQ(node.provenance.where.line, static_cast<std::uint32_t>(line)) << node.op->name;
+  }
 }
 
 TEST(ClipGradNorm, OtherNorms) {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <functional>
 #include <set>
+#include <sstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,6 +11,7 @@
 #include "framework/dispatch/op.h"
 #include "framework/graph/fused_op.h"
 #include "framework/kernels/pair_loops.h"
+#include "framework/ops/debug.h"
 #include "framework/ops/elementwise_ops.h"
 #include "tests/graph/variants.h"
 #include "tests/passes/fusing.h"
@@ -245,6 +247,19 @@ TEST(FuseRefusals, StandInTheRecordOfThePass) {
   const std::vector<RefusalGroup> groups = grouped(records.back().refusals);
   EXPECT_EQ(groups[0].producer + " " + groups[0].consumer + " " + std::string(name_of(groups[0].why)),
             "exp matmul kind");
+}
+
+TEST(FuseRefusals, WhatIsPrintedIsAnEffect) {
+  std::ostringstream printed;
+  debug::set_stream(&printed);
+  auto compiled = jit([](const Tensor& t) { return exp(debug::print("between", neg(t))); });
+  compiled(wave({8}, 1));
+  debug::set_stream(nullptr);
+  std::vector<std::string> texts;
+  for (const FusionRefusal& refusal : compiled.compiled()->ledger().front().passes.back().refusals) {
+    texts.push_back(to_string(refusal));
+  }
+  EXPECT_THAT(texts, ElementsAre(HasSubstr("neg -> %2 debug.print: effect"), HasSubstr("neg -> %3 exp: unprofitable")));
 }
 
 TEST(FuseRefusals, CommentsInIrTextAreSkipped) {

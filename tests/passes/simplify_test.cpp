@@ -203,6 +203,27 @@ TEST(Simplify, TheDivisorOfSeveralDivisionsStaysForTheOthers) {
   diptych::testing::expect_same_bits(function(x), program(x), "division");
 }
 
+TEST(Simplify, ADivisorOfTheResultsShapeBecomesANumber) {
+  const auto elements_of = [](const Function& program, const Tensor& x) {
+    auto function = jit(program);
+    EXPECT_TRUE(bitwise_equal(function(x), program(x)));
+    const graph::Graph& graph = *function.compiled()->graph();
+    EXPECT_EQ(graph.constants.size(), 1U);
+    EXPECT_EQ(graph.nodes.back().op->name, "mul");
+    return graph.constants.front().second.numel();
+  };
+  const Tensor x = ramp({3, 4}, -2);
+  EXPECT_EQ(elements_of([](const Tensor& t) { return t / expand(full({}, 4.0), {3, 4}); }, x), 1);
+  EXPECT_EQ(elements_of([](const Tensor& t) { return t / full({4}, 4.0); }, x), 1);
+  EXPECT_EQ(elements_of(
+                [](const Tensor& t) {
+                  return t / full({3, 4}, 4.0);
+                },
+                ramp({4}, -2)),
+            12)
+      << "the result has the divisor's shape";
+}
+
 TEST(Simplify, WhatFeedsAMatrixProductKeepsItsLayoutForOpenBlas) {
   const std::vector<Function> programs{
       [](const Tensor& x) { return matmul(copy(transpose(x)), x); },

@@ -177,6 +177,16 @@ TEST(Explanation, OfWhatIsUndecided) {
                           Not(HasSubstr(": costs"))));
 }
 
+TEST(Explanation, OfPassesThatFoundNothingToDo) {
+  Json run = why_run({1e-3, 0.7e-3, 0.9e-3});
+  EXPECT_THAT(all_sentences(run, "Causes"), HasSubstr("memory traffic: costs"));
+  EXPECT_THAT(commands(run), ::testing::Contains("diptych ladder mlp/digits --shuffle-order"));
+  run["cells"][0]["ladder"]["rungs"][1]["same_graph"] = true;
+  EXPECT_THAT(all_sentences(run, "Causes"), AllOf(HasSubstr("The graph stays the same: memory traffic."),
+                                                  Not(HasSubstr("memory traffic: costs")), Not(HasSubstr("Not told"))));
+  EXPECT_THAT(commands(run), Not(::testing::Contains("diptych ladder mlp/digits --shuffle-order")));
+}
+
 TEST(Explanation, OfADispatchGainThatPassesLoseAgain) {
   const Json run = why_run({1e-3, 0.7e-3, 1.0e-3});
   EXPECT_THAT(all_sentences(run, "Causes"),

@@ -29,6 +29,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::ContainsRegex;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -160,6 +161,38 @@ TEST(LadderOf, SavingsByPlace) {
     EXPECT_NEAR(place["high_share"].get<double>(), high / 52e-6, 1e-9);
   }
   EXPECT_THAT(render_ladder(run), HasSubstr("12 % to 23 %"));
+}
+
+TEST(LadderOf, PassesThatChangeNothingAreTheSameGraph) {
+  Json run = with_groups(sample_run({four_arms()}, kSilent));
+  Json& arms = run["cells"][0]["arms"];
+  const Json pass = {
+      {"name", "cse"}, {"nodes_before", 120}, {"nodes_after", 120}, {"seconds", 1e-5}, {"changed", false}};
+  arms[3]["exact"] = arms[2]["exact"];
+  arms[3]["passes"] = {pass};
+  const auto same = [&] {
+    analyse(run);
+    std::vector<bool> each;
+    for (const Json& rung : run["cells"][0]["ladder"]["rungs"]) {
+      each.push_back(rung["same_graph"]);
+    }
+    return each;
+  };
+  EXPECT_THAT(same(), ElementsAre(false, false, true));
+  EXPECT_THAT(validate(run), IsEmpty());
+  EXPECT_THAT(render_ladder(run), ContainsRegex("[+]simplify .* same IR"));
+  EXPECT_THAT(render_table(run), HasSubstr("passes: the same graph")) << "it seems to save 16 us";
+  EXPECT_THAT(render_html(run), AllOf(HasSubstr(">the same graph<"), HasSubstr("<td>same IR</td>")));
+
+  arms[3]["exact"]["peak_bytes"] = 263064;
+  EXPECT_THAT(same(), ElementsAre(false, false, false)) << "packed weights are no pass";
+  arms[3]["exact"] = arms[2]["exact"];
+  arms[3]["passes"][0]["changed"] = true;
+  EXPECT_THAT(same(), ElementsAre(false, false, false));
+  arms[2]["passes"] = arms[3]["passes"];
+  EXPECT_THAT(same(), ElementsAre(false, false, true)) << "which the arm before has, too";
+  arms[3]["threads"] = 2;
+  EXPECT_THAT(same(), ElementsAre(false, false, false));
 }
 
 // Four rungs a, b, c, d that save 8, 4, 2 and 1 us; d saves 3 more wherever b is on. Measured: the ladder, and the

@@ -45,6 +45,20 @@ TEST(CheckStages, WhatHasAnotherNumberIsFoundAtTheResults) {
   EXPECT_EQ(difference_of(before, stage("%7: f32[3] = square(%0)\n", "%7"), arguments()), std::nullopt);
 }
 
+TEST(CheckStages, EachStageIsComparedWithTheOneBeforeIt) {
+  const std::vector<graph::Graph> stages{
+      stage("%1: f32[3] = mul(%0, %0)\n", "%1"), stage("%1: f32[3] = square(%0)\n", "%1"),
+      stage("%1: f32[3] = add(%0, %0)\n", "%1"), stage("%1: f32[3] = add(%0, %0)\n", "%1")};
+  const auto differences = differences_of(stages, arguments());
+  ASSERT_EQ(differences.size(), 4U);
+  EXPECT_EQ(differences[0], std::nullopt);
+  EXPECT_EQ(differences[1], std::nullopt);
+  ASSERT_TRUE(differences[2].has_value());
+  EXPECT_EQ(to_string(*differences[2]), "%1 add, f32[3]: element 0 is 2 (0x1p+1), not 1 (0x1p+0)");
+  EXPECT_EQ(differences[3], std::nullopt);
+  EXPECT_TRUE(differences_of({}, arguments()).empty());
+}
+
 TEST(CheckStages, EveryBitCounts) {
   EXPECT_EQ(first_difference(f32({1, NAN}, {2}), f32({1, NAN}, {2})), std::nullopt);
   EXPECT_EQ(first_difference(f32({1, 0}, {2}), f32({1, -0.0F}, {2}))->element, 1);

@@ -105,9 +105,9 @@ std::vector<Tensor> Program::run(const std::vector<Tensor>& with, const Call& st
         inputs[by] = x;
         std::vector<Tensor> values = steps_of(inputs);
         Tensor total = mul(sum(cast(x, DType::float32)), full({}, 0));
-        for (const Tensor& value : values) {
-          if (is_real(value.dtype())) {
-            total = total + sum(cast(value, DType::float32));
+        for (std::size_t i = 0; i < values.size(); ++i) {
+          if (is_real(values[i].dtype()) && (aside >> i & 1U) == 0) {
+            total = total + sum(cast(values[i], DType::float32));
           }
         }
         return std::pair(total, values);
@@ -153,7 +153,7 @@ std::string Program::describe() const {
     next += step.gives_value() ? 1 : 0;
   }
   text += fmt::format("return v{}", fmt::join(results, " v"));
-  return gradient < 0 ? text : text + fmt::format(", and the gradient by v{}", gradient);
+  return gradient < 0 ? text : text + fmt::format(", and the gradient by v{}, aside {:#b}", gradient, aside);
 }
 
 std::vector<Program> smaller(const Program& program) {
@@ -161,6 +161,10 @@ std::vector<Program> smaller(const Program& program) {
   if (program.gradient >= 0) {
     all.push_back(program);
     all.back().gradient = -1;
+  }
+  if (program.aside != 0) {
+    all.push_back(program);
+    all.back().aside = 0;
   }
   for (std::size_t i = 0; i < program.results.size() && program.results.size() > 1; ++i) {
     all.push_back(program);

@@ -35,10 +35,11 @@ struct Program {
   std::vector<Tensor> states;
   std::vector<Step> steps;
   std::vector<std::size_t> results;
-  int gradient = -1;  ///< by which argument, if any
+  int gradient = -1;        ///< by which argument, if any
+  std::uint32_t aside = 0;  ///< bit i: the gradient isn't that of result i
 
   using Call = std::function<std::vector<Tensor>(const std::vector<Tensor>& with)>;
-  /// The results; with a gradient, then the sum of those that are floats, and its gradient.
+  /// The results; with a gradient, then the sum of those that are floats, and not aside, and its gradient.
   std::vector<Tensor> run(const std::vector<Tensor>& with, Variables& variables) const {
     return run(with, [&](const std::vector<Tensor>& inputs) { return run_steps(inputs, variables); });
   }

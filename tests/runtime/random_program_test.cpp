@@ -108,10 +108,11 @@ struct Compiled {
   // Fused kernels:
   std::size_t kernels_of_rows = 0, kernels_of_channels = 0, norms_by_hand = 0, elementwise = 0, epilogues = 0,
               several_regions = 0;
-  std::size_t merged_products = 0;
+  std::size_t merged_products = 0, split_sums = 0;
   std::size_t concats_in_place = 0;  ///< whose parts were all written where they lie
 
-  void add(const graph::Graph& graph, std::span<const graph::ValueId> instructions) {
+  void add(const graph::JitFunction& function) {
+    const graph::Graph& graph = *function.graph();
     for (const graph::Node& node : graph.nodes) {
       if (node.op == &graph::fused_op()) {
         const graph::Graph& region = *node.regions[0];
@@ -126,7 +127,11 @@ struct Compiled {
       }
       merged_products += node.op == &op::merged_linear ? 1 : 0;
     }
-    concats_in_place += placed_concats(graph, instructions).size();
+    concats_in_place += placed_concats(graph, function.executable()->values()).size();
+    const std::vector<passes::PassRecord>& records = function.ledger().back().passes;
+    split_sums += std::any_of(records.begin(), records.end(), [](const passes::PassRecord& record) {
+      return record.name == "split-sums" && record.changed;
+    });
   }
 };
 
@@ -243,26 +248,24 @@ std::string as_text(const Program& program, const Variant& variant) {
 
 /// The stages of a pipeline, run one by one on the program's arguments: the first that changes a bit, and which value.
 std::optional<std::string> first_wrong_stage(const Program& program, passes::PipelineOptions pipeline) {
-  std::vector<std::pair<std::string, graph::Graph>> stages;
+  std::vector<std::string> names;
+  std::vector<graph::Graph> stages;
   pipeline.observe = [&](const std::string& stage, const graph::Graph& graph, bool) {
     if (stage == "captured") {
+      names.clear();
       stages.clear();
     }
-    stages.emplace_back(stage, graph);
+    names.push_back(stage);
+    stages.push_back(graph);
   };
   Variables mine;
   auto function = jit([&](const std::vector<Tensor>& with) { return program.run(with, mine); }, {.pipeline = pipeline});
   trace(program, {program.arguments}, mine, [&](const std::vector<Tensor>& with) { return function(with); });
-  if (stages.empty()) {
-    return std::nullopt;
-  }
-  Evaluation before = evaluate_stage(stages[0].second, program.arguments);
-  for (std::size_t i = 1; i < stages.size(); ++i) {
-    Evaluation after = evaluate_stage(stages[i].second, program.arguments);
-    if (const auto found = first_difference(before, after)) {
-      return fmt::format("{} is the first that changes a bit: {}", stages[i].first, to_string(*found));
+  const auto differences = differences_of(stages, program.arguments);
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    if (differences[i]) {
+      return fmt::format("{} is the first that changes a bit: {}", names[i], to_string(*differences[i]));
     }
-    before = std::move(after);
   }
   return std::nullopt;
 }
@@ -296,7 +299,7 @@ std::optional<std::string> fault_of(const Program& program, const Variant& varia
                        graph.failed ? "" : graph::print(*function.compiled()->graph()));
   }
   if (compiled != nullptr) {
-    compiled->add(*function.compiled()->graph(), function.compiled()->executable()->values());
+    compiled->add(*function.compiled());
   }
   return std::nullopt;
 }
@@ -443,6 +446,7 @@ TEST(RandomPrograms, GiveEagersBitsAsEveryKindOfGraph) {
   EXPECT_GT(compiled.several_regions, kPrograms / 50);
   EXPECT_GT(compiled.concats_in_place, kPrograms / 50);
   EXPECT_GT(compiled.merged_products, kPrograms / 100);
+  EXPECT_GT(compiled.split_sums, kPrograms / 200);
   EXPECT_GT(seen.concats, kPrograms / 10);
   EXPECT_GT(seen.updates, kPrograms / 50);
   EXPECT_GT(seen.branches, kPrograms / 50);
