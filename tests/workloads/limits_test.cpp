@@ -15,6 +15,7 @@
 #include "framework/diptych.h"
 #include "tests/support/speed_bound.h"
 #include "workloads/arms/arm.h"
+#include "workloads/processes/timing.h"
 
 namespace diptych::workloads {
 namespace {
@@ -147,6 +148,28 @@ TEST(Bandwidth, OfCachesIsAboveThatOfMemory) {
                          .unit = "GB/s",
                          .scale = 1e-9}});
   EXPECT_GT(read_bytes_per_second(1, active_isa()), 0);
+}
+
+// It would be at 1.4 of a limit made of reading alone (Zen 3).
+TEST(Bandwidth, NoUpdateIsFasterThanTheLimit) {
+  constexpr std::int64_t kUpdated = std::int64_t{16} << 20;
+  constexpr std::int64_t kUpdatedBytes = kUpdated * static_cast<std::int64_t>(sizeof(float));
+  Variable state(full({kUpdated}, 1.0), "state");
+  auto step = jit([&](const Tensor& factor) {
+    state.assign(state.value() * factor);
+    return factor;
+  });
+  const Tensor factor = full({}, 0.999);
+  step(factor);
+  const auto round = [&] {
+    const double start = steady_seconds();
+    step(factor);
+    const double moved = 2 * static_cast<double>(kUpdatedBytes) / (steady_seconds() - start);
+    return std::vector<double>{moved, std::max(read_bytes_per_second(kUpdatedBytes, active_isa()),
+                                               update_bytes_per_second(kUpdatedBytes, active_isa()))};
+  };
+  expect_bounds(round, {{.what = "bytes that an update in place moves", .limit = 1.1, .unit = "of the limit"}});
+  EXPECT_GT(update_bytes_per_second(1, active_isa()), 0);
 }
 
 class CacheFiles {

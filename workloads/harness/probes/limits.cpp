@@ -59,20 +59,27 @@ void multiply_add_generic(std::int64_t rounds) { multiply_add<Vector4>(rounds); 
 constexpr std::int64_t kMostStreams = 8;
 constexpr std::int64_t kStreamBlock = 1024;
 
-template <class V>
-[[gnu::always_inline]] inline void read_all(const std::byte* data, std::int64_t bytes, std::int64_t streams) {
+/// Reads all, or replaces each float by another one.
+template <class V, bool kUpdates>
+[[gnu::always_inline]] inline void sweep(std::byte* data, std::int64_t bytes, std::int64_t streams) {
   constexpr int kSums = 4;
   V sums[kSums] = {};
   const std::int64_t block = streams == 1 ? bytes : kStreamBlock;
   for (std::int64_t begin = 0; begin < bytes; begin += block) {
     for (std::int64_t stream = 0; stream < streams; ++stream) {
-      const std::byte* const from = data + stream * bytes + begin;
+      std::byte* const from = data + stream * bytes + begin;
       for (std::int64_t at = 0; at < block; at += kSums * static_cast<std::int64_t>(sizeof(V))) {
 #pragma GCC unroll 4
         for (int i = 0; i < kSums; ++i) {
           V value;
-          std::memcpy(&value, from + at + i * static_cast<std::int64_t>(sizeof(V)), sizeof(V));
-          sums[i] += value;
+          std::byte* const place = from + at + i * static_cast<std::int64_t>(sizeof(V));
+          std::memcpy(&value, place, sizeof(V));
+          if constexpr (kUpdates) {
+            value += 1.0F;
+            std::memcpy(place, &value, sizeof(V));
+          } else {
+            sums[i] += value;
+          }
         }
       }
     }
@@ -81,22 +88,34 @@ template <class V>
   asm volatile("" : : "m"(sum));
 }
 
-void read_generic(const std::byte* data, std::int64_t bytes, std::int64_t streams) {
-  read_all<Vector4>(data, bytes, streams);
+using Sweep = void (*)(std::byte* data, std::int64_t bytes, std::int64_t streams);
+
+void read_generic(std::byte* data, std::int64_t bytes, std::int64_t streams) {
+  sweep<Vector4, false>(data, bytes, streams);
 }
-[[gnu::target("avx2,fma")]] void read_avx2(const std::byte* data, std::int64_t bytes, std::int64_t streams) {
-  read_all<Vector8>(data, bytes, streams);
+[[gnu::target("avx2,fma")]] void read_avx2(std::byte* data, std::int64_t bytes, std::int64_t streams) {
+  sweep<Vector8, false>(data, bytes, streams);
 }
-[[gnu::target("avx512f,avx512vl,avx512dq,avx512bw,fma")]] void read_avx512(const std::byte* data, std::int64_t bytes,
+[[gnu::target("avx512f,avx512vl,avx512dq,avx512bw,fma")]] void read_avx512(std::byte* data, std::int64_t bytes,
                                                                            std::int64_t streams) {
-  read_all<Vector16>(data, bytes, streams);
+  sweep<Vector16, false>(data, bytes, streams);
+}
+void update_generic(std::byte* data, std::int64_t bytes, std::int64_t streams) {
+  sweep<Vector4, true>(data, bytes, streams);
+}
+[[gnu::target("avx2,fma")]] void update_avx2(std::byte* data, std::int64_t bytes, std::int64_t streams) {
+  sweep<Vector8, true>(data, bytes, streams);
+}
+[[gnu::target("avx512f,avx512vl,avx512dq,avx512bw,fma")]] void update_avx512(std::byte* data, std::int64_t bytes,
+                                                                             std::int64_t streams) {
+  sweep<Vector16, true>(data, bytes, streams);
 }
 
 constexpr double kProbeSeconds = 3e-3;
 
 /// Memory of at least that many bytes, with separate pages: not from the engine's allocator, whose cache stays as the
 /// program left it, and kept until the process ends, because fresh pages cost more than all sweeps.
-const std::byte* probe_memory(std::int64_t bytes) {
+std::byte* probe_memory(std::int64_t bytes) {
   constexpr std::align_val_t kAlignment{64};
   struct Release {
     void operator()(std::byte* data) const { ::operator delete(data, kAlignment); }
@@ -183,8 +202,10 @@ double peak_flops_per_second(Isa isa, int threads) {
   return 2.0 * threads * lanes * kChains * static_cast<double>(rounds) / seconds;
 }
 
-double read_bytes_per_second(std::int64_t bytes, Isa isa, int threads) {
-  const auto run = isa == Isa::avx512 ? read_avx512 : isa == Isa::avx2 ? read_avx2 : read_generic;
+namespace {
+
+/// Bytes of data per second that `run` goes over.
+double swept_bytes_per_second(Sweep run, std::int64_t bytes, int threads) {
   // Long compared with what reading the clock takes, and starting together.
   const std::int64_t burst = std::int64_t{threads == 1 ? 1 : 16} << 20;
   double best = 0;
@@ -195,7 +216,7 @@ double read_bytes_per_second(std::int64_t bytes, Isa isa, int threads) {
       continue;
     }
     const std::int64_t read = std::max(bytes / grain, std::int64_t{1}) * grain;
-    const std::byte* data = probe_memory(threads * read);
+    std::byte* data = probe_memory(threads * read);
     const std::int64_t sweeps = std::max<std::int64_t>(1, burst / read);
     const double seconds = best_of([&] {
       on_each_of(threads, [&](std::int64_t thread) {
@@ -209,6 +230,22 @@ double read_bytes_per_second(std::int64_t bytes, Isa isa, int threads) {
   return best;
 }
 
+}  // namespace
+
+double read_bytes_per_second(std::int64_t bytes, Isa isa, int threads) {
+  return swept_bytes_per_second(isa == Isa::avx512 ? read_avx512
+                                : isa == Isa::avx2 ? read_avx2
+                                                   : read_generic,
+                                bytes, threads);
+}
+
+double update_bytes_per_second(std::int64_t bytes, Isa isa, int threads) {
+  return 2 * swept_bytes_per_second(isa == Isa::avx512 ? update_avx512
+                                    : isa == Isa::avx2 ? update_avx2
+                                                       : update_generic,
+                                    bytes, threads);
+}
+
 nlohmann::json measure_limits(const std::vector<MemoryLevel>& levels, int threads) {
   json bandwidth = json::array();
   for (std::size_t i = 0; i < levels.size(); ++i) {
@@ -217,7 +254,8 @@ nlohmann::json measure_limits(const std::vector<MemoryLevel>& levels, int thread
     const std::int64_t own = i + 2 < levels.size() ? level.probed : level.probed / threads;
     bandwidth.push_back({{"level", level.name},
                          {"size_bytes", level.size > 0 ? json(level.size) : json()},
-                         {"bytes_per_second", read_bytes_per_second(own, active_isa(), threads)}});
+                         {"bytes_per_second", std::max(read_bytes_per_second(own, active_isa(), threads),
+                                                       update_bytes_per_second(own, active_isa(), threads))}});
   }
   return {{"threads", threads},
           {"fma_flops_per_second", peak_flops_per_second(active_isa(), threads)},

@@ -29,8 +29,12 @@ double peak_flops_per_second(Isa isa, int threads = 1);
 /// Bytes per second when each thread reads its own `bytes` again and again, from one end to the other or in eight
 /// streams, whichever is faster: the best of several sweeps, about 3 ms in total for each way, or two sweeps.
 double read_bytes_per_second(std::int64_t bytes, Isa isa, int threads = 1);
+/// The same where each thread replaces its floats by others: bytes read and bytes written. More than reading gives, if
+/// the machine writes lines back beside fetching others.
+double update_bytes_per_second(std::int64_t bytes, Isa isa, int threads = 1);
 
-/// {"threads", "fma_flops_per_second", "bandwidth": [{"level", "size_bytes", "bytes_per_second"}]}. Several threads
+/// {"threads", "fma_flops_per_second", "bandwidth": [{"level", "size_bytes", "bytes_per_second"}]}, of reading or of
+/// updating in place, whichever moves more. Several threads
 /// share the last level and the memory; of what stands before them, each is taken to have its own, as on separate
 /// cores.
 nlohmann::json measure_limits(const std::vector<MemoryLevel>& levels, int threads);
