@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <tuple>
 #include <vector>
 
 #include "framework/dispatch/tape.h"
@@ -33,7 +34,9 @@ class CallGradient {
   struct Which {
     std::vector<bool> wanted;  ///< by input; others get none
     std::vector<bool> given;   ///< by result: whether there is a cotangent
-    friend auto operator<=>(const Which&, const Which&) = default;
+    friend bool operator<(const Which& a, const Which& b) {
+      return std::tie(a.wanted, a.given) < std::tie(b.wanted, b.given);
+    }
   };
   /// By input, undefined for those that aren't wanted or have no influence. `cotangents`: of the given results.
   std::vector<Tensor> call(std::span<const Tensor> inputs, const Which& which, std::span<const Tensor> cotangents,
