@@ -209,7 +209,7 @@ TEST(Simplify, ADivisorOfTheResultsShapeBecomesANumber) {
     EXPECT_TRUE(bitwise_equal(function(x), program(x)));
     const graph::Graph& graph = *function.compiled()->graph();
     EXPECT_EQ(graph.constants.size(), 1U);
-    EXPECT_EQ(graph.nodes.back().op->name, "mul");
+    EXPECT_EQ(std::string_view(graph.nodes.back().op->name), "mul");
     return graph.constants.front().second.numel();
   };
   const Tensor x = ramp({3, 4}, -2);

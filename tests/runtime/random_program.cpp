@@ -59,7 +59,7 @@ Style layers_of_rows(Random& random) {
                  "mul",    "sub",     "div",    "where",   "greater",      "relu",        "gelu",       "tanh",
                  "silu",   "sigmoid", "exp",    "square",  "softmax",      "log_softmax", "layer_norm", "rms_norm",
                  "sum",    "max",     "cast",   "permute", "masked_scale", "maximum"});
-  const auto rows = random.pick(std::vector<std::int64_t>{33, 40, 128, 130});
+  const auto rows = random.pick(std::vector<std::int64_t>{33, 40, 128, 128, 128, 130});
   const auto columns = random.pick(std::vector<std::int64_t>{24, 70, 96, 96});  // 128 x 96: whole blocks of a sum
   const Shape all{rows, columns};
   return {.shapes = {all,

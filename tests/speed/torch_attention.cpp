@@ -3,7 +3,9 @@
 #include <chrono>
 #include <cmath>
 #include <optional>
-#include <torch/torch.h>
+#include <torch/autograd.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 #include <vector>
 
 namespace diptych::torch_reference {

@@ -1,6 +1,7 @@
 #include "torch_layers.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 namespace diptych::torch_reference {
 namespace {

@@ -5,7 +5,16 @@
 #include <c10/core/CPUAllocator.h>
 #include <cmath>
 #include <malloc.h>
-#include <torch/torch.h>
+#include <torch/autograd.h>
+#include <torch/nn/modules/activation.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/modules/normalization.h>
+#include <torch/optim/adam.h>
+#include <torch/optim/sgd.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 namespace diptych::torch_reference {
 namespace {

@@ -1,7 +1,9 @@
 #include "torch_reference.h"
 
 #include <chrono>
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+#include <torch/version.h>
 
 namespace diptych::torch_reference {
 

@@ -1,7 +1,10 @@
 // libtorch as an arm (docs/arms.md): the model's nodes one by one as at:: calls from C++, without gradients. Compared
 // with PyTorch's arms it shows what Python costs; compared with eager, what an op's dispatch costs in either engine.
 
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <algorithm>
+#include <c10/core/InferenceMode.h>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
@@ -12,7 +15,6 @@
 #include <set>
 #include <stdexcept>
 #include <string>
-#include <torch/torch.h>
 #include <torch/version.h>
 #include <vector>
 
