@@ -112,11 +112,22 @@ class JvpRule final : public autograd::CustomRule {
 
 class CheckpointRule final : public autograd::CustomRule {
  public:
-  CheckpointRule(std::function<std::vector<Tensor>()> again, std::vector<VariableRead> reads,
-                 std::vector<autograd::TapeEdge> targets, Location where)
-      : again_(std::move(again)), reads_(std::move(reads)), targets_(std::move(targets)), where_(where) {}
+  CheckpointRule(std::span<const Tensor> inputs, std::function<std::vector<Tensor>()> again,
+                 std::vector<VariableRead> reads, std::vector<autograd::TapeEdge> targets, Location where)
+      : saved_(inputs.begin(), inputs.end()),
+        again_(std::move(again)),
+        reads_(std::move(reads)),
+        targets_(std::move(targets)),
+        where_(where) {
+    for (const VariableRead& read : reads_) {
+      saved_.emplace_back(read.value);
+    }
+  }
 
   std::vector<Tensor> vjp(std::span<const Tensor> cotangents) override {
+    for (const autograd::SavedTensor& saved : saved_) {
+      saved.check("checkpoint", where_);
+    }
     const bool record = thread_context.grad_enabled;
     const EnableGrad enable;
     const std::uint64_t serial = autograd::next_serial();
@@ -140,6 +151,7 @@ class CheckpointRule final : public autograd::CustomRule {
   }
 
  private:
+  std::vector<autograd::SavedTensor> saved_;
   std::function<std::vector<Tensor>()> again_;
   std::vector<VariableRead> reads_;
   std::vector<autograd::TapeEdge> targets_;
@@ -189,14 +201,14 @@ void attach_jvp(std::span<const Tensor> inputs, std::span<Tensor> outputs, FlatR
       outputs, where);
 }
 
-void attach_checkpoint(std::vector<Tensor>& outputs, std::uint64_t serial, std::vector<VariableRead> reads,
-                       std::function<std::vector<Tensor>()> again, Location where) {
+void attach_checkpoint(std::span<const Tensor> inputs, std::vector<Tensor>& outputs, std::uint64_t serial,
+                       std::vector<VariableRead> reads, std::function<std::vector<Tensor>()> again, Location where) {
   std::vector<autograd::TapeEdge> targets = autograd::dependencies(outputs, serial);
   if (targets.empty()) {
     return;
   }
   detach_all(outputs);
-  auto rule = std::make_unique<CheckpointRule>(std::move(again), std::move(reads), targets, where);
+  auto rule = std::make_unique<CheckpointRule>(inputs, std::move(again), std::move(reads), targets, where);
   autograd::record_custom(std::move(rule), targets, outputs, where);
 }
 

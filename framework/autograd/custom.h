@@ -17,9 +17,9 @@ void attach_vjp(std::span<const Tensor> inputs, std::span<Tensor> outputs, std::
                 Location where);
 /// The same, through a rule from tangents to tangents.
 void attach_jvp(std::span<const Tensor> inputs, std::span<Tensor> outputs, FlatRule rule, Location where);
-/// The same, by recomputing them with `again` when their gradient is wanted.
-void attach_checkpoint(std::vector<Tensor>& outputs, std::uint64_t serial, std::vector<VariableRead> reads,
-                       std::function<std::vector<Tensor>()> again, Location where);
+/// The same, by recomputing them of `inputs` and `reads` with `again` when their gradient is wanted.
+void attach_checkpoint(std::span<const Tensor> inputs, std::vector<Tensor>& outputs, std::uint64_t serial,
+                       std::vector<VariableRead> reads, std::function<std::vector<Tensor>()> again, Location where);
 
 inline bool any_watched(std::span<const Tensor> tensors) {
   return thread_context.grad_enabled &&
@@ -101,7 +101,7 @@ auto checkpoint(Fn function, Location where = Location::current()) {
     }();
     std::vector<Tensor> outputs = flatten_tree(result);
     detail::attach_checkpoint(
-        outputs, serial, std::move(used),
+        flatten_tree(std::tuple(arguments...)), outputs, serial, std::move(used),
         [function, tree = std::tuple(arguments...)]() mutable { return flatten_tree(std::apply(function, tree)); },
         where);
     return rebuild_tree(result, outputs);

@@ -51,17 +51,38 @@ Tensor or_zeros(const Tensor& cotangent, const TensorType& type, Location where)
   return cotangent.defined() ? cotangent : full(type.shape, 0.0, type.dtype, where);
 }
 
-/// What a rule saved, for the backward pass; detached from the tape unless that pass is recorded too.
-std::vector<Tensor> saved(const std::vector<Tensor>& tensors) {
-  if (thread_context.grad_enabled) {
+/// What a rule reads of the op `name` at `where`, for the backward pass.
+class SavedInputs {
+ public:
+  SavedInputs(std::span<const Tensor> inputs, const char* name, Location where)
+      : tensors_(inputs.begin(), inputs.end()), name_(name), where_(where) {}
+
+  std::size_t size() const { return tensors_.size(); }
+  /// Detached from the tape unless that pass is recorded too. Throws if one was updated in place since.
+  std::vector<Tensor> read() const {
+    std::vector<Tensor> tensors;
+    for (const autograd::SavedTensor& saved : tensors_) {
+      saved.check(name_, where_);
+      tensors.push_back(thread_context.grad_enabled ? saved.tensor() : detached_alias(saved.tensor()));
+    }
     return tensors;
   }
-  std::vector<Tensor> plain;
-  for (const Tensor& tensor : tensors) {
-    plain.push_back(detached_alias(tensor));
+  /// Those that gradients are wanted by.
+  std::vector<std::size_t> watched() const {
+    std::vector<std::size_t> indices;
+    for (std::size_t i = 0; i < tensors_.size(); ++i) {
+      if (tensors_[i].tensor().requires_grad()) {
+        indices.push_back(i);
+      }
+    }
+    return indices;
   }
-  return plain;
-}
+
+ private:
+  std::vector<autograd::SavedTensor> tensors_;
+  const char* name_;
+  Location where_;
+};
 
 Indices watched_indices(std::span<const Tensor> tensors) {
   Indices indices;
@@ -159,13 +180,13 @@ class CondRule final : public autograd::CustomRule {
  public:
   CondRule(const Regions& regions, std::span<const Tensor> inputs, Location where)
       : regions_{without_effects(regions[0]), without_effects(regions[1])},
-        predicate_(inputs[0]),
-        inputs_(inputs.begin() + 1, inputs.end()),
+        predicate_(inputs.first(1), cond_op().name, where),
+        inputs_(inputs.subspan(1), cond_op().name, where),
         where_(where) {}
 
   std::vector<Tensor> vjp(std::span<const Tensor> cotangents) override {
-    const Indices targets = watched_indices(inputs_);
-    std::vector<Tensor> operands = saved(inputs_);
+    const Indices targets = inputs_.watched();
+    std::vector<Tensor> operands = inputs_.read();
     Indices outputs;
     for (std::size_t i = 0; i < cotangents.size(); ++i) {
       if (cotangents[i].defined()) {
@@ -180,7 +201,7 @@ class CondRule final : public autograd::CustomRule {
       };
     };
     const std::vector<Tensor> flat =
-        cond_flat(predicate_, backward(*regions_[0]), backward(*regions_[1]), operands, where_);
+        cond_flat(predicate_.read()[0], backward(*regions_[0]), backward(*regions_[1]), operands, where_);
     std::vector<Tensor> gradients(count);
     for (std::size_t i = 0; i < targets.size(); ++i) {
       gradients[targets[i]] = flat[i];
@@ -190,7 +211,7 @@ class CondRule final : public autograd::CustomRule {
 
   std::optional<std::vector<Tensor>> jvp(std::span<const Tensor> tangents) override {
     const Indices targets = defined_indices(tangents);
-    std::vector<Tensor> operands = saved(inputs_);
+    std::vector<Tensor> operands = inputs_.read();
     const std::size_t count = operands.size();
     for (std::size_t target : targets) {
       operands.push_back(tangents[target]);
@@ -201,13 +222,13 @@ class CondRule final : public autograd::CustomRule {
       };
     };
     return by_floating(output_types(),
-                       cond_flat(predicate_, forward(*regions_[0]), forward(*regions_[1]), operands, where_));
+                       cond_flat(predicate_.read()[0], forward(*regions_[0]), forward(*regions_[1]), operands, where_));
   }
 
  private:
   Regions regions_;
-  Tensor predicate_;
-  std::vector<Tensor> inputs_;
+  SavedInputs predicate_;
+  SavedInputs inputs_;
   Location where_;
 };
 
@@ -216,13 +237,13 @@ class LoopRule final : public autograd::CustomRule {
  public:
   /// The last outputs of `body` are the carries that it was given; `inputs`: carries, xs, closed.
   LoopRule(const ScanAttributes& attributes, const std::shared_ptr<const Graph>& body, Tensor count,
-           std::span<const Tensor> inputs, Location where)
+           std::span<const Tensor> inputs, const char* name, Location where)
       : attributes_(attributes),
         carries_(static_cast<std::size_t>(attributes.carries)),
         scanned_(static_cast<std::size_t>(attributes.scanned)),
         body_(without_effects(body)),
         count_(std::move(count)),
-        inputs_(inputs.begin(), inputs.end()),
+        inputs_(inputs, name, where),
         where_(where) {}
 
   /// `history`: the outputs of the tape node from `first` on; the node owns this rule.
@@ -235,7 +256,7 @@ class LoopRule final : public autograd::CustomRule {
   }
 
   std::vector<Tensor> vjp(std::span<const Tensor> cotangents) override {
-    const std::vector<Tensor> inputs = saved(inputs_);
+    const std::vector<Tensor> inputs = inputs_.read();
     const std::span<const Tensor> closed = std::span(inputs).subspan(carries_ + scanned_);
     // The inputs to differentiate with respect to, and the outputs with cotangents, as indices of the body: carries
     // first.
@@ -252,7 +273,7 @@ class LoopRule final : public autograd::CustomRule {
     const std::size_t own = init.size();
     Indices by_rows;
     Indices by_closed;
-    for (std::size_t i : watched_indices(inputs_)) {
+    for (std::size_t i : inputs_.watched()) {
       if (i >= carries_) {
         (i < carries_ + scanned_ ? by_rows : by_closed).push_back(i);
       }
@@ -297,7 +318,7 @@ class LoopRule final : public autograd::CustomRule {
   }
 
   std::optional<std::vector<Tensor>> jvp(std::span<const Tensor> tangents) override {
-    const DualLoop dual(*body_, carries_, scanned_, saved(inputs_), tangents, where_);
+    const DualLoop dual(*body_, carries_, scanned_, inputs_.read(), tangents, where_);
     const std::vector<Tensor> flat =
         scan_flat(dual.body, dual.init, dual.xs, {attributes_.length, attributes_.reverse}, count_, where_);
     return by_floating(output_types(), std::span(flat).subspan(carries_));
@@ -321,7 +342,7 @@ class LoopRule final : public autograd::CustomRule {
   std::size_t scanned_;
   std::shared_ptr<const Graph> body_;
   Tensor count_;
-  std::vector<Tensor> inputs_;
+  SavedInputs inputs_;
   Location where_;
   std::vector<Tensor> history_;  ///< without its tape, which would be a cycle
   std::uint32_t first_history_ = 0;
@@ -335,7 +356,7 @@ class UnboundedRule final : public autograd::CustomRule {
                 Location where)
       : carries_(static_cast<std::size_t>(attributes.carries)),
         regions_{without_effects(regions[0]), without_effects(regions[1])},
-        inputs_(inputs.begin(), inputs.end()),
+        inputs_(inputs, while_op().name, where),
         where_(where) {}
 
   std::vector<Tensor> vjp(std::span<const Tensor> /*cotangents*/) override {
@@ -344,7 +365,7 @@ class UnboundedRule final : public autograd::CustomRule {
   }
 
   std::optional<std::vector<Tensor>> jvp(std::span<const Tensor> tangents) override {
-    const DualLoop dual(*regions_[1], carries_, 0, saved(inputs_), tangents, where_);
+    const DualLoop dual(*regions_[1], carries_, 0, inputs_.read(), tangents, where_);
     const auto condition = [&](std::span<const Tensor> arguments) {
       std::vector<Tensor> values(arguments.begin(), arguments.begin() + static_cast<std::ptrdiff_t>(carries_));
       values.insert(values.end(), dual.body.closed.begin(), dual.body.closed.end());
@@ -357,7 +378,7 @@ class UnboundedRule final : public autograd::CustomRule {
  private:
   std::size_t carries_;
   Regions regions_;
-  std::vector<Tensor> inputs_;
+  SavedInputs inputs_;
   Location where_;
 };
 
@@ -383,9 +404,9 @@ autograd::TapeNode* connect(std::unique_ptr<autograd::CustomRule> rule, std::spa
 /// `results`: carries, ys, then the history.
 std::vector<Tensor> loop_with_tape(const ScanAttributes& scan, const std::shared_ptr<const Graph>& body,
                                    std::vector<Tensor> results, const Tensor& count, std::span<const Tensor> inputs,
-                                   Location where) {
+                                   const char* name, Location where) {
   const auto carries = static_cast<std::size_t>(scan.carries);
-  auto rule = std::make_unique<LoopRule>(scan, body, count, inputs, where);
+  auto rule = std::make_unique<LoopRule>(scan, body, count, inputs, name, where);
   LoopRule* const kept = rule.get();
   if (autograd::TapeNode* const node = connect(std::move(rule), inputs, results, where)) {
     const std::size_t first = results.size() - carries;
@@ -416,7 +437,7 @@ std::vector<Tensor> apply_control(const OpDef& op, const void* attributes, const
     const auto body = with_history(*regions[0], static_cast<std::size_t>(scan.carries));
     std::vector<Tensor> results =
         loop_with_tape(scan, body, run(attributes, {body}), scan.bounded ? inputs[0] : Tensor(),
-                       inputs.subspan(scan.bounded ? 1 : 0), where);
+                       inputs.subspan(scan.bounded ? 1 : 0), op.name, where);
     results.resize(regions[0]->outputs.size());
     return results;
   }
@@ -432,7 +453,8 @@ std::vector<Tensor> apply_control(const OpDef& op, const void* attributes, const
   const Tensor count = results.back();
   results.pop_back();
   const auto body = with_history(*regions[1], static_cast<std::size_t>(loop.carries));
-  results = loop_with_tape({loop.carries, 0, loop.limit, false, true}, body, std::move(results), count, inputs, where);
+  results = loop_with_tape({loop.carries, 0, loop.limit, false, true}, body, std::move(results), count, inputs, op.name,
+                           where);
   if (recorded) {
     results.push_back(count);
   } else {

@@ -75,6 +75,16 @@ Updates updates_of(const Tensor& tensor) {
 }
 std::uint32_t version_of(const Tensor& tensor) { return updates_of(tensor).version; }
 
+/// Throws if `saved`, which is `what` that `name` saved at `where`, was updated in place since it had this version.
+void check_version(const Tensor& saved, std::uint32_t version, std::string_view what, const char* name, Location where,
+                   const char* pass) {
+  if (version_of(saved) != version) {
+    throw Error(fmt::format("{}: {} {}, which {} had saved, was changed in place at {}", pass, what,
+                            to_string(saved.type()), name, to_string(updates_of(saved).last)),
+                where, "update a copy() of it, or update it after the backward pass");
+  }
+}
+
 void attach(Tensor& tensor, Reference<TapeNode> node, std::uint32_t output) {
   tensor.body()->tape = std::move(node);
   tensor.body()->tape_output = output;
@@ -202,27 +212,26 @@ Tensor watch(const Tensor& tensor, Location where) {
 SaveAll::SaveAll() : previous_(thread_context.save_all) { thread_context.save_all = true; }
 SaveAll::~SaveAll() { thread_context.save_all = previous_; }
 
+SavedTensor::SavedTensor(const Tensor& tensor) : tensor_(alias_with_tape(tensor)), version_(version_of(tensor)) {}
+
+void SavedTensor::check(const char* name, Location where) const {
+  check_version(tensor_, version_, "a tensor", name, where, "gradient");
+}
+
 void check_saved(TapeNode& node, const char* pass) {
   const char* name = node.op != nullptr ? node.op->name : "a graph call";
   if (node.released) {
     throw Error(fmt::format("{}: what {} had saved was freed by an earlier backward", pass, name), node.where,
                 "compute the forward pass again, or ask the first backward to retain the graph");
   }
-  const auto is_changed = [](const Tensor& saved, std::uint32_t version) {
-    return saved.defined() && version_of(saved) != version;
-  };
-  const auto fail = [&](const Tensor& saved, const std::string& what) {
-    throw Error(fmt::format("{}: {} {}, which {} had saved, was changed in place at {}", pass, what,
-                            to_string(saved.type()), name, to_string(updates_of(saved).last)),
-                node.where, "update a copy() of it, or update it after the backward pass");
-  };
   for (const TapeInput& input : node.inputs()) {
-    if (is_changed(input.saved, input.version)) {
-      fail(input.saved, fmt::format("input {}", &input - node.inputs().data()));
+    if (input.saved.defined() && version_of(input.saved) != input.version) {
+      check_version(input.saved, input.version, fmt::format("input {}", &input - node.inputs().data()), name,
+                    node.where, pass);
     }
   }
-  if (is_changed(node.saved_output, node.output_version)) {
-    fail(node.saved_output, "the result");
+  if (node.saved_output.defined()) {
+    check_version(node.saved_output, node.output_version, "the result", name, node.where, pass);
   }
 }
 

@@ -119,6 +119,21 @@ class SaveAll {
   bool previous_;
 };
 
+/// What a custom rule reads later: a tensor with the tape that it has now. Were it the tensor itself, an update in
+/// place by what the rule's op gave would make the tape refer to the tensor, and the tensor to the tape.
+class SavedTensor {
+ public:
+  explicit SavedTensor(const Tensor& tensor);
+  /// Whatever was updated.
+  const Tensor& tensor() const { return tensor_; }
+  /// Throws if it was updated in place since; `name`: of what saved it, at `where`.
+  void check(const char* name, Location where) const;
+
+ private:
+  Tensor tensor_;
+  std::uint32_t version_;
+};
+
 /// Throws unless everything that `node` saved is still there and unchanged.
 void check_saved(TapeNode& node, const char* pass);
 

@@ -333,9 +333,9 @@ class Parser {
     return visit(type.dtype, [&]<class T>() {
       const auto count = static_cast<std::size_t>(type.shape.product());
       if (accept("splat")) {
-        // Both are far above what constant folding makes.
+        // Each is far above what constant folding makes, all are as many as 256 of its largest.
         constexpr std::size_t kMostElements = std::size_t{1} << 22U;
-        constexpr std::size_t kMostOfAll = std::size_t{1} << 24U;
+        constexpr std::size_t kMostOfAll = std::size_t{1} << 26U;
         repeated_ += std::min(count, kMostElements);
         if (count > kMostElements || repeated_ > kMostOfAll) {
           fail(fmt::format("a constant is too large, {} elements{}", count,

@@ -27,13 +27,21 @@ std::vector<Tensor> by_input(const std::vector<bool>& wanted, std::span<const Te
   return gradients;
 }
 
+std::vector<Tensor> tensors_of(std::span<const autograd::SavedTensor> held) {
+  std::vector<Tensor> tensors;
+  for (const autograd::SavedTensor& one : held) {
+    tensors.push_back(one.tensor());
+  }
+  return tensors;
+}
+
 /// The gradient of a graph call.
 class GraphCallRule final : public autograd::CustomRule {
  public:
   explicit GraphCallRule(RecordedCall call) : call_(std::move(call)) {}
 
   std::vector<Tensor> vjp(std::span<const Tensor> cotangents) override {
-    std::vector<bool> given(call_.outputs.size(), false);
+    ResultSet given(call_.outputs.size(), false);
     std::vector<Tensor> of_given;
     for (std::size_t i = 0; i < call_.outputs.size(); ++i) {
       given[i] = is_floating(call_.outputs[i].dtype) && cotangents[i].defined();
@@ -41,18 +49,32 @@ class GraphCallRule final : public autograd::CustomRule {
         of_given.push_back(cotangents[i]);
       }
     }
-    call_.gradient->note_given(given);
-    if (call_.split == nullptr || call_.split->given != given || is_recorded(of_given)) {
-      return call_.gradient->call(call_.inputs, {call_.wanted, given}, of_given, call_.where);
+    const bool has_gradient = is_recorded(of_given);
+    const SplitCall::Backward* const backward = has_gradient ? nullptr : backward_of(given);
+    std::vector<Tensor> arguments = tensors_of(call_.inputs);
+    if (backward == nullptr) {
+      check_unchanged(call_.inputs, call_.gradient->reads());
+      std::vector<Tensor> gradients =
+          call_.gradient->call(arguments, {call_.wanted, given}, of_given, *call_.use, call_.where);
+      if (!has_gradient) {
+        call_.gradient->sets().note(given);
+      }
+      return gradients;
     }
-    std::vector<Tensor> arguments = call_.inputs;
-    arguments.insert(arguments.end(), call_.saved.begin(), call_.saved.end());
+    call_.gradient->sets().note(given);
+    const std::vector<bool>& reads = backward->reads;
+    const auto first_saved = reads.begin() + static_cast<std::ptrdiff_t>(call_.inputs.size());
+    check_unchanged(call_.inputs, {reads.begin(), first_saved});
+    check_unchanged(call_.saved, {first_saved, reads.end()});
+    const std::vector<Tensor> saved = tensors_of(call_.saved);
+    arguments.insert(arguments.end(), saved.begin(), saved.end());
     for (const Tensor& cotangent : of_given) {
       arguments.push_back(cotangent.is_contiguous() ? cotangent : copy(cotangent, call_.where));
     }
     std::vector<Tensor> flat;
-    call_.split->backward->run(arguments, flat);
-    return by_input(call_.split->wanted, flat);
+    backward->executable->run(arguments, flat);
+    call_.use->taken.fetch_add(1, std::memory_order_relaxed);
+    return by_input(backward->wanted, flat);
   }
 
  private:
@@ -60,8 +82,30 @@ class GraphCallRule final : public autograd::CustomRule {
   bool is_recorded(std::span<const Tensor> cotangents) const {
     const auto is_watched = [](const Tensor& tensor) { return tensor.requires_grad(); };
     return thread_context.inlines_graphs() ||
-           (thread_context.grad_enabled && (std::any_of(call_.inputs.begin(), call_.inputs.end(), is_watched) ||
-                                            std::any_of(cotangents.begin(), cotangents.end(), is_watched)));
+           (thread_context.grad_enabled &&
+            (std::any_of(call_.inputs.begin(), call_.inputs.end(),
+                         [&](const autograd::SavedTensor& input) { return is_watched(input.tensor()); }) ||
+             std::any_of(cotangents.begin(), cotangents.end(), is_watched)));
+  }
+
+  /// Null if the call wasn't cut for these results.
+  const SplitCall::Backward* backward_of(const ResultSet& given) const {
+    if (call_.split == nullptr) {
+      return nullptr;
+    }
+    const auto& known = call_.split->backwards;
+    const auto found = std::find_if(known.begin(), known.end(),
+                                    [&](const SplitCall::Backward& backward) { return backward.given == given; });
+    return found == known.end() ? nullptr : &*found;
+  }
+
+  /// Throws if one of those that are read was updated in place since the call.
+  void check_unchanged(std::span<const autograd::SavedTensor> held, const std::vector<bool>& reads) const {
+    for (std::size_t i = 0; i < held.size(); ++i) {
+      if (reads[i]) {
+        held[i].check("a graph call", call_.where);
+      }
+    }
   }
 
   RecordedCall call_;
@@ -82,23 +126,69 @@ std::unique_ptr<autograd::CustomRule> rule_of_call(RecordedCall call) {
   return std::make_unique<GraphCallRule>(std::move(call));
 }
 
+GradientSets::Expected GradientSets::expected(std::span<const TensorType> results) const {
+  ResultSet all;
+  std::transform(results.begin(), results.end(), std::back_inserter(all),
+                 [](const TensorType& type) { return is_floating(type.dtype); });
+  Expected expected;
+  {
+    const CallLock::Scope scope(lock_);
+    for (const ResultSet& given : seen_) {  // of functions whose results differ by signature, some don't fit
+      const auto fits = [](bool is_given, bool is_possible) { return !is_given || is_possible; };
+      if (given.size() == all.size() && std::equal(given.begin(), given.end(), all.begin(), fits)) {
+        expected.sets.push_back(given);
+      }
+    }
+  }
+  if (!expected.sets.empty()) {
+    return expected;
+  }
+  expected = {{all}, true};
+  const auto count = static_cast<std::size_t>(std::count(all.begin(), all.end(), true));
+  for (std::size_t i = 0; i < all.size() && count > 1; ++i) {
+    if (all[i] && (count < kMost || expected.sets.size() == 1)) {  // of many the first one, which may be a loss
+      expected.sets.emplace_back(all.size(), false);
+      expected.sets.back()[i] = true;
+    }
+  }
+  return expected;
+}
+
+void GradientSets::note(const ResultSet& given) {
+  const CallLock::Scope scope(lock_);
+  if (seen_.size() < kMost && std::find(seen_.begin(), seen_.end(), given) == seen_.end()) {
+    seen_.push_back(given);
+  }
+}
+
 CallGradient::CallGradient(JitFunction::Function function, std::size_t argument_count, Variables states,
-                           JitOptions options, std::shared_ptr<CallLock> turns)
+                           std::vector<bool> reads, JitOptions options, std::shared_ptr<CallLock> turns,
+                           std::shared_ptr<GradientSets> sets)
     : function_(std::move(function)),
       argument_count_(argument_count),
       states_(std::move(states)),
+      reads_(std::move(reads)),
       options_(std::move(options)),
-      turns_(std::move(turns)) {
+      turns_(std::move(turns)),
+      sets_(std::move(sets)) {
   options_.name += ".backward";
   options_.pipeline.vetoed.clear();  // values of another graph
 }
 
 std::vector<Tensor> CallGradient::call(std::span<const Tensor> inputs, const Which& which,
-                                       std::span<const Tensor> cotangents, Location where) {
+                                       std::span<const Tensor> cotangents, GradientUse& use, Location where) {
+  const auto gradients = [](const JitFunction::Function& forward, std::size_t argument_count,
+                            const Variables& variables, std::span<const Tensor> all, const Which& of) {
+    const std::size_t count = argument_count + variables.size();
+    const std::vector<Tensor> behind(all.begin() + static_cast<std::ptrdiff_t>(count), all.end());
+    const Cotangents set{of.given, behind};
+    return std::move(
+        gradients_of(forward, argument_count, variables, all.first(count), of.wanted, {&set, 1}, nullptr)[0]);
+  };
   std::vector<Tensor> tensors(inputs.begin(), inputs.end());
   tensors.insert(tensors.end(), cotangents.begin(), cotangents.end());
   if (thread_context.inlines_graphs()) {
-    return gradients_of(function_, argument_count_, states_, tensors, which, nullptr);
+    return gradients(function_, argument_count_, states_, tensors, which);
   }
   const CallLock::Scope turn(*turns_);
   const auto known = functions_.find(which);
@@ -108,46 +198,40 @@ std::vector<Tensor> CallGradient::call(std::span<const Tensor> inputs, const Whi
           : functions_
                 .try_emplace(
                     which,
-                    [forward = function_, argument_count = argument_count_, variables = states_, which](
+                    [gradients, forward = function_, argument_count = argument_count_, variables = states_, which](
                         std::span<const Tensor> all, std::shared_ptr<void>& structure) {
-                      std::vector<Tensor> gradients =
-                          gradients_of(forward, argument_count, variables, all, which, nullptr);
+                      std::vector<Tensor> some = gradients(forward, argument_count, variables, all, which);
                       auto has = std::make_shared<std::vector<bool>>();
-                      for (const Tensor& gradient : gradients) {
+                      for (const Tensor& gradient : some) {
                         has->push_back(gradient.defined());
                       }
-                      std::erase_if(gradients, [](const Tensor& gradient) { return !gradient.defined(); });
+                      std::erase_if(some, [](const Tensor& gradient) { return !gradient.defined(); });
                       structure = std::move(has);
-                      return gradients;
+                      return some;
                     },
                     options_, turns_)
                 .first->second;
+  const std::size_t compiled = function.ledger().size();
   const JitFunction::Result result = function.call(tensors, where);
+  use.again.fetch_add(1, std::memory_order_relaxed);
+  for (std::size_t line = compiled; line < function.ledger().size(); ++line) {
+    use.again_seconds.fetch_add(function.ledger()[line].seconds(), std::memory_order_relaxed);
+  }
   return by_input(*static_cast<const std::vector<bool>*>(result.structure.get()), result.outputs);
 }
 
-std::vector<bool> CallGradient::last_given() const {
-  const CallLock::Scope scope(lock_);
-  return last_given_;
-}
-
-void CallGradient::note_given(const std::vector<bool>& given) {
-  const CallLock::Scope scope(lock_);
-  last_given_ = given;
-}
-
-std::vector<Tensor> gradients_of(const JitFunction::Function& forward, std::size_t argument_count,
-                                 const Variables& variables, std::span<const Tensor> tensors,
-                                 const CallGradient::Which& which, std::vector<Tensor>* results) {
+std::vector<std::vector<Tensor>> gradients_of(const JitFunction::Function& forward, std::size_t argument_count,
+                                              const Variables& variables, std::span<const Tensor> inputs,
+                                              const std::vector<bool>& wanted, std::span<const Cotangents> sets,
+                                              std::vector<Tensor>* results) {
   const EnableGrad enable;  // captured from within a backward pass, which doesn't record
   const std::uint64_t entry_serial = autograd::next_serial();
-  const std::size_t input_count = argument_count + variables.size();
   std::vector<Tensor> watched;
   std::vector<Tensor> targets;
   std::vector<bool> is_target;
-  for (std::size_t i = 0; i < input_count; ++i) {
-    is_target.push_back(is_floating(tensors[i].dtype()) && which.wanted[i]);
-    watched.push_back(is_target[i] ? autograd::watch(tensors[i]) : tensors[i]);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    is_target.push_back(is_floating(inputs[i].dtype()) && wanted[i]);
+    watched.push_back(is_target[i] ? autograd::watch(inputs[i]) : inputs[i]);
     if (is_target[i]) {
       targets.push_back(watched.back());
     }
@@ -165,20 +249,24 @@ std::vector<Tensor> gradients_of(const JitFunction::Function& forward, std::size
     }
     return forward(std::span(watched).first(argument_count), ignored);
   }();
-  std::vector<Tensor> of_given;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (which.given[i]) {
-      of_given.push_back(all[i]);
-    }
-  }
   if (results != nullptr) {
     *results = all;
   }
-  autograd::BackwardOptions options{true, entry_serial};
-  options.leaves_undefined = true;
-  return by_input(
-      is_target,
-      autograd::gradients(of_given, targets, tensors.subspan(input_count), options, Location::current()).gradients);
+  std::vector<std::vector<Tensor>> gradients;
+  for (const Cotangents& set : sets) {
+    std::vector<Tensor> of_given;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (set.given[i]) {
+        of_given.push_back(all[i]);
+      }
+    }
+    const bool is_last = &set == &sets.back();
+    autograd::BackwardOptions options{is_last, entry_serial};
+    options.leaves_undefined = true;
+    gradients.push_back(by_input(
+        is_target, autograd::gradients(of_given, targets, set.tensors, options, Location::current()).gradients));
+  }
+  return gradients;
 }
 
 bool add_updates(const Graph& captured, Graph& graph) {

@@ -12,13 +12,41 @@
 /// The gradient of a graph that is called from eager.
 namespace diptych::graph {
 
-/// A call whose gradient was captured with it: the forward graph gives what the backward graph reads
+/// Results of a function, by place: those whose cotangents a gradient has.
+using ResultSet = std::vector<bool>;
+
+/// A call whose gradients were captured with it: the forward graph gives what the backward graphs read
 /// (split_gradient.h).
 struct SplitCall {
-  std::unique_ptr<runtime::Executable> forward, backward;
-  std::vector<bool> given;   ///< by result: whether backward takes its cotangent
-  std::vector<bool> wanted;  ///< by input: whether backward gives its gradient
-  std::size_t results = 0;
+  struct Backward {
+    ResultSet given;           ///< those whose cotangents it takes
+    std::vector<bool> wanted;  ///< by input: whether it gives its gradient
+    std::vector<bool> reads;   ///< by input, then by what is saved
+    std::unique_ptr<runtime::Executable> executable;
+  };
+  std::unique_ptr<runtime::Executable> forward;
+  std::size_t results = 0;         ///< of the function, the first outputs of `forward`
+  std::vector<std::size_t> saved;  ///< which outputs of `forward` are saved: results, and those behind them
+  std::vector<Backward> backwards;
+};
+
+/// The sets of results that gradients of a function were of, so that its calls are cut for them. Threads may share it.
+class GradientSets {
+ public:
+  /// A function with more of them computes the forward pass again for what is beyond.
+  static constexpr std::size_t kMost = 4;
+
+  struct Expected {
+    std::vector<ResultSet> sets;
+    bool is_guess = false;  ///< no gradient was taken so far: all results, and then some of them alone
+  };
+  /// Those that a call with these results can have.
+  Expected expected(std::span<const TensorType> results) const;
+  void note(const ResultSet& given);
+
+ private:
+  mutable CallLock lock_;
+  std::vector<ResultSet> seen_;
 };
 
 /// The gradient of a function for one signature, from the beginning: for gradients of gradients, and where nothing was
@@ -26,54 +54,63 @@ struct SplitCall {
 /// in its place would give NaN behind an infinity. Threads may share it.
 class CallGradient {
  public:
-  /// `turns`: of the function. The inputs are `argument_count` arguments, then the states.
-  CallGradient(JitFunction::Function function, std::size_t argument_count, Variables states, JitOptions options,
-               std::shared_ptr<CallLock> turns);
+  /// `turns` and `sets`: of the function. The inputs are `argument_count` arguments, then the states; `reads`: which of
+  /// them the function reads.
+  CallGradient(JitFunction::Function function, std::size_t argument_count, Variables states, std::vector<bool> reads,
+               JitOptions options, std::shared_ptr<CallLock> turns, std::shared_ptr<GradientSets> sets);
 
   /// Which gradients, of what.
   struct Which {
     std::vector<bool> wanted;  ///< by input; others get none
-    std::vector<bool> given;   ///< by result: whether there is a cotangent
+    ResultSet given;
     friend bool operator<(const Which& a, const Which& b) {
       return std::tie(a.wanted, a.given) < std::tie(b.wanted, b.given);
     }
   };
-  /// By input, undefined for those that aren't wanted or have no influence. `cotangents`: of the given results.
+  /// By input, undefined for those that aren't wanted or have no influence. `cotangents`: of the given results. Counted
+  /// in `use`.
   std::vector<Tensor> call(std::span<const Tensor> inputs, const Which& which, std::span<const Tensor> cotangents,
-                           Location where);
+                           GradientUse& use, Location where);
 
-  /// The results that the last gradient had cotangents of, so that the next call is cut for them; empty: not known.
-  std::vector<bool> last_given() const;
-  void note_given(const std::vector<bool>& given);
+  const std::vector<bool>& reads() const { return reads_; }
+  GradientSets& sets() { return *sets_; }
 
  private:
   JitFunction::Function function_;
   std::size_t argument_count_;
   Variables states_;
+  std::vector<bool> reads_;
   JitOptions options_;
   std::shared_ptr<CallLock> turns_;
+  std::shared_ptr<GradientSets> sets_;
   std::map<Which, JitFunction> functions_;
-  mutable CallLock lock_;  ///< of what follows, which no graph is run under
-  std::vector<bool> last_given_;
 };
 
 struct RecordedCall {
   std::shared_ptr<CallGradient> gradient;
-  std::shared_ptr<SplitCall> split;  ///< null: there is none
-  std::vector<Tensor> inputs;        ///< arguments, then states
-  std::vector<bool> wanted;          ///< by input
-  std::vector<Tensor> saved;         ///< what the forward graph of `split` gave besides results
+  std::shared_ptr<SplitCall> split;           ///< null: there is none
+  std::vector<autograd::SavedTensor> inputs;  ///< arguments, then states
+  std::vector<bool> wanted;                   ///< by input
+  std::vector<autograd::SavedTensor> saved;   ///< what the forward graph of `split` gave besides results
+  std::shared_ptr<GradientUse> use;
   std::vector<TensorType> outputs;
   Location where;
 };
 std::unique_ptr<autograd::CustomRule> rule_of_call(RecordedCall call);
 
-/// Calls `forward` on the first of `tensors`, with the variables bound to those behind, and gives the gradients of the
-/// inputs for the cotangents behind these, as CallGradient::call does. Its results go to `results`, unless that is
+/// The cotangents of some results.
+struct Cotangents {
+  ResultSet given;
+  std::vector<Tensor> tensors;  ///< of those
+};
+
+/// Calls `forward` on the first of `inputs`, with the variables bound to those behind, and gives, for each set of
+/// cotangents, the gradients of the inputs, as CallGradient::call does. Its results go to `results`, unless that is
 /// null.
-std::vector<Tensor> gradients_of(const JitFunction::Function& forward, std::size_t argument_count,
-                                 const Variables& variables, std::span<const Tensor> tensors,
-                                 const CallGradient::Which& which, std::vector<Tensor>* results);
+std::vector<std::vector<Tensor>> gradients_of(const JitFunction::Function& forward, std::size_t argument_count,
+                                              const Variables& variables, std::span<const Tensor> inputs,
+                                              const std::vector<bool>& wanted, std::span<const Cotangents> sets,
+                                              std::vector<Tensor>* results);
 
 /// Lets the calls of `graph` update the states as `captured` does: the nodes that the updates need are added, of which
 /// CSE drops those that are there already. The inputs of both are the arguments, then the states. False, and nothing

@@ -47,6 +47,24 @@ void drop_placed(std::span<passes::PassRecord> records, const Graph& graph, std:
   }
 }
 
+std::size_t count_effects(const Graph& graph) {
+  return static_cast<std::size_t>(std::count_if(graph.nodes.begin(), graph.nodes.end(), has_effect));
+}
+
+/// By argument, then by state: whether the graph computes something of it, or returns it.
+std::vector<bool> reads_of(const Graph& graph) {
+  const Users users(graph);
+  std::vector<bool> arguments, states;
+  for (const Input& input : graph.inputs) {
+    const bool is_read = users.count(input.value) > 0 || users.is_result(input.value);
+    if (input.kind != InputKind::captured) {
+      (input.kind == InputKind::argument ? arguments : states).push_back(is_read);
+    }
+  }
+  arguments.insert(arguments.end(), states.begin(), states.end());
+  return arguments;
+}
+
 /// "f32[2,3]", with the strides if they aren't dense.
 std::string describe(const TensorType& type, const Strides& strides) {
   return is_contiguous(type.shape, strides) ? to_string(type)
@@ -71,14 +89,15 @@ struct JitFunction::Entry {
   std::shared_ptr<void> structure;
   Variables states;
   Graph with_updates;                      ///< as captured, if it updates states
+  std::size_t effects = 0;                 ///< nodes that have one, as captured
   std::shared_ptr<CallGradient> gradient;  ///< null before the first call that is recorded
   struct Cut {
-    bool is_made = false;
+    std::vector<ResultSet> sets = {};      ///< empty: it isn't made
     std::shared_ptr<SplitCall> call = {};  ///< null: it can't be cut
     Guards guards = {};                    ///< of what gradient rules read besides
     std::size_t ledger_line = 0;           ///< of Compilation::gradients
   };
-  std::map<CallGradient::Which, Cut> cuts;
+  std::map<std::vector<bool>, Cut> cuts;  ///< by the inputs whose gradients are wanted
 
   bool matches(std::span<const Tensor> arguments) const {
     if (arguments.size() != types.size() || !guards.hold()) {
@@ -119,6 +138,7 @@ struct JitFunction::State {
   /// Keyed by hash. Entries with the same hash differ in their guards, or collide.
   std::unordered_multimap<std::size_t, std::list<Entry>::iterator> by_signature;
   std::vector<Compilation> ledger;
+  std::shared_ptr<GradientSets> gradient_sets = std::make_shared<GradientSets>();
 
   /// The entry for these arguments, moved to the front; null if there is none. Compares two signatures, however many
   /// there are.
@@ -126,8 +146,11 @@ struct JitFunction::State {
   Entry& find_or_compile(std::span<const Tensor> arguments, Location where);
   std::string cause_of(std::span<const Tensor> arguments) const;
   std::unique_ptr<runtime::Executable> make_executable(const Graph& graph, std::span<const Strides> strides) const;
-  std::shared_ptr<SplitCall> cut(const Entry& entry, std::span<const TensorType> outputs, Guards& guards,
-                                 GradientCompilation& line, Location where) const;
+  Graph joint_of(const Entry& entry, std::span<const TensorType> outputs, std::span<const ResultSet> sets,
+                 Guards& guards, SplitCall& call, GradientCompilation& line, Location where) const;
+  std::shared_ptr<SplitCall> cut(const Entry& entry, std::span<const TensorType> outputs,
+                                 const GradientSets::Expected& expected, Guards& guards, GradientCompilation& line,
+                                 Location where) const;
   /// A call that is recorded on the tape.
   std::vector<Tensor> call_with_gradient(Entry& entry, std::span<const Tensor> arguments, Location where);
 };
@@ -224,6 +247,7 @@ JitFunction::Entry& JitFunction::State::find_or_compile(std::span<const Tensor> 
   line.arguments = entry.types;
   line.capture_seconds = watch.lap();
   line.captured_nodes = count_nodes(entry.graph);
+  entry.effects = count_effects(entry.graph);
   if (!entry.graph.updates.empty()) {
     entry.with_updates = entry.graph;
   }
@@ -266,45 +290,76 @@ std::unique_ptr<runtime::Executable> JitFunction::State::make_executable(const G
                                  enabled(passes::kSideBySide)});
 }
 
-/// Captures the function and its gradient by what `line` wants as one graph, and cuts it. Null if that can't be done:
-/// `line` says why.
-std::shared_ptr<SplitCall> JitFunction::State::cut(const Entry& entry, std::span<const TensorType> outputs,
-                                                   Guards& guards, GradientCompilation& line, Location where) const {
-  if (kernels::active_gemm() == kernels::Gemm::openblas) {
-    line.uncut = "OpenBLAS's bits follow strides, which a cut makes dense";
-    return nullptr;
-  }
+/// Captures the function and, for each of the sets, its gradients by what `line` wants as one graph. `call` gets what
+/// is known of its backward graphs. Its cotangents are those of all results that are in some set.
+Graph JitFunction::State::joint_of(const Entry& entry, std::span<const TensorType> outputs,
+                                   std::span<const ResultSet> sets, Guards& guards, SplitCall& call,
+                                   GradientCompilation& line, Location where) const {
   const std::size_t argument_count = entry.types.size();
-  auto call = std::make_shared<SplitCall>();
-  call->results = outputs.size();
-  call->given = line.given;
-  Graph joint;
-  {
-    Capture capture(options.name);
-    std::vector<Tensor> traced;
-    for (std::size_t i = 0; i < argument_count; ++i) {
-      traced.push_back(capture.argument(entry.types[i], fmt::format("argument{}", i), &entry.strides[i]));
-    }
-    for (const Variable& state : entry.states) {
-      traced.push_back(capture.argument(state.type(), state.name()));
-    }
-    for (std::size_t i = 0; i < outputs.size(); ++i) {
-      if (line.given[i]) {
-        traced.push_back(capture.argument(outputs[i], fmt::format("cotangent{}", traced.size())));
+  Capture capture(options.name);
+  std::vector<Tensor> inputs;
+  for (std::size_t i = 0; i < argument_count; ++i) {
+    inputs.push_back(capture.argument(entry.types[i], fmt::format("argument{}", i), &entry.strides[i]));
+  }
+  for (const Variable& state : entry.states) {
+    inputs.push_back(capture.argument(state.type(), state.name()));
+  }
+  std::vector<Cotangents> cotangents;
+  for (const ResultSet& set : sets) {
+    cotangents.push_back({set, {}});
+  }
+  std::size_t number = inputs.size();
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    Tensor cotangent;
+    for (Cotangents& of : cotangents) {
+      if (of.given[i]) {
+        cotangent =
+            cotangent.defined() ? cotangent : capture.argument(outputs[i], fmt::format("cotangent{}", number++));
+        of.tensors.push_back(cotangent);
       }
     }
-    const CaptureScope scope(capture);
-    const Guards::Recorder recorder(guards);
-    std::vector<Tensor> results;
-    for (const Tensor& gradient :
-         gradients_of(function, argument_count, entry.states, traced, {line.wanted, line.given}, &results)) {
-      call->wanted.push_back(gradient.defined());
+  }
+  const CaptureScope scope(capture);
+  const Guards::Recorder recorder(guards);
+  std::vector<Tensor> results;
+  const auto gradients =
+      gradients_of(function, argument_count, entry.states, inputs, line.wanted, cotangents, &results);
+  call = SplitCall();
+  call.results = outputs.size();
+  line.backwards.clear();
+  for (std::size_t i = 0; i < sets.size(); ++i) {
+    SplitCall::Backward& backward = call.backwards.emplace_back();
+    backward.given = sets[i];
+    for (const Tensor& gradient : gradients[i]) {
+      backward.wanted.push_back(gradient.defined());
       if (gradient.defined()) {
         results.push_back(gradient);
       }
     }
-    joint = capture.finish(results, where);
+    line.backwards.push_back({.given = sets[i], .passes = {}});
   }
+  return capture.finish(results, where);
+}
+
+/// Captures the function and its gradients of the expected results by what `line` wants as one graph, and cuts it. Null
+/// if that can't be done: `line` says why.
+std::shared_ptr<SplitCall> JitFunction::State::cut(const Entry& entry, std::span<const TensorType> outputs,
+                                                   const GradientSets::Expected& expected, Guards& guards,
+                                                   GradientCompilation& line, Location where) const {
+  if (kernels::active_gemm() == kernels::Gemm::openblas) {
+    line.uncut = "OpenBLAS's bits follow strides, which a cut makes dense";
+    return nullptr;
+  }
+  auto call = std::make_shared<SplitCall>();
+  Graph joint = joint_of(entry, outputs, expected.sets, guards, *call, line, where);
+  if (expected.sets.size() > 1 && count_effects(joint) > entry.effects) {  // each belongs to one gradient
+    if (!expected.is_guess) {
+      line.uncut = "gradients of several sets of results have effects";
+      return nullptr;
+    }
+    joint = joint_of(entry, outputs, std::span(expected.sets).first(1), guards, *call, line, where);
+  }
+  const std::size_t argument_count = entry.types.size();
   const std::size_t input_count = argument_count + entry.states.size();
   passes::PipelineOptions before = options.pipeline;
   before.observe = nullptr;
@@ -321,7 +376,6 @@ std::shared_ptr<SplitCall> JitFunction::State::cut(const Entry& entry, std::span
     return nullptr;
   }
   SplitGradient split = split_gradient(joint, input_count, outputs.size());
-  std::vector<Strides> strides = entry.strides;
   for (std::size_t i = 0; i < entry.states.size(); ++i) {
     Input& input = split.forward.inputs[argument_count + i];
     input.kind = InputKind::state;
@@ -334,18 +388,46 @@ std::shared_ptr<SplitCall> JitFunction::State::cut(const Entry& entry, std::span
   passes::PipelineOptions after = options.pipeline;
   after.observe = nullptr;
   after.vetoed.clear();
-  line.forward = passes::run_pipeline(split.forward, after);
-  line.backward = passes::run_pipeline(split.backward, after);
-  line.forward_nodes = count_nodes(split.forward);
-  line.backward_nodes = count_nodes(split.backward);
-  line.saved_bytes = split.saved_bytes;
-  call->forward = make_executable(split.forward, strides);
-  for (std::size_t i = argument_count; i < split.backward.inputs.size(); ++i) {
-    if (const Input& input = split.backward.inputs[i]; input.kind == InputKind::argument) {
-      strides.push_back(contiguous_strides(split.backward.types[input.value].shape));
+  const std::size_t cotangents = input_count + split.forward.outputs.size() - outputs.size();
+  const std::vector<ValueId> values = std::move(split.forward.outputs);
+  split.forward.outputs.assign(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(outputs.size()));
+  for (std::size_t i = outputs.size(); i < values.size(); ++i) {
+    const auto at = std::find(split.forward.outputs.begin(), split.forward.outputs.end(), values[i]);
+    call->saved.push_back(static_cast<std::size_t>(at - split.forward.outputs.begin()));
+    if (at == split.forward.outputs.end()) {
+      split.forward.outputs.push_back(values[i]);
     }
   }
-  call->backward = make_executable(split.backward, strides);
+  line.forward = passes::run_pipeline(split.forward, after);
+  line.forward_nodes = count_nodes(split.forward);
+  line.saved_bytes = split.saved_bytes;
+  call->forward = make_executable(split.forward, entry.strides);
+  std::size_t first = 0;
+  for (std::size_t i = 0; i < call->backwards.size(); ++i) {
+    SplitCall::Backward& backward = call->backwards[i];
+    std::vector<bool> given;  // of the joint graph's cotangents
+    for (std::size_t k = 0; k < outputs.size(); ++k) {
+      if (std::any_of(call->backwards.begin(), call->backwards.end(),
+                      [&](const SplitCall::Backward& other) { return bool(other.given[k]); })) {
+        given.push_back(backward.given[k]);
+      }
+    }
+    const auto count = static_cast<std::size_t>(std::count(backward.wanted.begin(), backward.wanted.end(), true));
+    Graph graph = call->backwards.size() == 1 ? std::move(split.backward)
+                                              : part_of_backward(split.backward, first, count, cotangents, given);
+    first += count;
+    line.backwards[i].passes = passes::run_pipeline(graph, after);
+    line.backwards[i].nodes = count_nodes(graph);
+    backward.reads = reads_of(graph);
+    backward.reads.resize(cotangents);
+    std::vector<Strides> strides = entry.strides;
+    for (std::size_t k = argument_count; k < graph.inputs.size(); ++k) {
+      if (const Input& input = graph.inputs[k]; input.kind == InputKind::argument) {
+        strides.push_back(contiguous_strides(graph.types[input.value].shape));
+      }
+    }
+    backward.executable = make_executable(graph, strides);
+  }
   return call;
 }
 
@@ -360,44 +442,44 @@ std::vector<Tensor> JitFunction::State::call_with_gradient(Entry& entry, std::sp
     types.push_back(entry.graph.types[output]);
   }
   if (entry.gradient == nullptr) {
-    entry.gradient = std::make_shared<CallGradient>(function, arguments.size(), entry.states, options, turns);
+    entry.gradient = std::make_shared<CallGradient>(function, arguments.size(), entry.states, reads_of(entry.graph),
+                                                    options, turns, gradient_sets);
   }
   std::vector<bool> wanted;
   for (const Tensor& input : inputs) {
     wanted.push_back(input.requires_grad());
   }
-  std::vector<bool> given = entry.gradient->last_given();
-  if (given.empty()) {  // each, as far as is known
-    std::transform(types.begin(), types.end(), std::back_inserter(given),
-                   [](const TensorType& type) { return is_floating(type.dtype); });
-  }
-  Entry::Cut& known = entry.cuts[{wanted, given}];
-  if (!known.is_made || !known.guards.hold()) {
+  const GradientSets::Expected expected = gradient_sets->expected(types);
+  Entry::Cut& known = entry.cuts[wanted];
+  if (known.sets != expected.sets || !known.guards.hold()) {
     std::vector<GradientCompilation>& lines = ledger[entry.ledger_line].gradients;
-    known = Entry::Cut{.is_made = true, .ledger_line = lines.size()};
-    lines.push_back({.wanted = wanted, .given = given});
+    known = Entry::Cut{.sets = expected.sets, .ledger_line = lines.size()};
+    lines.push_back({.wanted = wanted, .uncut = {}});
     Stopwatch watch;
     try {
-      known.call = cut(entry, types, known.guards, lines.back(), where);
+      known.call = cut(entry, types, expected, known.guards, lines.back(), where);
     } catch (const Error& error) {
       // Its gradient can't be captured: whoever asks for it is told so, but perhaps nobody does.
       lines.back().uncut = error.what();
     }
     lines.back().seconds = watch.lap();
   }
-  ++ledger[entry.ledger_line].gradients[known.ledger_line].calls;
+  GradientCompilation& line = ledger[entry.ledger_line].gradients[known.ledger_line];
+  ++line.calls;
   const std::shared_ptr<SplitCall> split = known.call;
+  std::vector<autograd::SavedTensor> held(inputs.begin(), inputs.end());
   std::vector<Tensor> outputs;
-  std::vector<Tensor> saved;
   (split != nullptr ? *split->forward : *entry.executable).run(arguments, outputs);
+  std::vector<autograd::SavedTensor> saved;
   if (split != nullptr) {
-    const auto first = outputs.begin() + static_cast<std::ptrdiff_t>(split->results);
-    saved.assign(std::make_move_iterator(first), std::make_move_iterator(outputs.end()));
-    outputs.erase(first, outputs.end());
+    for (const std::size_t at : split->saved) {
+      saved.emplace_back(outputs[at]);
+    }
+    outputs.resize(split->results);
   }
-  autograd::record_custom(
-      rule_of_call({entry.gradient, split, inputs, std::move(wanted), std::move(saved), std::move(types), where}),
-      inputs, outputs, where);
+  autograd::record_custom(rule_of_call({entry.gradient, split, std::move(held), std::move(wanted), std::move(saved),
+                                        line.use, std::move(types), where}),
+                          inputs, outputs, where);
   return outputs;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <list>
 #include <map>
@@ -23,17 +24,30 @@ struct JitOptions {
   Location where;  ///< named in messages about calls; jit() sets it to its own caller
 };
 
-/// A call that eager takes the gradient of: the function and its gradient as one graph, cut in two.
+/// How often gradients of calls were taken; threads count.
+struct GradientUse {
+  std::atomic<std::uint64_t> taken = 0;   ///< by a backward graph
+  std::atomic<std::uint64_t> again = 0;   ///< others, for which the forward pass was computed again
+  std::atomic<double> again_seconds = 0;  ///< it took to compile graphs for those
+};
+
+/// Calls that eager takes gradients of: the function and its gradients as one graph, cut into a forward graph and, for
+/// each set of results that gradients are of, a backward graph.
 struct GradientCompilation {
   std::vector<bool> wanted;  ///< by argument, then by the variables that the function reads
-  std::vector<bool> given;   ///< by result: those whose cotangents it takes, as the last gradient did
   std::string uncut;         ///< why it isn't cut, and each gradient computes the forward pass again; empty: it is
   double seconds = 0;
-  std::size_t saved_bytes = 0;                 ///< what the forward graph keeps for the backward graph
-  std::vector<passes::PassRecord> joint = {};  ///< before the cut; then of each part
-  std::vector<passes::PassRecord> forward = {}, backward = {};
-  std::size_t forward_nodes = 0, backward_nodes = 0;
+  std::size_t saved_bytes = 0;                               ///< what the forward graph keeps for the backward graphs
+  std::vector<passes::PassRecord> joint = {}, forward = {};  ///< before the cut; of the forward graph
+  std::size_t forward_nodes = 0;
+  struct Backward {
+    std::vector<bool> given;  ///< by result: those whose cotangents it takes
+    std::vector<passes::PassRecord> passes;
+    std::size_t nodes = 0;
+  };
+  std::vector<Backward> backwards = {};
   std::uint64_t calls = 0;
+  std::shared_ptr<GradientUse> use = std::make_shared<GradientUse>();
 };
 
 /// One line of the recompile ledger.
@@ -49,7 +63,8 @@ struct Compilation {
   std::size_t nodes = 0;
   std::uint64_t calls = 0;        ///< calls served so far
   std::uint64_t comparisons = 0;  ///< of its signature with a call's: at most two per call, however many there are
-  /// One for each set of inputs whose gradients are wanted, and of results that they are of.
+  /// One for each set of inputs whose gradients are wanted; another one where gradients were of other results than
+  /// expected.
   std::vector<GradientCompilation> gradients = {};
 
   /// Without gradients.

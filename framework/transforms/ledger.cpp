@@ -39,15 +39,19 @@ std::string places(const std::vector<bool>& of) {
   return fmt::format("{}", fmt::join(set, ", "));
 }
 
-/// `names_results`: there is another one, of other results.
+/// `names_results`: there are others, of other results.
 std::string describe(const GradientCompilation& gradient, bool names_results) {
-  const std::string what =
-      fmt::format("  its gradient{} by input {}", names_results ? " of result " + places(gradient.given) : "",
-                  places(gradient.wanted));
-  return gradient.uncut.empty()
-             ? fmt::format("{}: forward {} nodes, backward {}, between them {:.1f} KiB", what, gradient.forward_nodes,
-                           gradient.backward_nodes, static_cast<double>(gradient.saved_bytes) / 1024)
-             : fmt::format("{}: computes the forward pass again, {}", what, gradient.uncut);
+  const std::string what = fmt::format("  its gradient by input {}", places(gradient.wanted));
+  if (!gradient.uncut.empty()) {
+    return fmt::format("{}: computes the forward pass again, {}", what, gradient.uncut);
+  }
+  std::string backward;
+  for (const GradientCompilation::Backward& part : gradient.backwards) {
+    backward += fmt::format("{} {}{}", backward.empty() ? "" : ",", part.nodes,
+                            names_results ? " (of result " + places(part.given) + ")" : "");
+  }
+  return fmt::format("{}: forward {} nodes, backward{}, between them {:.1f} KiB", what, gradient.forward_nodes,
+                     backward, static_cast<double>(gradient.saved_bytes) / 1024);
 }
 
 /// An axis of an argument by which compilations differ, and by nothing else.
@@ -117,13 +121,24 @@ std::string to_text(std::span<const Compilation> ledger, std::optional<double> s
     if (saved_seconds) {
       rows.back().push_back(paid_back(line, *saved_seconds));
     }
-    const bool names_results =
-        std::any_of(line.gradients.begin(), line.gradients.end(),
-                    [&](const GradientCompilation& gradient) { return gradient.given != line.gradients[0].given; });
+    std::set<std::vector<bool>> sets;
+    for (const GradientCompilation& gradient : line.gradients) {
+      for (const GradientCompilation::Backward& backward : gradient.backwards) {
+        sets.insert(backward.given);
+      }
+    }
     for (const GradientCompilation& gradient : line.gradients) {
       rows.push_back(
-          {"", describe(gradient, names_results), "", duration(gradient.seconds), std::to_string(gradient.calls)});
-      rows.back().resize(rows[0].size());
+          {"", describe(gradient, sets.size() > 1), "", duration(gradient.seconds), std::to_string(gradient.calls)});
+      if (const std::uint64_t again = gradient.use->again; again > 0) {
+        const char* const what = gradient.uncut.empty()
+                                     ? "    of other results, or to have gradients: computes it again"
+                                     : "    gradients of it";
+        rows.push_back({"", what, "", duration(gradient.use->again_seconds), std::to_string(again)});
+      }
+    }
+    for (std::vector<std::string>& row : rows) {
+      row.resize(rows[0].size());
     }
   }
   std::string text;

@@ -26,4 +26,9 @@ struct SplitGradient {
 /// and views, may be computed again: a minimum cut, as AOTAutograd's partitioner makes.
 SplitGradient split_gradient(const Graph& joint, std::size_t inputs, std::size_t results);
 
+/// What of a backward graph gives `count` of its gradients, from the `first` one on. Of its arguments, the cotangents
+/// are those from `cotangents` on; those that aren't `given` are no arguments of it. Nothing of it has an effect.
+Graph part_of_backward(const Graph& backward, std::size_t first, std::size_t count, std::size_t cotangents,
+                       const std::vector<bool>& given);
+
 }  // namespace diptych::graph

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -133,12 +134,12 @@ bool is_same_graph(const Arm& from, const Arm& to) {
   if (!single_difference(from, to) || to.threads() > 1) {
     return false;
   }
-  std::set<std::string> before;
+  std::map<std::string, bool> changed;  // by the pass; a pass that isn't there changes nothing
   for (const PassEntry pass : from.passes()) {
-    before.insert(pass.name());
+    changed[pass.name()] = pass.changed();
   }
   for (const PassEntry pass : to.passes()) {
-    if (pass.changed() && !before.contains(pass.name())) {
+    if (pass.changed() != changed[pass.name()]) {
       return false;
     }
   }

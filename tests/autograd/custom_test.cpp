@@ -161,6 +161,25 @@ TEST(Checkpoint, KeepsLess) {
   EXPECT_LT(deep(true), deep(false) / 4);
 }
 
+TEST(Checkpoint, OfWhatWasUpdatedInPlaceSinceIsAnError) {
+  const Variable w(doubles_of({3}), "w");
+  const auto program = [&](int updated) {
+    return [&, updated](const Tensor& x) {
+      const Tensor y = checkpoint([&](const Tensor& t) { return t * t * w.value(); })(x);
+      if (updated != 0) {
+        no_grad([&] { zero_(updated == 1 ? x : w.value()); });
+      }
+      return sum(y);
+    };
+  };
+  EXPECT_EQ(list(grad(program(0))(doubles_of({2}))), (std::vector<double>{12}));
+  for (const int updated : {1, 2}) {
+    EXPECT_THAT(message_of([&] { grad(program(updated))(doubles_of({2})); }),
+                HasSubstr("checkpoint had saved, was changed in place at"))
+        << updated;
+  }
+}
+
 TEST(Checkpoint, HasHigherOrders) {
   const auto f = [](const Tensor& x) { return sum(checkpoint([](const Tensor& y) { return y * y * y; })(x)); };
   EXPECT_EQ(list(grad([&](const Tensor& x) { return sum(grad(f)(x)); })(doubles_of({2}))), (std::vector<double>{12}));

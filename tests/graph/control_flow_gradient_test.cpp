@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "framework/core/allocator.h"
 #include "tests/graph/variants.h"
 
 namespace diptych {
@@ -155,6 +156,51 @@ TEST(ControlFlowGradient, OfABoundedWhileLoop) {
   };
   check_gradients(program, f64({0.9, 0.7}, {2}));    // a few iterations
   check_gradients(program, f64({10.0, 12.0}, {2}));  // none
+}
+
+TEST(ControlFlowGradient, OfWhatWasUpdatedInPlaceSinceIsAnError) {
+  const std::vector<std::pair<const char*, Scalar>> programs{
+      {"cond",
+       [](const Tensor& x) {
+         return cond(
+             above(sum(x), 0), [](const Tensor& y) { return y * y; }, [](const Tensor& y) { return exp(y); }, x);
+       }},
+      {"scan",
+       [](const Tensor& x) {
+         return scan([](const Tensor& c, const Tensor& row) { return std::pair(c * row, c); }, x, reshape(x, {1, 2}))
+             .first;
+       }},
+      {"while_loop", [](const Tensor& x) {
+         return while_loop([](const Tensor& y) { return below(sum(y), 4); }, [&](const Tensor& y) { return y * x + x; },
+                           x * 0.5, {.max_iterations = 9});
+       }}};
+  for (const auto& [name, program] : programs) {
+    for (const bool updates : {false, true}) {
+      const std::string message = message_of<Error>([&, program = program] {
+        grad([&](const Tensor& x) {
+          const Tensor y = program(x);
+          if (updates) {
+            no_grad([&] { zero_(x); });
+          }
+          return sum(y);
+        })(f64({0.9, 0.7}, {2}));
+      });
+      EXPECT_THAT(message, HasSubstr(updates ? std::string(name) + " had saved, was changed in place at"
+                                             : std::string("no error")));
+    }
+  }
+}
+
+// The rule refers to its inputs, but they don't refer to it.
+TEST(ControlFlowGradient, AnInputThatIsUpdatedByTheResultLeavesNothingBehind) {
+  const std::int64_t before = allocator::stats().bytes_in_use;
+  {
+    const Tensor x = f64({0.9, 0.7}, {2});
+    const Tensor w = autograd::watch(f64({1, 2}, {2}));
+    add_(x, cond(
+                above(sum(x), 0), [&] { return x * w; }, [&] { return w; }));
+  }
+  EXPECT_EQ(allocator::stats().bytes_in_use, before);
 }
 
 TEST(ControlFlowGradient, OfNestedControlFlow) {

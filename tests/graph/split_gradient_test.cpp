@@ -14,20 +14,26 @@
 #include <gtest/gtest.h>
 
 #include "framework/capture/graph_function.h"
+#include "framework/core/allocator.h"
 #include "framework/core/trace_points.h"
 #include "framework/dispatch/op.h"
+#include "framework/transforms/call_gradient.h"
 #include "framework/transforms/ledger.h"
 #include "tests/graph/variants.h"
+#include "tests/support/message_of.h"
 
 namespace diptych::graph {
 namespace {
 
 using diptych::testing::expect_same_bits;
 using diptych::testing::f32;
+using diptych::testing::message_of;
 using diptych::testing::wave;
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::vector<std::string> names_of(const Graph& graph) {
   std::vector<std::string> names;
@@ -344,28 +350,199 @@ TEST(SplitGradient, AResultThatNothingInfluencesHasAGradientOfZeros) {
   });
 }
 
-TEST(SplitGradient, IsCutForTheResultsThatTheLastGradientWasOf) {
-  const Variable w(wave({6, 5}, 1), "w");
-  const Variable v(wave({6, 5}, 2), "v");
-  auto layer = jit([&](const Tensor& x) { return std::pair(sum(tanh(matmul(x, w.value()))), matmul(x, v.value())); });
-  auto step = value_and_grad([&](const Tensor& x) { return layer(x); }, {.arguments = {}, .weights = {w, v}});
+/// A loss by w, and beside it a product by v.
+struct LossAndAside {
+  Variable w{wave({6, 5}, 1), "w"};
+  Variable v{wave({6, 5}, 2), "v"};
+  passes::PipelineOptions pipeline{.disabled = {"epilogue", "multi-tensor", "fuse", "merge-products"}};
+  graph::Jit<std::function<std::pair<Tensor, Tensor>(const Tensor&)>> layer =
+      jit(std::function([w = w, v = v](const Tensor& x) {
+            return std::pair(sum(tanh(matmul(x, w.value()))), sum(exp(matmul(x, v.value()))));
+          }),
+          {.pipeline = pipeline});
+
+  /// Of the one result, of the other one, or of both.
+  std::vector<Tensor> gradient_of(const ResultSet& given, const Tensor& x) {
+    auto step = value_and_grad(
+        [&](const Tensor& t) {
+          const auto [first, second] = layer(t);
+          return given[0] && given[1] ? first + second : given[0] ? first : second;
+        },
+        {.arguments = {}, .weights = {w, v}});
+    return flatten_tree(step(x));
+  }
+  const std::vector<GradientCompilation>& lines() { return layer.compiled()->ledger().back().gradients; }
+};
+
+TEST(SplitGradient, IsCutForTheResultsThatGradientsAreOf) {
+  LossAndAside program;
   const Tensor x = wave({3, 6}, 2);
-  step(x);  // what is beside the loss has no gradient, which nobody knew
-  step(x);
+  program.gradient_of({true, false}, x);
+  program.gradient_of({true, false}, x);
   {
     const RunOps ops;
-    step(x);
+    program.gradient_of({true, false}, x);
     EXPECT_EQ(ops.count("matmul"), 3) << "two forward, one for the gradient";
   }
-  const auto& lines = layer.compiled()->ledger().front().gradients;
-  ASSERT_EQ(lines.size(), 2U);
-  EXPECT_EQ(lines[0].given, (std::vector<bool>{true, true}));
-  EXPECT_EQ(lines[0].calls, 1U);
-  EXPECT_EQ(lines[1].given, (std::vector<bool>{true, false}));
-  EXPECT_EQ(lines[1].calls, 2U);
-  EXPECT_THAT(to_text(layer.compiled()->ledger()),
-              AllOf(HasSubstr("its gradient of result 0, 1 by input 1, 2: forward"),
-                    HasSubstr("its gradient of result 0 by input 1, 2: forward")));
+  ASSERT_EQ(program.lines().size(), 2U);
+  const auto sets_of = [&](std::size_t line) {
+    std::vector<ResultSet> sets;
+    for (const GradientCompilation::Backward& backward : program.lines()[line].backwards) {
+      sets.push_back(backward.given);
+    }
+    return sets;
+  };
+  EXPECT_THAT(sets_of(0), ElementsAre(ResultSet{true, true}, ResultSet{true, false}, ResultSet{false, true}));
+  EXPECT_EQ(program.lines()[0].calls, 1U);
+  EXPECT_EQ(program.lines()[0].use->taken, 1U) << "although nobody knew of which result it would be";
+  EXPECT_THAT(sets_of(1), ElementsAre(ResultSet{true, false}));
+  EXPECT_EQ(program.lines()[1].calls, 2U);
+  EXPECT_EQ(program.lines()[1].use->taken, 2U);
+  EXPECT_EQ(program.lines()[1].use->again, 0U);
+  EXPECT_LT(program.lines()[1].saved_bytes, program.lines()[0].saved_bytes);
+  EXPECT_THAT(to_text(program.layer.compiled()->ledger()),
+              AllOf(ContainsRegex("its gradient by input 1, 2: forward [0-9]+ nodes, backward [0-9]+ .of result 0, 1., "
+                                  "[0-9]+ .of result 0., [0-9]+ .of result 1., between them"),
+                    ContainsRegex("its gradient by input 1, 2: forward [0-9]+ nodes, backward [0-9]+ .of result 0., "
+                                  "between them"),
+                    Not(HasSubstr("again"))));
+}
+
+TEST(SplitGradient, GradientsInTurnComputeTheForwardPassOnce) {
+  LossAndAside program;
+  const Tensor x = wave({3, 6}, 2);
+  for (int i = 0; i < 2; ++i) {
+    program.gradient_of({true, false}, x);
+    program.gradient_of({false, true}, x);
+  }
+  const RunOps ops;
+  for (int i = 0; i < 3; ++i) {
+    program.gradient_of({true, false}, x);
+    program.gradient_of({false, true}, x);
+  }
+  EXPECT_EQ(ops.count("matmul"), 6 * 3);
+  ASSERT_EQ(program.lines().size(), 3U) << "for what is likely, for the first, for both";
+  EXPECT_EQ(program.lines()[1].use->again, 1U) << "the second one was new";
+  EXPECT_GT(program.lines()[1].use->again_seconds, 0);
+  EXPECT_EQ(program.lines()[2].use->again, 0U);
+  EXPECT_EQ(program.lines()[2].use->taken, 8U);
+  EXPECT_THAT(to_text(program.layer.compiled()->ledger()),
+              ContainsRegex("of other results, or to have gradients: computes it again +[0-9.]+ [mu]s +1\n"));
+}
+
+TEST(SplitGradient, OtherSignaturesAreCutForTheSameResults) {
+  LossAndAside program;
+  program.gradient_of({true, false}, wave({3, 6}, 2));
+  program.gradient_of({true, false}, wave({4, 6}, 2));
+  ASSERT_EQ(program.layer.compiled()->ledger().size(), 2U);
+  ASSERT_EQ(program.lines().size(), 1U);
+  ASSERT_EQ(program.lines()[0].backwards.size(), 1U);
+  EXPECT_EQ(program.lines()[0].backwards[0].given, (ResultSet{true, false}));
+}
+
+TEST(SplitGradient, GradientsOfGradientsDontCountAsTheirResults) {
+  LossAndAside program;
+  auto curve = [&](const Tensor& x) {
+    auto slope = grad([&](const Tensor& t) { return program.layer(t).second; });
+    return grad([&](const Tensor& t) { return sum(slope(t)); })(x);
+  };
+  curve(wave({3, 6}, 2));
+  program.gradient_of({true, false}, wave({3, 6}, 2));
+  EXPECT_EQ(program.lines().back().backwards.size(), 3U) << "as if none had been taken";
+}
+
+TEST(GradientSets, AreThoseThatWereSeenOrLikely) {
+  const TensorType real{DType::float32, {2}};
+  const TensorType whole{DType::int32, {2}};
+  GradientSets sets;
+  const auto of = [&](const std::vector<TensorType>& results) { return sets.expected(results).sets; };
+  EXPECT_THAT(of({real}), ElementsAre(ResultSet{true}));
+  EXPECT_THAT(of({whole}), ElementsAre(ResultSet{false}));
+  EXPECT_THAT(of({real, whole}), ElementsAre(ResultSet{true, false}));
+  EXPECT_THAT(of({real, whole, real}),
+              ElementsAre(ResultSet{true, false, true}, ResultSet{true, false, false}, ResultSet{false, false, true}));
+  EXPECT_THAT(of(std::vector<TensorType>(9, real)),
+              ElementsAre(ResultSet(9, true), ResultSet{true, false, false, false, false, false, false, false, false}));
+  EXPECT_TRUE(sets.expected(std::vector<TensorType>{real}).is_guess);
+
+  sets.note({false, true});
+  sets.note({false, true});
+  EXPECT_THAT(of({real, real}), ElementsAre(ResultSet{false, true}));
+  EXPECT_FALSE(sets.expected(std::vector<TensorType>{real, real}).is_guess);
+  EXPECT_THAT(of({real, whole}), ElementsAre(ResultSet{true, false})) << "no integer has a gradient";
+  EXPECT_EQ(of({real, real, real}).size(), 4U) << "another structure";
+  for (std::size_t i = 0; i < 2 * GradientSets::kMost; ++i) {
+    ResultSet given(2 * GradientSets::kMost, false);
+    given[i] = true;
+    sets.note(given);
+  }
+  EXPECT_EQ(of(std::vector<TensorType>(2 * GradientSets::kMost, real)).size(), GradientSets::kMost - 1);
+}
+
+const char* const kUpdated = "a graph call had saved, was changed in place at";
+
+TEST(SplitGradient, AnInputThatWasUpdatedSinceIsAnError) {
+  auto product = jit([](const Tensor& x, const Tensor& w) { return matmul(x, w); });
+  auto layer = jit([](const Tensor& x) { return std::pair(sum(tanh(x)), sum(x) * 2); });
+  const auto gradient_of = [&](auto fn, const Tensor& updated) {
+    return message_of<Error>([&] {
+      grad([&](const Tensor& w) {
+        const Tensor y = fn(w);
+        no_grad([&] { zero_(updated); });
+        return sum(y);
+      })(wave({4, 4}, 2));
+    });
+  };
+  for (int i = 0; i < 2; ++i) {
+    const Tensor x = wave({3, 4}, 1);
+    const auto by_weight = [&](const Tensor& w) { return product(x, w); };
+    EXPECT_THAT(gradient_of(by_weight, x),
+                AllOf(HasSubstr("a tensor f32[3,4]"), HasSubstr(kUpdated), HasSubstr("split_gradient_test.cpp")));
+    const auto in_eager = [&](const Tensor& w) { return matmul(x, w); };
+    EXPECT_THAT(gradient_of(in_eager, x), HasSubstr("was changed in place at")) << "as in eager";
+  }
+}
+
+// tanh's gradient reads its result alone, in either mode; of which results the gradient is doesn't matter.
+TEST(SplitGradient, AnInputThatItsGradientDoesntReadMayBeUpdated) {
+  expect_eager_bits([](auto wrap) {
+    auto layer = wrap([](const Tensor& x) { return std::pair(sum(tanh(x)), x * 2); });
+    std::vector<Tensor> all;
+    for (int i = 0; i < 3; ++i) {
+      all.push_back(grad([&](const Tensor& x) {
+        const Tensor y = layer(x).first;
+        no_grad([&] { zero_(x); });
+        return y;
+      })(wave({3, 4}, 1)));
+    }
+    return all;
+  });
+}
+
+TEST(SplitGradient, AResultThatWasUpdatedSinceIsAnError) {
+  for (const bool compiles : {false, true}) {
+    auto layer = jit([](const Tensor& x) { return exp(x); });
+    const std::string message = message_of<Error>([&] {
+      grad([&](const Tensor& x) {
+        const Tensor y = compiles ? layer(x) : exp(x);
+        const Tensor loss = sum(y);
+        no_grad([&] { zero_(y); });
+        return loss;
+      })(wave({4}, 1));
+    });
+    EXPECT_THAT(message, HasSubstr("was changed in place at")) << compiles;
+  }
+}
+
+// What is updated by the result of a call that it was an input of would refer to the call, and the call to it.
+TEST(SplitGradient, AnInputThatIsUpdatedByTheResultLeavesNothingBehind) {
+  const std::int64_t before = allocator::stats().bytes_in_use;
+  {
+    auto layer = jit([](const Tensor& x, const Tensor& w) { return exp(x) * w; });
+    const Tensor x = wave({64}, 1);
+    add_(x, layer(x, autograd::watch(wave({64}, 2))));  // and no gradient frees what the call holds
+  }
+  EXPECT_EQ(allocator::stats().bytes_in_use, before);
 }
 
 TEST(SplitGradient, CustomRulesAndCheckpointsInside) {
@@ -473,6 +650,27 @@ TEST(SplitGradient, EffectsHappenOnce) {
         step(wave({2, 4}, 1));
       },
       "state y state y ", "an effect that a state needs");
+}
+
+// Gradients that have some can't be cut together.
+TEST(SplitGradient, EffectsOfGradientsHappenForTheirResultsAlone) {
+  const auto program = [](auto wrap) {
+    auto layer = wrap([](const Tensor& x) {
+      const std::pair results(exp(x), square(x));
+      register_hook(results.first, [](const Tensor& gradient) { return debug::print("first", gradient); });
+      register_hook(results.second, [](const Tensor& gradient) { return debug::print("second", gradient); });
+      return results;
+    });
+    for (const ResultSet& given : {ResultSet{true, false}, {false, true}, {true, false}, {false, true}, {true, true}}) {
+      grad([&](const Tensor& x) {
+        const auto [first, second] = layer(x);
+        return given[0] && given[1] ? sum(first) + sum(second) : sum(given[0] ? first : second);
+      })(wave({3}, 1));
+    }
+  };
+  const std::string in_eager = printed_by([&] { program([](auto fn) { return fn; }); });
+  EXPECT_EQ(in_eager.substr(0, 26), "first second first second ");
+  EXPECT_EQ(printed_by([&] { program([](auto fn) { return jit(std::move(fn)); }); }), in_eager);
 }
 
 }  // namespace

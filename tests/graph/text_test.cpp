@@ -346,12 +346,16 @@ TEST(GraphText, ManyThatAreLargeTogetherAreRefused) {
         parse("graph \"g\"(%0: f32[2] argument \"x\") {\n  %1: f32[2] = fused(%0) [ " + regions + " ]\n  return %1\n}");
       }),
       HasSubstr("a value id is too large"));
-  std::string constants;
-  for (int i = 0; i < 5; ++i) {
-    constants += fmt::format("  const %{}: f32[4000000] = splat 1\n", i);
-  }
-  EXPECT_THAT(message_of<Error>([&] { parse("graph \"g\"() {\n" + constants + "  return %0\n}"); }),
-              AllOf(HasSubstr("line 6"), HasSubstr("a constant is too large, 4000000 elements, beside the others")));
+  const auto constants = [](int count, int elements) {
+    std::string text = "graph \"g\"() {\n";
+    for (int i = 0; i < count; ++i) {
+      text += fmt::format("  const %{}: bool[{}] = splat true\n", i, elements);
+    }
+    return text + "  return %0\n}";
+  };
+  EXPECT_THAT(message_of<Error>([&] { parse(constants(17, 4'000'000)); }),
+              AllOf(HasSubstr("line 18"), HasSubstr("a constant is too large, 4000000 elements, beside the others")));
+  EXPECT_EQ(parse(constants(200, 1 << 18)).constants.size(), 200U) << "the largest that constant folding makes";
   EXPECT_THAT(message_of<Error>([] { parse("graph \"g\"() {\n  const %0: f32[5000000] = splat 1\n  return %0\n}"); }),
               HasSubstr("a constant is too large, 5000000 elements"));
 }

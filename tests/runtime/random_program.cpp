@@ -374,13 +374,7 @@ Program random_program(Random& random) {
     append_layers(random, program, types.size());
   }
   const std::size_t by = random.below(argument_count);
-  const auto has = [&](Step::Kind kind) {
-    return std::any_of(program.steps.begin(), program.steps.end(), [&](const Step& step) { return step.kind == kind; });
-  };
-  // The rule of a branch or a loop refers to the tensors that it was given: if one of them is updated by what came out,
-  // which can't be differentiated anyway, both stay.
-  const bool stays = has(Step::Kind::update) && (has(Step::Kind::branch) || has(Step::Kind::loop));
-  if (random.one_in(3) && is_real(types[by].dtype) && !stays) {
+  if (random.one_in(3) && is_real(types[by].dtype)) {
     program.gradient = static_cast<int>(by);
     program.aside = random.one_in(2) ? 0 : static_cast<std::uint32_t>(random.below(16));
   }

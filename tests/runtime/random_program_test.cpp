@@ -86,6 +86,19 @@ Trace trace_eager(const Program& program) {
                [&](const std::vector<Tensor>& with) { return program.run(with, variables); });
 }
 
+/// Five calls, whose gradients are of the program's results and of the others in turn, by whatever runs the steps.
+template <class Steps>
+Trace trace_in_turns(const Program& program, Variables& variables, const Steps& steps) {
+  Program now = program;
+  std::vector<std::vector<Tensor>> arguments = two_calls(program);
+  arguments.insert(arguments.end(), {arguments[1], arguments[0]});
+  return trace(program, arguments, variables, [&](const std::vector<Tensor>& with) {
+    std::vector<Tensor> results = now.run(with, steps);
+    now.aside = program.aside == 0 ? 0 : ~now.aside;
+    return results;
+  });
+}
+
 /// Whether what a region finds for each channel, by a reduction, is read by elements of that channel.
 bool reads_what_it_reduces(const graph::Graph& region, const RowLayout& rows) {
   std::set<graph::ValueId> numbers;
@@ -177,8 +190,8 @@ std::optional<graph::ValueId> read_without_reason(const graph::Graph& graph,
 
 /// The first tensor that differs, if one does.
 std::optional<std::string> difference_of(const Trace& actual, const Trace& expected) {
-  if (actual.failed) {
-    return "the graph fails: " + actual.why;
+  if (actual.failed != expected.failed) {
+    return actual.failed ? "the graph fails: " + actual.why : "eager fails: " + expected.why;
   }
   if (actual.seen.size() != expected.seen.size()) {
     return "another number of results";
@@ -283,10 +296,8 @@ std::optional<std::string> fault_of(const Program& program, const Variant& varia
         return is_around ? program.run_steps(with, mine) : program.run(with, mine);
       },
       {.pipeline = variant.pipeline});
-  const Trace graph = trace(program, two_calls(program), mine, [&](const std::vector<Tensor>& with) {
-    return is_around ? program.run(with, [&](const std::vector<Tensor>& inputs) { return function(inputs); })
-                     : function(with);
-  });
+  const auto call = [&](const std::vector<Tensor>& with) { return function(with); };
+  const Trace graph = is_around ? trace_in_turns(program, mine, call) : trace(program, two_calls(program), mine, call);
   std::string fault = difference_of(graph, eager).value_or("");
   if (fault.empty() && variant.name == "fused") {
     const graph::JitFunction& compiled_now = *function.compiled();
@@ -304,10 +315,20 @@ std::optional<std::string> fault_of(const Program& program, const Variant& varia
   return std::nullopt;
 }
 
+/// What fault_of() compares with.
+Trace eager_of(const Program& program, const Variant& variant) {
+  if (variant.name != kAround) {
+    return trace_eager(program);
+  }
+  Variables variables;
+  return trace_in_turns(program, variables,
+                        [&](const std::vector<Tensor>& with) { return program.run_steps(with, variables); });
+}
+
 /// The fault of the smallest program that has one, and that program as a graph.
 std::string shrunk_fault(const Program& program, const Variant& variant) {
   const auto fault = [&](const Program& candidate) {
-    const Trace eager = trace_eager(candidate);
+    const Trace eager = eager_of(candidate, variant);
     return eager.failed ? std::nullopt : fault_of(candidate, variant, eager);
   };
   const Program smallest =
@@ -395,7 +416,7 @@ TEST(RandomPrograms, GiveEagersBitsAsEveryKindOfGraph) {
       }
     }
     if (program.gradient >= 0) {
-      if (const auto fault = fault_of(program, around, eager)) {
+      if (const auto fault = fault_of(program, around, eager_of(program, around))) {
         FAIL() << "seed " << seed << ", " << *fault << "\nsmaller: " << shrunk_fault(program, around);
       }
       ++mixed;

@@ -246,6 +246,10 @@ double update_bytes_per_second(std::int64_t bytes, Isa isa, int threads) {
                                     bytes, threads);
 }
 
+double best_bytes_per_second(std::int64_t bytes, Isa isa, int threads) {
+  return std::max(read_bytes_per_second(bytes, isa, threads), update_bytes_per_second(bytes, isa, threads));
+}
+
 nlohmann::json measure_limits(const std::vector<MemoryLevel>& levels, int threads) {
   json bandwidth = json::array();
   for (std::size_t i = 0; i < levels.size(); ++i) {
@@ -254,8 +258,7 @@ nlohmann::json measure_limits(const std::vector<MemoryLevel>& levels, int thread
     const std::int64_t own = i + 2 < levels.size() ? level.probed : level.probed / threads;
     bandwidth.push_back({{"level", level.name},
                          {"size_bytes", level.size > 0 ? json(level.size) : json()},
-                         {"bytes_per_second", std::max(read_bytes_per_second(own, active_isa(), threads),
-                                                       update_bytes_per_second(own, active_isa(), threads))}});
+                         {"bytes_per_second", best_bytes_per_second(own, active_isa(), threads)}});
   }
   return {{"threads", threads},
           {"fma_flops_per_second", peak_flops_per_second(active_isa(), threads)},

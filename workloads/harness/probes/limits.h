@@ -32,6 +32,8 @@ double read_bytes_per_second(std::int64_t bytes, Isa isa, int threads = 1);
 /// The same where each thread replaces its floats by others: bytes read and bytes written. More than reading gives, if
 /// the machine writes lines back beside fetching others.
 double update_bytes_per_second(std::int64_t bytes, Isa isa, int threads = 1);
+/// The better of both: the limit.
+double best_bytes_per_second(std::int64_t bytes, Isa isa, int threads = 1);
 
 /// {"threads", "fma_flops_per_second", "bandwidth": [{"level", "size_bytes", "bytes_per_second"}]}, of reading or of
 /// updating in place, whichever moves more. Several threads
