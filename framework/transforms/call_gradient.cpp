@@ -53,7 +53,7 @@ class GraphCallRule final : public autograd::CustomRule {
     const SplitCall::Backward* const backward = has_gradient ? nullptr : backward_of(given);
     std::vector<Tensor> arguments = tensors_of(call_.inputs);
     if (backward == nullptr) {
-      check_unchanged(call_.inputs, call_.gradient->reads());
+      check_unchanged(call_.inputs, std::vector<bool>(call_.inputs.size(), true));
       std::vector<Tensor> gradients =
           call_.gradient->call(arguments, {call_.wanted, given}, of_given, *call_.use, call_.where);
       if (!has_gradient) {
@@ -162,12 +162,10 @@ void GradientSets::note(const ResultSet& given) {
 }
 
 CallGradient::CallGradient(JitFunction::Function function, std::size_t argument_count, Variables states,
-                           std::vector<bool> reads, JitOptions options, std::shared_ptr<CallLock> turns,
-                           std::shared_ptr<GradientSets> sets)
+                           JitOptions options, std::shared_ptr<CallLock> turns, std::shared_ptr<GradientSets> sets)
     : function_(std::move(function)),
       argument_count_(argument_count),
       states_(std::move(states)),
-      reads_(std::move(reads)),
       options_(std::move(options)),
       turns_(std::move(turns)),
       sets_(std::move(sets)) {

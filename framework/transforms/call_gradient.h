@@ -54,10 +54,9 @@ class GradientSets {
 /// in its place would give NaN behind an infinity. Threads may share it.
 class CallGradient {
  public:
-  /// `turns` and `sets`: of the function. The inputs are `argument_count` arguments, then the states; `reads`: which of
-  /// them the function reads.
-  CallGradient(JitFunction::Function function, std::size_t argument_count, Variables states, std::vector<bool> reads,
-               JitOptions options, std::shared_ptr<CallLock> turns, std::shared_ptr<GradientSets> sets);
+  /// `turns` and `sets`: of the function. The inputs are `argument_count` arguments, then the states.
+  CallGradient(JitFunction::Function function, std::size_t argument_count, Variables states, JitOptions options,
+               std::shared_ptr<CallLock> turns, std::shared_ptr<GradientSets> sets);
 
   /// Which gradients, of what.
   struct Which {
@@ -72,14 +71,12 @@ class CallGradient {
   std::vector<Tensor> call(std::span<const Tensor> inputs, const Which& which, std::span<const Tensor> cotangents,
                            GradientUse& use, Location where);
 
-  const std::vector<bool>& reads() const { return reads_; }
   GradientSets& sets() { return *sets_; }
 
  private:
   JitFunction::Function function_;
   std::size_t argument_count_;
   Variables states_;
-  std::vector<bool> reads_;
   JitOptions options_;
   std::shared_ptr<CallLock> turns_;
   std::shared_ptr<GradientSets> sets_;

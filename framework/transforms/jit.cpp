@@ -51,18 +51,16 @@ std::size_t count_effects(const Graph& graph) {
   return static_cast<std::size_t>(std::count_if(graph.nodes.begin(), graph.nodes.end(), has_effect));
 }
 
-/// By argument, then by state: whether the graph computes something of it, or returns it.
+/// By argument: whether the graph computes something of it, or returns it.
 std::vector<bool> reads_of(const Graph& graph) {
   const Users users(graph);
-  std::vector<bool> arguments, states;
+  std::vector<bool> reads;
   for (const Input& input : graph.inputs) {
-    const bool is_read = users.count(input.value) > 0 || users.is_result(input.value);
-    if (input.kind != InputKind::captured) {
-      (input.kind == InputKind::argument ? arguments : states).push_back(is_read);
+    if (input.kind == InputKind::argument) {
+      reads.push_back(users.count(input.value) > 0 || users.is_result(input.value));
     }
   }
-  arguments.insert(arguments.end(), states.begin(), states.end());
-  return arguments;
+  return reads;
 }
 
 /// "f32[2,3]", with the strides if they aren't dense.
@@ -442,8 +440,8 @@ std::vector<Tensor> JitFunction::State::call_with_gradient(Entry& entry, std::sp
     types.push_back(entry.graph.types[output]);
   }
   if (entry.gradient == nullptr) {
-    entry.gradient = std::make_shared<CallGradient>(function, arguments.size(), entry.states, reads_of(entry.graph),
-                                                    options, turns, gradient_sets);
+    entry.gradient =
+        std::make_shared<CallGradient>(function, arguments.size(), entry.states, options, turns, gradient_sets);
   }
   std::vector<bool> wanted;
   for (const Tensor& input : inputs) {
