@@ -112,9 +112,9 @@ class JvpRule final : public autograd::CustomRule {
 
 class CheckpointRule final : public autograd::CustomRule {
  public:
-  CheckpointRule(std::span<const Tensor> inputs, std::function<std::vector<Tensor>()> again,
+  CheckpointRule(std::vector<autograd::SavedTensor> inputs, std::function<std::vector<Tensor>()> again,
                  std::vector<VariableRead> reads, std::vector<autograd::TapeEdge> targets, Location where)
-      : saved_(inputs.begin(), inputs.end()),
+      : saved_(std::move(inputs)),
         again_(std::move(again)),
         reads_(std::move(reads)),
         targets_(std::move(targets)),
@@ -201,14 +201,14 @@ void attach_jvp(std::span<const Tensor> inputs, std::span<Tensor> outputs, FlatR
       outputs, where);
 }
 
-void attach_checkpoint(std::span<const Tensor> inputs, std::vector<Tensor>& outputs, std::uint64_t serial,
+void attach_checkpoint(std::vector<autograd::SavedTensor> inputs, std::vector<Tensor>& outputs, std::uint64_t serial,
                        std::vector<VariableRead> reads, std::function<std::vector<Tensor>()> again, Location where) {
   std::vector<autograd::TapeEdge> targets = autograd::dependencies(outputs, serial);
   if (targets.empty()) {
     return;
   }
   detach_all(outputs);
-  auto rule = std::make_unique<CheckpointRule>(inputs, std::move(again), std::move(reads), targets, where);
+  auto rule = std::make_unique<CheckpointRule>(std::move(inputs), std::move(again), std::move(reads), targets, where);
   autograd::record_custom(std::move(rule), targets, outputs, where);
 }
 

@@ -18,8 +18,21 @@ void attach_vjp(std::span<const Tensor> inputs, std::span<Tensor> outputs, std::
 /// The same, through a rule from tangents to tangents.
 void attach_jvp(std::span<const Tensor> inputs, std::span<Tensor> outputs, FlatRule rule, Location where);
 /// The same, by recomputing them of `inputs` and `reads` with `again` when their gradient is wanted.
-void attach_checkpoint(std::span<const Tensor> inputs, std::vector<Tensor>& outputs, std::uint64_t serial,
+void attach_checkpoint(std::vector<autograd::SavedTensor> inputs, std::vector<Tensor>& outputs, std::uint64_t serial,
                        std::vector<VariableRead> reads, std::function<std::vector<Tensor>()> again, Location where);
+
+/// What a rule keeps of an argument, whose tensors, if it is a tree of them, go to `saved`.
+template <class Argument>
+Argument kept(Argument argument, std::vector<autograd::SavedTensor>& saved) {
+  if constexpr (is_tree<Argument>()) {
+    for_each_tensor(argument, [&](Tensor& tensor) {
+      if (tensor.defined()) {
+        tensor = saved.emplace_back(tensor).tensor();
+      }
+    });
+  }
+  return argument;
+}
 
 inline bool any_watched(std::span<const Tensor> tensors) {
   return thread_context.grad_enabled &&
@@ -92,6 +105,8 @@ auto checkpoint(Fn function, Location where = Location::current()) {
       return function(arguments...);
     }
     const std::uint64_t serial = autograd::next_serial();
+    std::vector<autograd::SavedTensor> saved;
+    std::tuple<std::decay_t<decltype(arguments)>...> tree{detail::kept(arguments, saved)...};
     std::vector<VariableRead> used;
     auto result = [&] {
       const VariableReads reads;
@@ -101,9 +116,8 @@ auto checkpoint(Fn function, Location where = Location::current()) {
     }();
     std::vector<Tensor> outputs = flatten_tree(result);
     detail::attach_checkpoint(
-        flatten_tree(std::tuple(arguments...)), outputs, serial, std::move(used),
-        [function, tree = std::tuple(arguments...)]() mutable { return flatten_tree(std::apply(function, tree)); },
-        where);
+        std::move(saved), outputs, serial, std::move(used),
+        [function, tree = std::move(tree)]() mutable { return flatten_tree(std::apply(function, tree)); }, where);
     return rebuild_tree(result, outputs);
   };
 }

@@ -35,6 +35,35 @@ void for_each_tensor(Tree& tree, const Visit& visitor) {
   }
 }
 
+namespace detail {
+template <template <class...> class Tuple, class... Parts>
+constexpr bool are_trees(const Tuple<Parts...>* /*of*/);
+}
+
+/// Whether for_each_tensor() takes it.
+template <class T>
+constexpr bool is_tree() {
+  using Plain = std::remove_cvref_t<T>;
+  if constexpr (std::is_same_v<Plain, Tensor>) {
+    return true;
+  } else if constexpr (IsTuple<Plain>::value) {
+    return detail::are_trees(static_cast<const Plain*>(nullptr));
+  } else if constexpr (requires(Plain & tree) { tree.tie(); }) {
+    return is_tree<decltype(std::declval<Plain&>().tie())>();
+  } else if constexpr (requires(Plain & list) { *list.begin(); }) {
+    return is_tree<decltype(*std::declval<Plain&>().begin())>();
+  } else {
+    return false;
+  }
+}
+
+namespace detail {
+template <template <class...> class Tuple, class... Parts>
+constexpr bool are_trees(const Tuple<Parts...>* /*of*/) {
+  return (is_tree<Parts>() && ...);
+}
+}  // namespace detail
+
 /// The lengths of the lists in a tree, in order: two trees of one type with equal lengths have the same structure.
 template <class Tree>
 void append_lengths(const Tree& tree, std::vector<std::size_t>& lengths) {

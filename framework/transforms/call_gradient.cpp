@@ -27,14 +27,6 @@ std::vector<Tensor> by_input(const std::vector<bool>& wanted, std::span<const Te
   return gradients;
 }
 
-std::vector<Tensor> tensors_of(std::span<const autograd::SavedTensor> held) {
-  std::vector<Tensor> tensors;
-  for (const autograd::SavedTensor& one : held) {
-    tensors.push_back(one.tensor());
-  }
-  return tensors;
-}
-
 /// The gradient of a graph call.
 class GraphCallRule final : public autograd::CustomRule {
  public:
@@ -51,30 +43,23 @@ class GraphCallRule final : public autograd::CustomRule {
     }
     const bool has_gradient = is_recorded(of_given);
     const SplitCall::Backward* const backward = has_gradient ? nullptr : backward_of(given);
-    std::vector<Tensor> arguments = tensors_of(call_.inputs);
+    std::vector<Tensor> arguments = read(backward);
+    std::vector<Tensor> gradients;
     if (backward == nullptr) {
-      check_unchanged(call_.inputs, std::vector<bool>(call_.inputs.size(), true));
-      std::vector<Tensor> gradients =
-          call_.gradient->call(arguments, {call_.wanted, given}, of_given, *call_.use, call_.where);
-      if (!has_gradient) {
-        call_.gradient->sets().note(given);
+      gradients = call_.gradient->call(arguments, {call_.wanted, given}, of_given, *call_.use, call_.where);
+    } else {
+      for (const Tensor& cotangent : of_given) {
+        arguments.push_back(cotangent.is_contiguous() ? cotangent : copy(cotangent, call_.where));
       }
-      return gradients;
+      std::vector<Tensor> flat;
+      backward->executable->run(arguments, flat);
+      call_.use->taken.fetch_add(1, std::memory_order_relaxed);
+      gradients = by_input(backward->wanted, flat);
     }
-    call_.gradient->sets().note(given);
-    const std::vector<bool>& reads = backward->reads;
-    const auto first_saved = reads.begin() + static_cast<std::ptrdiff_t>(call_.inputs.size());
-    check_unchanged(call_.inputs, {reads.begin(), first_saved});
-    check_unchanged(call_.saved, {first_saved, reads.end()});
-    const std::vector<Tensor> saved = tensors_of(call_.saved);
-    arguments.insert(arguments.end(), saved.begin(), saved.end());
-    for (const Tensor& cotangent : of_given) {
-      arguments.push_back(cotangent.is_contiguous() ? cotangent : copy(cotangent, call_.where));
+    if (!has_gradient) {
+      call_.gradient->sets().note(given);
     }
-    std::vector<Tensor> flat;
-    backward->executable->run(arguments, flat);
-    call_.use->taken.fetch_add(1, std::memory_order_relaxed);
-    return by_input(backward->wanted, flat);
+    return gradients;
   }
 
  private:
@@ -83,7 +68,7 @@ class GraphCallRule final : public autograd::CustomRule {
     const auto is_watched = [](const Tensor& tensor) { return tensor.requires_grad(); };
     return thread_context.inlines_graphs() ||
            (thread_context.grad_enabled &&
-            (std::any_of(call_.inputs.begin(), call_.inputs.end(),
+            (std::any_of(call_.kept.begin(), call_.kept.begin() + static_cast<std::ptrdiff_t>(call_.inputs),
                          [&](const autograd::SavedTensor& input) { return is_watched(input.tensor()); }) ||
              std::any_of(cotangents.begin(), cotangents.end(), is_watched)));
   }
@@ -99,13 +84,20 @@ class GraphCallRule final : public autograd::CustomRule {
     return found == known.end() ? nullptr : &*found;
   }
 
-  /// Throws if one of those that are read was updated in place since the call.
-  void check_unchanged(std::span<const autograd::SavedTensor> held, const std::vector<bool>& reads) const {
-    for (std::size_t i = 0; i < held.size(); ++i) {
-      if (reads[i]) {
-        held[i].check("a graph call", call_.where);
+  /// The inputs, and for a backward graph what is saved. Throws if something that is read was updated in place since.
+  std::vector<Tensor> read(const SplitCall::Backward* backward) const {
+    const std::size_t count = call_.inputs + (backward == nullptr ? 0 : call_.saved);
+    std::vector<Tensor> tensors;
+    for (std::size_t i = 0; i < call_.kept.size(); ++i) {
+      const bool is_saved = i >= call_.inputs && i < call_.inputs + call_.saved;
+      if (backward == nullptr ? !is_saved : bool(backward->reads[i])) {
+        call_.kept[i].check("a graph call", call_.where);
+      }
+      if (i < count) {
+        tensors.push_back(call_.kept[i].tensor());
       }
     }
+    return tensors;
   }
 
   RecordedCall call_;
@@ -133,7 +125,7 @@ GradientSets::Expected GradientSets::expected(std::span<const TensorType> result
   Expected expected;
   {
     const CallLock::Scope scope(lock_);
-    for (const ResultSet& given : seen_) {  // of functions whose results differ by signature, some don't fit
+    for (const auto& [given, last] : seen_) {  // of functions whose results differ by signature, some don't fit
       const auto fits = [](bool is_given, bool is_possible) { return !is_given || is_possible; };
       if (given.size() == all.size() && std::equal(given.begin(), given.end(), all.begin(), fits)) {
         expected.sets.push_back(given);
@@ -156,8 +148,20 @@ GradientSets::Expected GradientSets::expected(std::span<const TensorType> result
 
 void GradientSets::note(const ResultSet& given) {
   const CallLock::Scope scope(lock_);
-  if (seen_.size() < kMost && std::find(seen_.begin(), seen_.end(), given) == seen_.end()) {
-    seen_.push_back(given);
+  const std::uint64_t now = ++gradients_;
+  const auto known = std::find_if(seen_.begin(), seen_.end(), [&](const Seen& seen) { return seen.given == given; });
+  if (known != seen_.end()) {
+    known->last = now;
+    return;
+  }
+  if (seen_.size() < kMost) {
+    seen_.push_back({given, now});
+    return;
+  }
+  const auto oldest =
+      std::min_element(seen_.begin(), seen_.end(), [](const Seen& a, const Seen& b) { return a.last < b.last; });
+  if (now - oldest->last > kForgotten) {  // not sooner: each time it is compiled anew
+    *oldest = {given, now};
   }
 }
 

@@ -21,20 +21,23 @@ struct SplitCall {
   struct Backward {
     ResultSet given;           ///< those whose cotangents it takes
     std::vector<bool> wanted;  ///< by input: whether it gives its gradient
-    std::vector<bool> reads;   ///< by input, then by what is saved
+    std::vector<bool> reads;   ///< by what a call keeps
     std::unique_ptr<runtime::Executable> executable;
   };
   std::unique_ptr<runtime::Executable> forward;
   std::size_t results = 0;         ///< of the function, the first outputs of `forward`
   std::vector<std::size_t> saved;  ///< which outputs of `forward` are saved: results, and those behind them
+  std::vector<Tensor> captured;    ///< that some backward graph reads where they are
   std::vector<Backward> backwards;
 };
 
 /// The sets of results that gradients of a function were of, so that its calls are cut for them. Threads may share it.
 class GradientSets {
  public:
-  /// A function with more of them computes the forward pass again for what is beyond.
+  /// A function with more of them computes the forward pass again for what is beyond, until one of these was of no
+  /// gradient for so many.
   static constexpr std::size_t kMost = 4;
+  static constexpr std::uint64_t kForgotten = 64;
 
   struct Expected {
     std::vector<ResultSet> sets;
@@ -45,8 +48,13 @@ class GradientSets {
   void note(const ResultSet& given);
 
  private:
+  struct Seen {
+    ResultSet given;
+    std::uint64_t last;  ///< which gradient
+  };
   mutable CallLock lock_;
-  std::vector<ResultSet> seen_;
+  std::vector<Seen> seen_;
+  std::uint64_t gradients_ = 0;
 };
 
 /// The gradient of a function for one signature, from the beginning: for gradients of gradients, and where nothing was
@@ -85,10 +93,12 @@ class CallGradient {
 
 struct RecordedCall {
   std::shared_ptr<CallGradient> gradient;
-  std::shared_ptr<SplitCall> split;           ///< null: there is none
-  std::vector<autograd::SavedTensor> inputs;  ///< arguments, then states
-  std::vector<bool> wanted;                   ///< by input
-  std::vector<autograd::SavedTensor> saved;   ///< what the forward graph of `split` gave besides results
+  std::shared_ptr<SplitCall> split;  ///< null: there is none
+  std::vector<bool> wanted;          ///< by input
+  /// The inputs, which are arguments and then states; what the forward graph of `split` gave to be saved; and captured
+  /// tensors.
+  std::vector<autograd::SavedTensor> kept;
+  std::size_t inputs = 0, saved = 0;  ///< how many
   std::shared_ptr<GradientUse> use;
   std::vector<TensorType> outputs;
   Location where;

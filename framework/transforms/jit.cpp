@@ -51,13 +51,31 @@ std::size_t count_effects(const Graph& graph) {
   return static_cast<std::size_t>(std::count_if(graph.nodes.begin(), graph.nodes.end(), has_effect));
 }
 
-/// By argument: whether the graph computes something of it, or returns it.
-std::vector<bool> reads_of(const Graph& graph) {
-  const Users users(graph);
-  std::vector<bool> reads;
+/// The captured tensors of a graph, each once.
+std::vector<Tensor> captured_of(const Graph& graph) {
+  std::vector<Tensor> captured;
   for (const Input& input : graph.inputs) {
-    if (input.kind == InputKind::argument) {
-      reads.push_back(users.count(input.value) > 0 || users.is_result(input.value));
+    if (input.kind == InputKind::captured && std::none_of(captured.begin(), captured.end(), [&](const Tensor& known) {
+          return known.body() == input.tensor.body();
+        })) {
+      captured.push_back(input.tensor);
+    }
+  }
+  return captured;
+}
+
+/// Whether the graph computes something of its first `count` arguments, and of these captured tensors, or returns it.
+std::vector<bool> reads_of(const Graph& graph, std::size_t count, std::span<const Tensor> captured) {
+  const Users users(graph);
+  std::vector<bool> reads(count + captured.size(), false);
+  std::size_t argument = 0;
+  for (const Input& input : graph.inputs) {
+    const bool is_read = users.count(input.value) > 0 || users.is_result(input.value);
+    if (input.kind == InputKind::argument && argument < count) {
+      reads[argument++] = is_read;
+    }
+    for (std::size_t i = 0; i < captured.size() && input.kind == InputKind::captured; ++i) {
+      reads[count + i] = reads[count + i] || (is_read && captured[i].body() == input.tensor.body());
     }
   }
   return reads;
@@ -88,6 +106,7 @@ struct JitFunction::Entry {
   Variables states;
   Graph with_updates;                      ///< as captured, if it updates states
   std::size_t effects = 0;                 ///< nodes that have one, as captured
+  std::vector<Tensor> captured;            ///< that the graph reads where they are
   std::shared_ptr<CallGradient> gradient;  ///< null before the first call that is recorded
   struct Cut {
     std::vector<ResultSet> sets = {};      ///< empty: it isn't made
@@ -260,6 +279,7 @@ JitFunction::Entry& JitFunction::State::find_or_compile(std::span<const Tensor> 
     entry.executable = make_executable(entry.graph, entry.strides);
   }
   line.lower_seconds = watch.lap();
+  entry.captured = captured_of(entry.graph);
   drop_placed(line.passes, entry.graph, entry.executable->values());
   for (const Input& input : entry.graph.inputs) {
     if (input.kind == InputKind::state) {
@@ -396,6 +416,7 @@ std::shared_ptr<SplitCall> JitFunction::State::cut(const Entry& entry, std::span
       split.forward.outputs.push_back(values[i]);
     }
   }
+  call->captured = captured_of(joint);
   line.forward = passes::run_pipeline(split.forward, after);
   line.forward_nodes = count_nodes(split.forward);
   line.saved_bytes = split.saved_bytes;
@@ -416,8 +437,7 @@ std::shared_ptr<SplitCall> JitFunction::State::cut(const Entry& entry, std::span
     first += count;
     line.backwards[i].passes = passes::run_pipeline(graph, after);
     line.backwards[i].nodes = count_nodes(graph);
-    backward.reads = reads_of(graph);
-    backward.reads.resize(cotangents);
+    backward.reads = reads_of(graph, cotangents, call->captured);
     std::vector<Strides> strides = entry.strides;
     for (std::size_t k = argument_count; k < graph.inputs.size(); ++k) {
       if (const Input& input = graph.inputs[k]; input.kind == InputKind::argument) {
@@ -460,23 +480,29 @@ std::vector<Tensor> JitFunction::State::call_with_gradient(Entry& entry, std::sp
       // Its gradient can't be captured: whoever asks for it is told so, but perhaps nobody does.
       lines.back().uncut = error.what();
     }
+    if (known.call == nullptr) {
+      lines.back().backwards.clear();
+    }
     lines.back().seconds = watch.lap();
   }
   GradientCompilation& line = ledger[entry.ledger_line].gradients[known.ledger_line];
   ++line.calls;
   const std::shared_ptr<SplitCall> split = known.call;
-  std::vector<autograd::SavedTensor> held(inputs.begin(), inputs.end());
+  std::vector<autograd::SavedTensor> kept(inputs.begin(), inputs.end());
   std::vector<Tensor> outputs;
   (split != nullptr ? *split->forward : *entry.executable).run(arguments, outputs);
-  std::vector<autograd::SavedTensor> saved;
   if (split != nullptr) {
     for (const std::size_t at : split->saved) {
-      saved.emplace_back(outputs[at]);
+      kept.emplace_back(outputs[at]);
     }
     outputs.resize(split->results);
   }
-  autograd::record_custom(rule_of_call({entry.gradient, split, std::move(held), std::move(wanted), std::move(saved),
-                                        line.use, std::move(types), where}),
+  const std::vector<Tensor>& captured = split != nullptr ? split->captured : entry.captured;
+  for (const Tensor& tensor : captured) {
+    kept.emplace_back(tensor);
+  }
+  autograd::record_custom(rule_of_call({entry.gradient, split, std::move(wanted), std::move(kept), inputs.size(),
+                                        split != nullptr ? split->saved.size() : 0, line.use, std::move(types), where}),
                           inputs, outputs, where);
   return outputs;
 }

@@ -180,6 +180,25 @@ TEST(Checkpoint, OfWhatWasUpdatedInPlaceSinceIsAnError) {
   }
 }
 
+TEST(Checkpoint, TakesWhatIsNoTensorAndTensorsThatArentThere) {
+  const auto f = [](const Tensor& x) {
+    return sum(checkpoint([](const Tensor& y, const Tensor& mask, double factor, const std::vector<Tensor>& others) {
+      return y * y * factor * others[0] * (mask.defined() ? 0 : 1);
+    })(x, Tensor(), 3.0, std::vector<Tensor>{doubles_of({5}), Tensor()}));
+  };
+  EXPECT_EQ(list(grad(f)(doubles_of({2}))), (std::vector<double>{60}));
+}
+
+TEST(Checkpoint, AnInputThatIsUpdatedByTheResultLeavesNothingBehind) {
+  const std::int64_t before = allocator::stats().bytes_in_use;
+  {
+    const Tensor x = doubles_of({2});
+    const Tensor w = requires_grad(doubles_of({3}));
+    add_(x, checkpoint([&](const Tensor& t) { return t * w; })(x));
+  }
+  EXPECT_EQ(allocator::stats().bytes_in_use, before);
+}
+
 TEST(Checkpoint, HasHigherOrders) {
   const auto f = [](const Tensor& x) { return sum(checkpoint([](const Tensor& y) { return y * y * y; })(x)); };
   EXPECT_EQ(list(grad([&](const Tensor& x) { return sum(grad(f)(x)); })(doubles_of({2}))), (std::vector<double>{12}));

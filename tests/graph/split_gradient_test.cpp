@@ -21,6 +21,7 @@
 #include "framework/transforms/ledger.h"
 #include "tests/graph/variants.h"
 #include "tests/support/message_of.h"
+#include "tests/support/with_gemm.h"
 
 namespace diptych::graph {
 namespace {
@@ -477,6 +478,13 @@ TEST(GradientSets, AreThoseThatWereSeenOrLikely) {
     sets.note(given);
   }
   EXPECT_EQ(of(std::vector<TensorType>(2 * GradientSets::kMost, real)).size(), GradientSets::kMost - 1);
+
+  // Others take the places of those that nobody wants any more.
+  for (std::uint64_t i = 0; i < 2 * GradientSets::kForgotten; ++i) {
+    sets.note({true, true});
+    sets.note({true, false});
+  }
+  EXPECT_THAT(of({real, real}), ::testing::UnorderedElementsAre(ResultSet{true, true}, ResultSet{true, false}));
 }
 
 const char* const kUpdated = "a graph call had saved, was changed in place at";
@@ -501,6 +509,37 @@ TEST(SplitGradient, AnInputThatWasUpdatedSinceIsAnError) {
     const auto in_eager = [&](const Tensor& w) { return matmul(x, w); };
     EXPECT_THAT(gradient_of(in_eager, x), HasSubstr("was changed in place at")) << "as in eager";
   }
+}
+
+// Captured tensors stay where they are: what is called later reads what they have then.
+TEST(SplitGradient, ACapturedTensorThatWasUpdatedSinceIsAnErrorIfTheGradientReadsIt) {
+  for (const auto gemm : {kernels::Gemm::tiles, kernels::Gemm::openblas}) {  // cut, or not
+    const diptych::testing::WithGemm with(gemm);
+    const Tensor factor = wave({4}, 1);
+    auto layer = jit([&](const Tensor& x) { return exp(x) * factor; });
+    EXPECT_THAT(message_of<Error>([&] {
+                  grad([&](const Tensor& x) {
+                    const Tensor y = layer(x);
+                    no_grad([&] { zero_(factor); });
+                    return sum(y);
+                  })(wave({4}, 2));
+                }),
+                HasSubstr(kUpdated));
+  }
+  expect_eager_bits([](auto wrap) {
+    const Tensor shift = wave({4}, 1);
+    auto layer = wrap([&](const Tensor& x) { return exp(x) + shift; });
+    auto step = value_and_grad([&](const Tensor& x) {
+      const Tensor y = layer(x);
+      no_grad([&] { add_(shift, full({}, 1)); });
+      return sum(y);
+    });
+    std::vector<Tensor> all = flatten_tree(step(wave({4}, 2)));
+    for (const Tensor& tensor : flatten_tree(step(wave({4}, 2)))) {
+      all.push_back(tensor);
+    }
+    return all;
+  });
 }
 
 // tanh's gradient reads its result alone, in either mode; of which results the gradient is doesn't matter.
