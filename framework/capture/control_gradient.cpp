@@ -51,6 +51,18 @@ Tensor or_zeros(const Tensor& cotangent, const TensorType& type, Location where)
   return cotangent.defined() ? cotangent : full(type.shape, 0.0, type.dtype, where);
 }
 
+/// Of tensors, or saved ones.
+template <class Tensors>
+Indices watched_indices(const Tensors& tensors) {
+  Indices indices;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    if (tensors[i].requires_grad()) {
+      indices.push_back(i);
+    }
+  }
+  return indices;
+}
+
 /// What a rule reads of the op `name` at `where`, for the backward pass.
 class SavedInputs {
  public:
@@ -68,31 +80,13 @@ class SavedInputs {
     return tensors;
   }
   /// Those that gradients are wanted by.
-  std::vector<std::size_t> watched() const {
-    std::vector<std::size_t> indices;
-    for (std::size_t i = 0; i < tensors_.size(); ++i) {
-      if (tensors_[i].tensor().requires_grad()) {
-        indices.push_back(i);
-      }
-    }
-    return indices;
-  }
+  Indices watched() const { return watched_indices(tensors_); }
 
  private:
   std::vector<autograd::SavedTensor> tensors_;
   const char* name_;
   Location where_;
 };
-
-Indices watched_indices(std::span<const Tensor> tensors) {
-  Indices indices;
-  for (std::size_t i = 0; i < tensors.size(); ++i) {
-    if (tensors[i].requires_grad()) {
-      indices.push_back(i);
-    }
-  }
-  return indices;
-}
 
 Indices defined_indices(std::span<const Tensor> tensors) {
   Indices indices;

@@ -126,6 +126,7 @@ class SavedTensor {
   explicit SavedTensor(const Tensor& tensor);
   /// Whatever was updated.
   const Tensor& tensor() const { return tensor_; }
+  bool requires_grad() const { return tensor_.requires_grad(); }
   /// Throws if it was updated in place since; `name`: of what saved it, at `where`.
   void check(const char* name, Location where) const;
 

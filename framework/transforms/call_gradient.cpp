@@ -65,12 +65,11 @@ class GraphCallRule final : public autograd::CustomRule {
  private:
   /// Whether this gradient is to have a gradient, or is part of another graph.
   bool is_recorded(std::span<const Tensor> cotangents) const {
-    const auto is_watched = [](const Tensor& tensor) { return tensor.requires_grad(); };
+    const auto is_watched = [](const auto& tensor) { return tensor.requires_grad(); };
+    const auto inputs = std::span(call_.kept).first(call_.inputs);
     return thread_context.inlines_graphs() ||
-           (thread_context.grad_enabled &&
-            (std::any_of(call_.kept.begin(), call_.kept.begin() + static_cast<std::ptrdiff_t>(call_.inputs),
-                         [&](const autograd::SavedTensor& input) { return is_watched(input.tensor()); }) ||
-             std::any_of(cotangents.begin(), cotangents.end(), is_watched)));
+           (thread_context.grad_enabled && (std::any_of(inputs.begin(), inputs.end(), is_watched) ||
+                                            std::any_of(cotangents.begin(), cotangents.end(), is_watched)));
   }
 
   /// Null if the call wasn't cut for these results.

@@ -11,6 +11,7 @@
 #include "framework/core/error.h"
 #include "framework/dispatch/op.h"
 #include "framework/graph/rewriter.h"
+#include "framework/passes/pass.h"
 
 namespace diptych::graph {
 namespace {
@@ -313,43 +314,15 @@ class Split {
 
 Graph part_of_backward(const Graph& backward, std::size_t first, std::size_t count, std::size_t cotangents,
                        const std::vector<bool>& given) {
-  const Producers producers(backward);
-  std::vector<bool> needed(backward.nodes.size(), false);
-  std::vector<bool> read(backward.types.size(), false);
-  Graph part;
-  part.name = backward.name;
-  part.types = backward.types;
-  part.outputs.assign(backward.outputs.begin() + static_cast<std::ptrdiff_t>(first),
-                      backward.outputs.begin() + static_cast<std::ptrdiff_t>(first + count));
-  std::vector<ValueId> open = part.outputs;
-  while (!open.empty()) {
-    const ValueId value = open.back();
-    open.pop_back();
-    read[value] = true;
-    const std::uint32_t node = producers[value];
-    if (node != kNone && !needed[node]) {
-      needed[node] = true;
-      open.insert(open.end(), backward.nodes[node].inputs.begin(), backward.nodes[node].inputs.end());
-    }
-  }
-  for (std::size_t i = 0; i < backward.nodes.size(); ++i) {
-    if (needed[i]) {
-      part.nodes.push_back(backward.nodes[i]);
-    }
-  }
+  Graph part = backward;
+  const auto outputs = std::span(backward.outputs).subspan(first, count);
+  part.outputs.assign(outputs.begin(), outputs.end());
   std::size_t argument = 0;
-  for (const Input& input : backward.inputs) {
-    const bool is_argument = input.kind == InputKind::argument;
-    const std::size_t place = is_argument ? argument++ : 0;
-    if (is_argument ? place < cotangents || given[place - cotangents] : bool(read[input.value])) {
-      part.inputs.push_back(input);
-    }
-  }
-  for (const auto& constant : backward.constants) {
-    if (read[constant.first]) {
-      part.constants.push_back(constant);
-    }
-  }
+  std::erase_if(part.inputs, [&](const Input& input) {
+    const std::size_t place = input.kind == InputKind::argument ? argument++ : 0;
+    return place >= cotangents && !given[place - cotangents];
+  });
+  passes::eliminate_dead_code(part, passes::PassContext(part));
   return part;
 }
 
