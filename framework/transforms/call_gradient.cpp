@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
-#include <map>
 #include <optional>
-#include <set>
 
 #include "framework/autograd/backward.h"
 #include "framework/core/context.h"
@@ -101,15 +99,6 @@ class GraphCallRule final : public autograd::CustomRule {
 
   RecordedCall call_;
 };
-
-/// The state input of this variable.
-std::size_t state_of(const Graph& graph, const Variable& variable) {
-  const auto found = std::find_if(graph.inputs.begin(), graph.inputs.end(), [&](const Input& input) {
-    return input.kind == InputKind::state && input.variable == variable;
-  });
-  internal_check(found != graph.inputs.end(), "a state is missing");
-  return static_cast<std::size_t>(found - graph.inputs.begin());
-}
 
 }  // namespace
 
@@ -268,70 +257,6 @@ std::vector<std::vector<Tensor>> gradients_of(const JitFunction::Function& forwa
         is_target, autograd::gradients(of_given, targets, set.tensors, options, Location::current()).gradients));
   }
   return gradients;
-}
-
-bool add_updates(const Graph& captured, Graph& graph) {
-  std::set<ValueId> needed;
-  for (const Update& update : captured.updates) {
-    needed.insert(update.value);
-  }
-  std::vector<const Node*> nodes;  // from the last to the first
-  for (auto node = captured.nodes.rbegin(); node != captured.nodes.rend(); ++node) {
-    if (std::any_of(node->outputs.begin(), node->outputs.end(),
-                    [&](ValueId output) { return needed.contains(output); })) {
-      if (has_effect(*node)) {
-        return false;
-      }
-      nodes.push_back(&*node);
-      needed.insert(node->inputs.begin(), node->inputs.end());
-    }
-  }
-  std::map<ValueId, ValueId> inside;
-  std::vector<ValueId> arguments;
-  for (const Input& input : graph.inputs) {
-    if (input.kind == InputKind::argument) {
-      arguments.push_back(input.value);
-    }
-  }
-  std::size_t argument = 0;
-  for (const Input& input : captured.inputs) {
-    if (input.kind == InputKind::argument) {
-      inside[input.value] = arguments[argument++];
-    } else if (input.kind == InputKind::state) {
-      inside[input.value] = graph.inputs[state_of(graph, input.variable)].value;
-    } else {
-      const auto known = std::find_if(graph.inputs.begin(), graph.inputs.end(), [&](const Input& other) {
-        return other.kind == InputKind::captured && other.tensor.body() == input.tensor.body();
-      });
-      if (known != graph.inputs.end()) {
-        inside[input.value] = known->value;
-        continue;
-      }
-      inside[input.value] = graph.new_value(captured.types[input.value]);
-      graph.inputs.push_back(input);
-      graph.inputs.back().value = inside[input.value];
-    }
-  }
-  for (const auto& [value, tensor] : captured.constants) {
-    inside[value] = graph.new_value(captured.types[value]);
-    graph.constants.emplace_back(inside[value], tensor);
-  }
-  for (auto at = nodes.rbegin(); at != nodes.rend(); ++at) {
-    Node node = **at;
-    for (ValueId& input : node.inputs) {
-      input = inside.at(input);
-    }
-    for (ValueId& output : node.outputs) {
-      inside[output] = graph.new_value(captured.types[output]);
-      output = inside[output];
-    }
-    graph.nodes.push_back(std::move(node));
-  }
-  for (const Update& update : captured.updates) {
-    const std::size_t state = state_of(graph, captured.inputs[update.input].variable);
-    graph.updates.push_back({static_cast<std::uint32_t>(state), inside.at(update.value)});
-  }
-  return true;
 }
 
 }  // namespace diptych::graph

@@ -119,9 +119,4 @@ std::vector<std::vector<Tensor>> gradients_of(const JitFunction::Function& forwa
                                               const std::vector<bool>& wanted, std::span<const Cotangents> sets,
                                               std::vector<Tensor>* results);
 
-/// Lets the calls of `graph` update the states as `captured` does: the nodes that the updates need are added, of which
-/// CSE drops those that are there already. The inputs of both are the arguments, then the states. False, and nothing
-/// changes, if one of these nodes has an effect, which would happen twice.
-bool add_updates(const Graph& captured, Graph& graph);
-
 }  // namespace diptych::graph

@@ -12,11 +12,8 @@
 #include "framework/core/guarded.h"
 #include "framework/core/tensor_body.h"
 #include "framework/dispatch/tape.h"
-#include "framework/graph/rewriter.h"
-#include "framework/kernels/gemm.h"
 #include "framework/runtime/placed_parts.h"
-#include "framework/transforms/call_gradient.h"
-#include "framework/transforms/split_gradient.h"
+#include "framework/transforms/cut_call.h"
 
 namespace diptych::graph {
 namespace {
@@ -45,40 +42,6 @@ void drop_placed(std::span<passes::PassRecord> records, const Graph& graph, std:
   for (passes::PassRecord& record : records) {
     std::erase_if(record.refusals, is_placed);
   }
-}
-
-std::size_t count_effects(const Graph& graph) {
-  return static_cast<std::size_t>(std::count_if(graph.nodes.begin(), graph.nodes.end(), has_effect));
-}
-
-/// The captured tensors of a graph, each once.
-std::vector<Tensor> captured_of(const Graph& graph) {
-  std::vector<Tensor> captured;
-  for (const Input& input : graph.inputs) {
-    if (input.kind == InputKind::captured && std::none_of(captured.begin(), captured.end(), [&](const Tensor& known) {
-          return known.body() == input.tensor.body();
-        })) {
-      captured.push_back(input.tensor);
-    }
-  }
-  return captured;
-}
-
-/// Whether the graph computes something of its first `count` arguments, and of these captured tensors, or returns it.
-std::vector<bool> reads_of(const Graph& graph, std::size_t count, std::span<const Tensor> captured) {
-  const Users users(graph);
-  std::vector<bool> reads(count + captured.size(), false);
-  std::size_t argument = 0;
-  for (const Input& input : graph.inputs) {
-    const bool is_read = users.count(input.value) > 0 || users.is_result(input.value);
-    if (input.kind == InputKind::argument && argument < count) {
-      reads[argument++] = is_read;
-    }
-    for (std::size_t i = 0; i < captured.size() && input.kind == InputKind::captured; ++i) {
-      reads[count + i] = reads[count + i] || (is_read && captured[i].body() == input.tensor.body());
-    }
-  }
-  return reads;
 }
 
 /// "f32[2,3]", with the strides if they aren't dense.
@@ -162,12 +125,6 @@ struct JitFunction::State {
   Entry* find(std::span<const Tensor> arguments);
   Entry& find_or_compile(std::span<const Tensor> arguments, Location where);
   std::string cause_of(std::span<const Tensor> arguments) const;
-  std::unique_ptr<runtime::Executable> make_executable(const Graph& graph, std::span<const Strides> strides) const;
-  Graph joint_of(const Entry& entry, std::span<const TensorType> outputs, std::span<const ResultSet> sets,
-                 Guards& guards, SplitCall& call, GradientCompilation& line, Location where) const;
-  std::shared_ptr<SplitCall> cut(const Entry& entry, std::span<const TensorType> outputs,
-                                 const GradientSets::Expected& expected, Guards& guards, GradientCompilation& line,
-                                 Location where) const;
   /// A call that is recorded on the tape.
   std::vector<Tensor> call_with_gradient(Entry& entry, std::span<const Tensor> arguments, Location where);
 };
@@ -276,7 +233,7 @@ JitFunction::Entry& JitFunction::State::find_or_compile(std::span<const Tensor> 
   line.nodes = count_nodes(entry.graph);
   {
     const trace::Zone zone(&kLower);
-    entry.executable = make_executable(entry.graph, entry.strides);
+    entry.executable = make_executable(entry.graph, entry.strides, options.pipeline);
   }
   line.lower_seconds = watch.lap();
   entry.captured = captured_of(entry.graph);
@@ -297,156 +254,6 @@ JitFunction::Entry& JitFunction::State::find_or_compile(std::span<const Tensor> 
     entries.pop_back();
   }
   return entries.front();
-}
-
-std::unique_ptr<runtime::Executable> JitFunction::State::make_executable(const Graph& graph,
-                                                                         std::span<const Strides> strides) const {
-  const auto enabled = [&](const char* step) { return !options.pipeline.disabled.contains(step); };
-  return std::make_unique<runtime::Executable>(
-      graph, strides,
-      runtime::ExecutableOptions{enabled(passes::kMemoryPlan), enabled(passes::kInPlace), enabled(passes::kPacking),
-                                 enabled(passes::kSideBySide)});
-}
-
-/// Captures the function and, for each of the sets, its gradients by what `line` wants as one graph. `call` gets what
-/// is known of its backward graphs. Its cotangents are those of all results that are in some set.
-Graph JitFunction::State::joint_of(const Entry& entry, std::span<const TensorType> outputs,
-                                   std::span<const ResultSet> sets, Guards& guards, SplitCall& call,
-                                   GradientCompilation& line, Location where) const {
-  const std::size_t argument_count = entry.types.size();
-  Capture capture(options.name);
-  std::vector<Tensor> inputs;
-  for (std::size_t i = 0; i < argument_count; ++i) {
-    inputs.push_back(capture.argument(entry.types[i], fmt::format("argument{}", i), &entry.strides[i]));
-  }
-  for (const Variable& state : entry.states) {
-    inputs.push_back(capture.argument(state.type(), state.name()));
-  }
-  std::vector<Cotangents> cotangents;
-  for (const ResultSet& set : sets) {
-    cotangents.push_back({set, {}});
-  }
-  std::size_t number = inputs.size();
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    Tensor cotangent;
-    for (Cotangents& of : cotangents) {
-      if (of.given[i]) {
-        cotangent =
-            cotangent.defined() ? cotangent : capture.argument(outputs[i], fmt::format("cotangent{}", number++));
-        of.tensors.push_back(cotangent);
-      }
-    }
-  }
-  const CaptureScope scope(capture);
-  const Guards::Recorder recorder(guards);
-  std::vector<Tensor> results;
-  const auto gradients =
-      gradients_of(function, argument_count, entry.states, inputs, line.wanted, cotangents, &results);
-  call = SplitCall();
-  call.results = outputs.size();
-  line.backwards.clear();
-  for (std::size_t i = 0; i < sets.size(); ++i) {
-    SplitCall::Backward& backward = call.backwards.emplace_back();
-    backward.given = sets[i];
-    for (const Tensor& gradient : gradients[i]) {
-      backward.wanted.push_back(gradient.defined());
-      if (gradient.defined()) {
-        results.push_back(gradient);
-      }
-    }
-    line.backwards.push_back({.given = sets[i], .passes = {}});
-  }
-  return capture.finish(results, where);
-}
-
-/// Captures the function and its gradients of the expected results by what `line` wants as one graph, and cuts it. Null
-/// if that can't be done: `line` says why.
-std::shared_ptr<SplitCall> JitFunction::State::cut(const Entry& entry, std::span<const TensorType> outputs,
-                                                   const GradientSets::Expected& expected, Guards& guards,
-                                                   GradientCompilation& line, Location where) const {
-  if (kernels::active_gemm() == kernels::Gemm::openblas) {
-    line.uncut = "OpenBLAS's bits follow strides, which a cut makes dense";
-    return nullptr;
-  }
-  auto call = std::make_shared<SplitCall>();
-  Graph joint = joint_of(entry, outputs, expected.sets, guards, *call, line, where);
-  if (expected.sets.size() > 1 && count_effects(joint) > entry.effects) {  // each belongs to one gradient
-    if (!expected.is_guess) {
-      line.uncut = "gradients of several sets of results have effects";
-      return nullptr;
-    }
-    joint = joint_of(entry, outputs, std::span(expected.sets).first(1), guards, *call, line, where);
-  }
-  const std::size_t argument_count = entry.types.size();
-  const std::size_t input_count = argument_count + entry.states.size();
-  passes::PipelineOptions before = options.pipeline;
-  before.observe = nullptr;
-  before.disabled.insert(passes::kFusingPasses.begin(), passes::kFusingPasses.end());
-  line.joint = passes::run_pipeline(joint, before);
-  // A state that isn't among the arguments is read by a gradient rule, when the gradient is computed and not before.
-  const Users users(joint);
-  const bool reads_late = std::any_of(joint.inputs.begin(), joint.inputs.end(), [&](const Input& input) {
-    return input.kind == InputKind::state && (users.count(input.value) > 0 || users.is_result(input.value));
-  });
-  if (reads_late || !joint.updates.empty()) {
-    line.uncut =
-        reads_late ? "a gradient rule reads a state when the gradient is computed" : "a gradient rule updates a state";
-    return nullptr;
-  }
-  SplitGradient split = split_gradient(joint, input_count, outputs.size());
-  for (std::size_t i = 0; i < entry.states.size(); ++i) {
-    Input& input = split.forward.inputs[argument_count + i];
-    input.kind = InputKind::state;
-    input.variable = entry.states[i];
-  }
-  if (!entry.with_updates.updates.empty() && !add_updates(entry.with_updates, split.forward)) {
-    line.uncut = "a state that it updates needs an effect, which would happen twice";
-    return nullptr;
-  }
-  passes::PipelineOptions after = options.pipeline;
-  after.observe = nullptr;
-  after.vetoed.clear();
-  const std::size_t cotangents = input_count + split.forward.outputs.size() - outputs.size();
-  const std::vector<ValueId> values = std::move(split.forward.outputs);
-  split.forward.outputs.assign(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(outputs.size()));
-  for (std::size_t i = outputs.size(); i < values.size(); ++i) {
-    const auto at = std::find(split.forward.outputs.begin(), split.forward.outputs.end(), values[i]);
-    call->saved.push_back(static_cast<std::size_t>(at - split.forward.outputs.begin()));
-    if (at == split.forward.outputs.end()) {
-      split.forward.outputs.push_back(values[i]);
-    }
-  }
-  call->captured = captured_of(joint);
-  line.forward = passes::run_pipeline(split.forward, after);
-  line.forward_nodes = count_nodes(split.forward);
-  line.saved_bytes = split.saved_bytes;
-  call->forward = make_executable(split.forward, entry.strides);
-  std::size_t first = 0;
-  for (std::size_t i = 0; i < call->backwards.size(); ++i) {
-    SplitCall::Backward& backward = call->backwards[i];
-    std::vector<bool> given;  // of the joint graph's cotangents
-    for (std::size_t k = 0; k < outputs.size(); ++k) {
-      if (std::any_of(call->backwards.begin(), call->backwards.end(),
-                      [&](const SplitCall::Backward& other) { return bool(other.given[k]); })) {
-        given.push_back(backward.given[k]);
-      }
-    }
-    const auto count = static_cast<std::size_t>(std::count(backward.wanted.begin(), backward.wanted.end(), true));
-    Graph graph = call->backwards.size() == 1 ? std::move(split.backward)
-                                              : part_of_backward(split.backward, first, count, cotangents, given);
-    first += count;
-    line.backwards[i].passes = passes::run_pipeline(graph, after);
-    line.backwards[i].nodes = count_nodes(graph);
-    backward.reads = reads_of(graph, cotangents, call->captured);
-    std::vector<Strides> strides = entry.strides;
-    for (std::size_t k = argument_count; k < graph.inputs.size(); ++k) {
-      if (const Input& input = graph.inputs[k]; input.kind == InputKind::argument) {
-        strides.push_back(contiguous_strides(graph.types[input.value].shape));
-      }
-    }
-    backward.executable = make_executable(graph, strides);
-  }
-  return call;
 }
 
 std::vector<Tensor> JitFunction::State::call_with_gradient(Entry& entry, std::span<const Tensor> arguments,
@@ -475,7 +282,9 @@ std::vector<Tensor> JitFunction::State::call_with_gradient(Entry& entry, std::sp
     lines.push_back({.wanted = wanted, .uncut = {}});
     Stopwatch watch;
     try {
-      known.call = cut(entry, types, expected, known.guards, lines.back(), where);
+      known.call = cut_call(
+          {function, options, entry.types, entry.strides, entry.states, entry.with_updates, entry.effects, types},
+          expected, known.guards, lines.back(), where);
     } catch (const Error& error) {
       // Its gradient can't be captured: whoever asks for it is told so, but perhaps nobody does.
       lines.back().uncut = error.what();
