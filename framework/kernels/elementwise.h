@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "framework/dispatch/call.h"
+#include "framework/kernels/loaded.h"
 
 /// Elementwise kernels: one loop body for every op, dtype and instruction set, and the driver that walks broadcast and
 /// strided operands. A scalar function is a struct with a static `apply`.
@@ -52,15 +53,15 @@ template <unsigned Pattern, class Fn, class Attributes, class Out, class... In, 
 DIPTYCH_INLINE void dense_loop(std::int64_t n, void* const* data, const Attributes* attributes,
                                std::index_sequence<I...> /*indices*/) {
   auto* out = static_cast<Out*>(data[sizeof...(In)]);
-  const std::tuple<const In*...> in{static_cast<const In*>(data[I])...};
-  const std::tuple<In...> fixed{(((Pattern >> I) & 1U) != 0 ? *std::get<I>(in) : In())...};
+  const std::tuple<const Loaded<In>*...> in{static_cast<const Loaded<In>*>(data[I])...};
+  const std::tuple<In...> fixed{(((Pattern >> I) & 1U) != 0 ? static_cast<In>(*std::get<I>(in)) : In())...};
   (void)fixed;
   const Local<Attributes> local(attributes);
   // An output may be exactly an input (in place), but never a shifted one: elements don't depend on each other.
 #pragma GCC ivdep
   for (std::int64_t i = 0; i < n; ++i) {
-    out[i] =
-        call<Fn, Attributes>(local.get(), (((Pattern >> I) & 1U) != 0 ? std::get<I>(fixed) : std::get<I>(in)[i])...);
+    out[i] = call<Fn, Attributes>(
+        local.get(), (((Pattern >> I) & 1U) != 0 ? std::get<I>(fixed) : static_cast<In>(std::get<I>(in)[i]))...);
   }
 }
 

@@ -5,93 +5,98 @@
 #include <type_traits>
 
 #include "framework/core/isa.h"
+#include "framework/kernels/loaded.h"
 #include "framework/kernels/softmax_row.h"
+#include "framework/kernels/vector_length.h"
 
 namespace diptych::kernels {
 namespace {
 
 constexpr std::int64_t kRowGroup = 4;
 
-/// Mask: void (none), bool, or T.
+/// Mask: void (none), Loaded<bool>, or T.
 template <class T, class Mask>
 struct MaskedSoftmax {
-  static constexpr T kHidden = -std::numeric_limits<T>::infinity();
+  template <int bytes>
+  struct Of {
+    static constexpr T kHidden = -std::numeric_limits<T>::infinity();
 
-  DIPTYCH_INLINE static T masked(T score, const Mask* mask, std::int64_t i) {
-    if constexpr (std::is_void_v<Mask>) {
-      return score;
-    } else if constexpr (std::is_same_v<Mask, bool>) {
-      return mask[i] ? score : kHidden;
-    } else {
-      return score + mask[i];
+    DIPTYCH_INLINE static T masked(T score, const Mask* mask, std::int64_t i) {
+      if constexpr (std::is_void_v<Mask>) {
+        return score;
+      } else if constexpr (std::is_same_v<Mask, Loaded<bool>>) {
+        return mask[i] != 0 ? score : kHidden;
+      } else {
+        return score + mask[i];
+      }
     }
-  }
 
-  DIPTYCH_INLINE static void scaled_and_masked(std::int64_t n, T scale, const T* in, const Mask* mask,
-                                               std::int64_t mask_stride, T* out) {
-    if (std::is_void_v<Mask> || mask_stride == 1) {
+    DIPTYCH_INLINE static void scaled_and_masked(std::int64_t n, T scale, const T* in, const Mask* mask,
+                                                 std::int64_t mask_stride, T* out) {
+      if (std::is_void_v<Mask> || mask_stride == 1) {
 #pragma GCC ivdep
-      for (std::int64_t i = 0; i < n; ++i) {
-        out[i] = masked(in[i] * scale, mask, i);
-      }
-    } else {
-      for (std::int64_t i = 0; i < n; ++i) {
-        out[i] = masked(in[i] * scale, mask, i * mask_stride);
+        for (std::int64_t i = 0; i < n; ++i) {
+          out[i] = masked(in[i] * scale, mask, i);
+        }
+      } else {
+        for (std::int64_t i = 0; i < n; ++i) {
+          out[i] = masked(in[i] * scale, mask, i * mask_stride);
+        }
       }
     }
-  }
 
-  DIPTYCH_INLINE static void run(const Scores* scores, const ScorePart* part, T* in, T* out) {
-    const T scale = static_cast<T>(scores->scale);
-    // Rounding is monotonic: the largest product is that of the largest score. This saves one pass.
-    const bool is_scaled_late = std::is_void_v<Mask> && scale > T(0);
-    const T* const from = is_scaled_late ? in : out;
-    const T late = is_scaled_late ? scale : T(1);
-    // Pass by pass over several rows: in a single row each pass would wait for the one before.
-    for (std::int64_t first = 0; first < part->rows; first += kRowGroup) {
-      const std::int64_t end = std::min(first + kRowGroup, part->rows);
-      T shift[kRowGroup];
-      T total[kRowGroup];
-      for (std::int64_t row = first; row < end; ++row) {
-        T* const to = (is_scaled_late ? in : out) + row * part->pitch;
-        const std::int64_t n = scores->attended(part->first_row + row);
-        if (!is_scaled_late) {
-          const Mask* mask = static_cast<const Mask*>(scores->mask);
-          if constexpr (!std::is_void_v<Mask>) {
-            mask += scores->mask_offset(part->matrix, part->first_row + row);
+    DIPTYCH_INLINE static void run(const Scores* scores, const ScorePart* part, T* in, T* out) {
+      const T scale = static_cast<T>(scores->scale);
+      // Rounding is monotonic: the largest product is that of the largest score. This saves one pass.
+      const bool is_scaled_late = std::is_void_v<Mask> && scale > T(0);
+      const T* const from = is_scaled_late ? in : out;
+      const T late = is_scaled_late ? scale : T(1);
+      // Pass by pass over several rows: in a single row each pass would wait for the one before.
+      for (std::int64_t first = 0; first < part->rows; first += kRowGroup) {
+        const std::int64_t end = std::min(first + kRowGroup, part->rows);
+        T shift[kRowGroup];
+        T total[kRowGroup];
+        for (std::int64_t row = first; row < end; ++row) {
+          T* const to = (is_scaled_late ? in : out) + row * part->pitch;
+          const std::int64_t n = scores->attended(part->first_row + row);
+          if (!is_scaled_late) {
+            const Mask* mask = static_cast<const Mask*>(scores->mask);
+            if constexpr (!std::is_void_v<Mask>) {
+              mask += scores->mask_offset(part->matrix, part->first_row + row);
+            }
+            scaled_and_masked(n, scale, in + row * part->pitch, mask, scores->mask_column, to);
           }
-          scaled_and_masked(n, scale, in + row * part->pitch, mask, scores->mask_column, to);
+          std::fill(to + n, to + vectors_of(*part, n), kHidden);
+          const T largest = largest_for_shift<bytes>(vectors_of(*part, n), static_cast<const T*>(to));
+          shift[row - first] = largest * late;
         }
-        std::fill(to + n, to + vectors_of(*part, n), kHidden);
-        const T largest = largest_for_shift(vectors_of(*part, n), static_cast<const T*>(to));
-        shift[row - first] = largest * late;
-      }
-      for (std::int64_t row = first; row < end; ++row) {
-        T& least = shift[row - first];
-        // With NaN in the row it may be any element's: the sum will be NaN.
-        const bool has_none = !std::is_void_v<Mask> && least == kHidden;
-        least = has_none ? T(0) : least;
-        total[row - first] = exponentials(vectors_of(*part, scores->attended(part->first_row + row)),
-                                          from + row * part->pitch, late, least, out + row * part->pitch);
-        total[row - first] = has_none && total[row - first] == T(0) ? T(1) : total[row - first];
-      }
-      for (std::int64_t row = first; row < end; ++row) {
-        const std::int64_t n = scores->attended(part->first_row + row);
-        T* const to = out + row * part->pitch;
-        divide_by_sum(vectors_of(*part, n), total[row - first], to);
-        const T rest = total[row - first] * T(0);  // 0, or NaN as in the rest of the row
-        for (std::int64_t i = n; i < part->columns; ++i) {
-          to[i] = rest;
+        for (std::int64_t row = first; row < end; ++row) {
+          T& least = shift[row - first];
+          // With NaN in the row it may be any element's: the sum will be NaN.
+          const bool has_none = !std::is_void_v<Mask> && least == kHidden;
+          least = has_none ? T(0) : least;
+          total[row - first] = exponentials(vectors_of(*part, scores->attended(part->first_row + row)),
+                                            from + row * part->pitch, late, least, out + row * part->pitch);
+          total[row - first] = has_none && total[row - first] == T(0) ? T(1) : total[row - first];
+        }
+        for (std::int64_t row = first; row < end; ++row) {
+          const std::int64_t n = scores->attended(part->first_row + row);
+          T* const to = out + row * part->pitch;
+          divide_by_sum(vectors_of(*part, n), total[row - first], to);
+          const T rest = total[row - first] * T(0);  // 0, or NaN as in the rest of the row
+          for (std::int64_t i = n; i < part->columns; ++i) {
+            to[i] = rest;
+          }
         }
       }
     }
-  }
 
- private:
-  /// Whole vectors, where there is room for them: the exponential of what follows the row is 0.
-  DIPTYCH_INLINE static std::int64_t vectors_of(const ScorePart& part, std::int64_t n) {
-    return part.has_room ? (n + kLanes - 1) / kLanes * kLanes : n;
-  }
+   private:
+    /// Whole vectors, where there is room for them: the exponential of what follows the row is 0.
+    DIPTYCH_INLINE static std::int64_t vectors_of(const ScorePart& part, std::int64_t n) {
+      return part.has_room ? (n + kLanes - 1) / kLanes * kLanes : n;
+    }
+  };
 };
 
 template <class T>
@@ -155,11 +160,11 @@ void masked_softmax(const Scores& scores, const ScorePart& part, const T* scores
   T* const in = const_cast<T*>(scores_in);  // written to behind the rows alone, where the part has room
   switch (scores.mask_kind) {
     case Scores::Mask::none:
-      return PerIsa<MaskedSoftmax<T, void>>::active()(&scores, &part, in, out);
+      return active_of<MaskedSoftmax<T, void>::template Of>()(&scores, &part, in, out);
     case Scores::Mask::boolean:
-      return PerIsa<MaskedSoftmax<T, bool>>::active()(&scores, &part, in, out);
+      return active_of<MaskedSoftmax<T, Loaded<bool>>::template Of>()(&scores, &part, in, out);
     case Scores::Mask::floating:
-      return PerIsa<MaskedSoftmax<T, T>>::active()(&scores, &part, in, out);
+      return active_of<MaskedSoftmax<T, T>::template Of>()(&scores, &part, in, out);
   }
 }
 

@@ -18,14 +18,15 @@ struct LargerNumber {
 }  // namespace detail
 
 /// What a softmax subtracts: the largest element. If some are NaN it may be any, since their exponentials make the
-/// sum NaN; the sign of a zero doesn't matter to exponentials.
-template <class T>
+/// sum NaN; the sign of a zero doesn't matter to exponentials. For bodies of vector_length.h: comparisons of vectors
+/// that are longer than the instruction set's become scalars, which take ten times as long.
+template <int bytes, class T>
 DIPTYCH_INLINE T largest_for_shift(std::int64_t n, const T* row) {
   if (n < 2 * kLanes) {
     return reduce_dense<MaxCombine>(row, n);
   }
   // As vectors: GCC 12 makes scalars of loops over so few lanes.
-  constexpr int kWidth = 64 / sizeof(T);
+  constexpr int kWidth = bytes / static_cast<int>(sizeof(T));
   using V = detail::Vector<T, kWidth>;
   constexpr int kVectors = 2 * kLanes / kWidth;
   V largest[kVectors];

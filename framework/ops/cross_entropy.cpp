@@ -10,7 +10,8 @@
 
 #include "framework/core/parallel.h"
 #include "framework/kernels/dense.h"
-#include "framework/kernels/reduction.h"
+#include "framework/kernels/softmax_row.h"
+#include "framework/kernels/vector_length.h"
 #include "framework/kernels/wide_float.h"
 #include "framework/ops/creation.h"
 #include "framework/ops/index.h"
@@ -71,58 +72,61 @@ struct LogitRows {
 
 template <class T>
 struct LossRows {
-  DIPTYCH_INLINE static void run(std::int64_t rows, std::int64_t classes, const T* logits, const std::int64_t* labels,
-                                 const CrossEntropyAttributes* attributes, T* out) {
-    const T smoothing = static_cast<T>(attributes->label_smoothing);
-    for (std::int64_t row = 0; row < rows; ++row, logits += classes) {
-      if (labels[row] == attributes->ignore_index) {
-        out[row] = T(0);
-        continue;
+  template <int bytes>
+  struct Of {
+    DIPTYCH_INLINE static void run(std::int64_t rows, std::int64_t classes, const T* logits, const std::int64_t* labels,
+                                   const CrossEntropyAttributes* attributes, T* out) {
+      const T smoothing = static_cast<T>(attributes->label_smoothing);
+      for (std::int64_t row = 0; row < rows; ++row, logits += classes) {
+        if (labels[row] == attributes->ignore_index) {
+          out[row] = T(0);
+          continue;
+        }
+        if (!is_class(labels[row], classes)) [[unlikely]] {  // not checked before, as class_labels does
+          out[row] = std::numeric_limits<T>::quiet_NaN();
+          continue;
+        }
+        const T largest = kernels::largest_for_shift<bytes>(classes, logits);
+        const T total = kernels::detail::reduce<SumCombine, T>(
+            classes, [=](std::int64_t i) { return math::exp_nonpositive(logits[i] - largest); });
+        T chosen = logits[labels[row]] - largest;
+        if (smoothing != T(0)) {
+          const T sum =
+              kernels::detail::reduce<SumCombine, T>(classes, [=](std::int64_t i) { return logits[i] - largest; });
+          chosen = (T(1) - smoothing) * chosen + smoothing * (sum / static_cast<T>(classes));
+        }
+        out[row] = math::log(total) - chosen;
       }
-      if (!is_class(labels[row], classes)) [[unlikely]] {  // not checked before, as class_labels does
-        out[row] = std::numeric_limits<T>::quiet_NaN();
-        continue;
-      }
-      const T largest = kernels::reduce_dense<kernels::MaxCombine>(logits, classes);
-      const T total = kernels::detail::reduce<SumCombine, T>(
-          classes, [=](std::int64_t i) { return math::exp(logits[i] - largest); });
-      T chosen = logits[labels[row]] - largest;
-      if (smoothing != T(0)) {
-        const T sum =
-            kernels::detail::reduce<SumCombine, T>(classes, [=](std::int64_t i) { return logits[i] - largest; });
-        chosen = (T(1) - smoothing) * chosen + smoothing * (sum / static_cast<T>(classes));
-      }
-      out[row] = math::log(total) - chosen;
     }
-  }
+  };
 };
 
 template <class T>
 struct GradientRows {
-  DIPTYCH_INLINE static void run(std::int64_t rows, std::int64_t classes, const T* logits, const std::int64_t* labels,
-                                 const CrossEntropyAttributes* attributes, const T* scale, T* out) {
-    const T smoothing = static_cast<T>(attributes->label_smoothing);
-    const T spread = smoothing / static_cast<T>(classes);
-    for (std::int64_t row = 0; row < rows; ++row, logits += classes, out += classes) {
-      if (labels[row] == attributes->ignore_index || !is_class(labels[row], classes)) {
-        std::fill_n(out, classes, labels[row] == attributes->ignore_index ? T(0) : std::numeric_limits<T>::quiet_NaN());
-        continue;
-      }
-      const T largest = kernels::reduce_dense<kernels::MaxCombine>(logits, classes);
+  template <int bytes>
+  struct Of {
+    DIPTYCH_INLINE static void run(std::int64_t rows, std::int64_t classes, const T* logits, const std::int64_t* labels,
+                                   const CrossEntropyAttributes* attributes, const T* scale, T* out) {
+      const T smoothing = static_cast<T>(attributes->label_smoothing);
+      const T spread = smoothing / static_cast<T>(classes);
+      for (std::int64_t row = 0; row < rows; ++row, logits += classes, out += classes) {
+        if (labels[row] == attributes->ignore_index || !is_class(labels[row], classes)) {
+          std::fill_n(out, classes,
+                      labels[row] == attributes->ignore_index ? T(0) : std::numeric_limits<T>::quiet_NaN());
+          continue;
+        }
+        const T largest = kernels::largest_for_shift<bytes>(classes, logits);
+        const T total = kernels::exponentials(classes, logits, T(1), largest, out);
+        const T factor = scale[row];
+        const T label_probability = out[labels[row]] / total;
 #pragma GCC ivdep
-      for (std::int64_t i = 0; i < classes; ++i) {
-        out[i] = math::exp(logits[i] - largest);
+        for (std::int64_t i = 0; i < classes; ++i) {
+          out[i] = (out[i] / total - spread) * factor;
+        }
+        out[labels[row]] = ((label_probability - spread) - (T(1) - smoothing)) * factor;
       }
-      const T total = kernels::reduce_dense<SumCombine>(static_cast<const T*>(out), classes);
-      const T factor = scale[row];
-      const T label_probability = out[labels[row]] / total;
-#pragma GCC ivdep
-      for (std::int64_t i = 0; i < classes; ++i) {
-        out[i] = (out[i] / total - spread) * factor;
-      }
-      out[labels[row]] = ((label_probability - spread) - (T(1) - smoothing)) * factor;
     }
-  }
+  };
 };
 
 template <bool checks>
@@ -131,9 +135,9 @@ void loss_kernel(const KernelCall& call) {
   const auto* attributes = static_cast<const CrossEntropyAttributes*>(call.attributes);
   kernels::visit_wide_float(call.output.type->dtype, [&]<class T>() {
     parallel_for(rows.count, rows.nanoseconds(), [&](std::int64_t first, std::int64_t last) {
-      PerIsa<LossRows<T>>::active()(last - first, rows.classes,
-                                    static_cast<const T*>(rows.logits.data()) + first * rows.classes,
-                                    rows.label_data() + first, attributes, static_cast<T*>(call.output.data) + first);
+      kernels::active_of<LossRows<T>::template Of>()(
+          last - first, rows.classes, static_cast<const T*>(rows.logits.data()) + first * rows.classes,
+          rows.label_data() + first, attributes, static_cast<T*>(call.output.data) + first);
     });
   });
 }
@@ -145,7 +149,7 @@ void gradient_kernel(const KernelCall& call) {
   const auto* attributes = static_cast<const CrossEntropyAttributes*>(call.attributes);
   kernels::visit_wide_float(call.output.type->dtype, [&]<class T>() {
     parallel_for(rows.count, rows.nanoseconds(), [&](std::int64_t first, std::int64_t last) {
-      PerIsa<GradientRows<T>>::active()(
+      kernels::active_of<GradientRows<T>::template Of>()(
           last - first, rows.classes, static_cast<const T*>(rows.logits.data()) + first * rows.classes,
           rows.label_data() + first, attributes, static_cast<const T*>(scale.data()) + first,
           static_cast<T*>(call.output.data) + first * rows.classes);

@@ -3,6 +3,7 @@
 #include "framework/core/parallel.h"
 #include "framework/kernels/dense.h"
 #include "framework/kernels/softmax_row.h"
+#include "framework/kernels/vector_length.h"
 #include "framework/kernels/wide_float.h"
 #include "framework/ops/define.h"
 #include "framework/ops/elementwise.h"
@@ -18,22 +19,26 @@ using kernels::SumCombine;
 
 template <class T, bool logarithm>
 struct SoftmaxRows {
-  DIPTYCH_INLINE static void run(std::int64_t rows, std::int64_t columns, const T* in, T* out) {
-    for (std::int64_t row = 0; row < rows; ++row, in += columns, out += columns) {
-      const T largest =
-          logarithm ? kernels::reduce_dense<kernels::MaxCombine>(in, columns) : kernels::largest_for_shift(columns, in);
-      const T total = kernels::exponentials(columns, in, T(1), largest, out);
-      if constexpr (logarithm) {
-        const T shift = math::log(total);
+  template <int bytes>
+  struct Of {
+    DIPTYCH_INLINE static void run(std::int64_t rows, std::int64_t columns, const T* in, T* out) {
+      for (std::int64_t row = 0; row < rows; ++row, in += columns, out += columns) {
+        const T largest = logarithm ? kernels::reduce_dense<kernels::MaxCombine>(in, columns)
+                                    : kernels::largest_for_shift<bytes>(columns, in);
+        const T total = kernels::exponentials(columns, in, T(1), largest, out);
+        if constexpr (logarithm) {
+          const T shift = math::log(total);
 #pragma GCC ivdep
-        for (std::int64_t i = 0; i < columns; ++i) {
-          out[i] = (in[i] - largest) - shift;
+          for (std::int64_t i = 0; i < columns; ++i) {
+            out[i] = (in[i] - largest) - shift;
+          }
+        } else {
+          kernels::divide_by_sum(columns, total, out);
         }
-      } else {
-        kernels::divide_by_sum(columns, total, out);
       }
     }
-  }
+  };
+  static auto active() { return kernels::active_of<Of>(); }
 };
 
 template <class T, bool logarithm>
@@ -55,9 +60,10 @@ struct BackwardRows {
       }
     }
   }
+  static auto active() { return PerIsa<BackwardRows>::active(); }
 };
 
-/// Rows<T>::run(rows, columns, inputs..., output), over the last axis.
+/// Rows<T>::active() of (rows, columns, inputs..., output), over the last axis.
 template <template <class> class Rows, std::size_t... I>
 void run_rows(const KernelCall& call, std::index_sequence<I...> /*inputs*/) {
   const Shape& shape = call.output.type->shape;
@@ -68,8 +74,8 @@ void run_rows(const KernelCall& call, std::index_sequence<I...> /*inputs*/) {
     constexpr double kNanosecondsOfElement = 0.5;
     parallel_for(
         rows, kNanosecondsOfElement * static_cast<double>(columns), [&](std::int64_t first, std::int64_t last) {
-          PerIsa<Rows<T>>::active()(last - first, columns, static_cast<const T*>(inputs[I].data()) + first * columns...,
-                                    static_cast<T*>(call.output.data) + first * columns);
+          Rows<T>::active()(last - first, columns, static_cast<const T*>(inputs[I].data()) + first * columns...,
+                            static_cast<T*>(call.output.data) + first * columns);
         });
   });
 }
