@@ -72,8 +72,8 @@ struct Cast {
   DIPTYCH_INLINE static To apply(From x) {
     if constexpr (std::is_same_v<From, bfloat16> || std::is_same_v<From, float16>) {
       return math::convert<To>(static_cast<float>(x));
-    } else if constexpr (std::is_same_v<From, bool> && std::is_floating_point_v<To>) {
-      return static_cast<To>(static_cast<int>(x));  // GCC 12 makes scalars of loops that convert bool itself
+    } else if constexpr (std::is_same_v<From, bool> && is_floating(dtype_of<To>)) {
+      return math::convert<To>(static_cast<int>(x));  // GCC 12 makes scalars of loops that convert bool itself
     } else {
       return math::convert<To>(x);
     }

@@ -1,7 +1,6 @@
 #include "framework/transforms/cut_call.h"
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <set>
 
@@ -189,17 +188,28 @@ std::vector<bool> given_of(const SplitCall& call, const ResultSet& set) {
   return given;
 }
 
-/// Compiles the backward graph of each set. Of the arguments of `all`, the cotangents are those from `cotangents` on.
-void compile_backwards(const CallToCut& of, const Graph& all, std::size_t cotangents,
-                       const passes::PipelineOptions& pipeline, SplitCall& call, GradientCompilation& line) {
+/// The backward graph of each set. Of the arguments of `all`, the cotangents are those from `cotangents` on.
+std::vector<Graph> backward_graphs(Graph all, std::size_t cotangents, const SplitCall& call) {
+  std::vector<Graph> graphs;
+  if (call.backwards.size() == 1) {
+    graphs.push_back(std::move(all));
+    return graphs;
+  }
   std::size_t first = 0;
+  for (const SplitCall::Backward& backward : call.backwards) {
+    const auto count = static_cast<std::size_t>(std::count(backward.wanted.begin(), backward.wanted.end(), true));
+    graphs.push_back(part_of_backward(all, first, count, cotangents, given_of(call, backward.given)));
+    first += count;
+  }
+  return graphs;
+}
+
+/// Compiles the backward graph of each set.
+void compile_backwards(const CallToCut& of, std::vector<Graph> graphs, std::size_t cotangents,
+                       const passes::PipelineOptions& pipeline, SplitCall& call, GradientCompilation& line) {
   for (std::size_t i = 0; i < call.backwards.size(); ++i) {
     SplitCall::Backward& backward = call.backwards[i];
-    const auto count = static_cast<std::size_t>(std::count(backward.wanted.begin(), backward.wanted.end(), true));
-    Graph graph = call.backwards.size() == 1
-                      ? all
-                      : part_of_backward(all, first, count, cotangents, given_of(call, backward.given));
-    first += count;
+    Graph& graph = graphs[i];
     line.backwards[i].passes = passes::run_pipeline(graph, pipeline);
     line.backwards[i].nodes = count_nodes(graph);
     backward.reads = reads_of(graph, cotangents, call.captured);
@@ -288,7 +298,7 @@ std::shared_ptr<SplitCall> cut_call(const CallToCut& of, const GradientSets::Exp
   line.forward_nodes = count_nodes(split.forward);
   line.saved_bytes = split.saved_bytes;
   call->forward = make_executable(split.forward, of.strides, after);
-  compile_backwards(of, split.backward, cotangents, after, *call, line);
+  compile_backwards(of, backward_graphs(std::move(split.backward), cotangents, *call), cotangents, after, *call, line);
   return call;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tests/ops/reference.h"
+#include "tests/support/with_isa.h"
 
 namespace diptych::testing {
 namespace {
@@ -160,6 +161,49 @@ TEST(CrossEntropy, FarLogitsAndIgnoredRubbish) {
   }
   EXPECT_TRUE(std::isnan(cross_entropy(logits, i64({-100, -100}, {2}), {.ignore_index = -100}).item()));  // 0 / 0
   EXPECT_TRUE(std::isnan(cross_entropy(zeros({0, 4}), i64({}, {0})).item()));
+}
+
+TEST(CrossEntropy, OneNaNMakesItsRowNaNWhereverItStands) {
+  for (const Isa isa : {Isa::generic, Isa::avx2, Isa::avx512}) {
+    if (!is_supported(isa)) {
+      continue;
+    }
+    const WithIsa with(isa);
+    for (const std::int64_t classes : {5, 31, 32, 33, 64, 70}) {
+      for (std::int64_t at = 0; at < classes; ++at) {
+        std::vector<double> values(static_cast<std::size_t>(2 * classes), 1.0);
+        values[static_cast<std::size_t>(at)] = kNan;
+        for (const DType dtype : {DType::float32, DType::float64}) {
+          const Tensor logits = cast(Tensor::from(values, {2, classes}), dtype);
+          const Tensor labels = i64({classes - 1, 0}, {2});
+          const auto loss = [&](const Tensor& z) { return cross_entropy(z, labels, {.reduction = Reduction::none}); };
+          const std::vector<double> losses = doubles(loss(logits));
+          EXPECT_TRUE(std::isnan(losses[0])) << classes << " " << at;
+          EXPECT_NEAR(losses[1], std::log(static_cast<double>(classes)), 1e-6) << classes << " " << at;
+          const std::vector<double> gradient = doubles(grad([&](const Tensor& z) { return sum(loss(z)); })(logits));
+          for (std::int64_t i = 0; i < classes; ++i) {
+            EXPECT_TRUE(std::isnan(gradient[static_cast<std::size_t>(i)])) << classes << " " << at << " " << i;
+            EXPECT_NEAR(gradient[static_cast<std::size_t>(classes + i)], 1.0 / static_cast<double>(classes) - (i == 0),
+                        1e-6);
+          }
+        }
+      }
+    }
+  }
+}
+
+// docs/numerics.md: exponentials below the smallest normal number, e to the power of -87.3 or -708.4, are 0.
+TEST(CrossEntropy, SubnormalExponentialsAreZero) {
+  const auto gradient = [](const std::vector<double>& logits, DType dtype) {
+    const Tensor z = cast(Tensor::from(logits, {1, static_cast<std::int64_t>(logits.size())}), dtype);
+    return doubles(grad([](const Tensor& x) { return cross_entropy(x, i64({0}, {1})); })(z));
+  };
+  const std::vector<double> of_float = gradient({0, -87, -88, -90, -104}, DType::float32);
+  EXPECT_NEAR(of_float[1], std::exp(-87), 1e-6 * std::exp(-87));
+  EXPECT_THAT(std::vector(of_float.begin() + 2, of_float.end()), ElementsAre(0, 0, 0));
+  const std::vector<double> of_double = gradient({0, -708, -709, -740, -750}, DType::float64);
+  EXPECT_NEAR(of_double[1], std::exp(-708), 1e-12 * std::exp(-708));
+  EXPECT_THAT(std::vector(of_double.begin() + 2, of_double.end()), ElementsAre(0, 0, 0));
 }
 
 TEST(CrossEntropy, WrongInputsAreRefused) {
