@@ -47,13 +47,13 @@ std::vector<PoolingCase> pooling_grid() {
       }
     }
   }
-  for (const std::int64_t kernel : {1, 2, 3}) {  // planes whose windows lie apart, with nothing left over
+  for (const std::int64_t kernel : {1, 2, 3}) {  // sides that the stride divides
     cases.push_back({9, 12, kernel, 3, 0, 1, false, true});
     cases.push_back({8, 10, kernel, 2, 0, 1, false, true});
   }
   cases.push_back({6, 6, 2, 3, 0, 2, true, false});
-  cases.push_back({20, 24, 5, 2, 2, 1, false, true});  // more taps than are worth a pass each
-  cases.push_back({2, 2, 2, 1, 1, 3, false, true});    // a dilated window that reads padding alone
+  cases.push_back({20, 24, 5, 2, 2, 1, false, true});
+  cases.push_back({2, 2, 2, 1, 1, 3, false, true});  // a dilated window that reads padding alone
   cases.push_back({1, 1, 1, 1000, 0, 1, false, true});
   cases.push_back({40, 3, 3, 1, 1, 1, false, false});
   return cases;
