@@ -61,14 +61,13 @@ std::vector<T> by_definition(const Tensor& a, const Tensor& b, const Tensor& sta
 /// Runs `fn` with every instruction set that the machine has, on one to four threads.
 template <class Fn>
 void with_each_isa(const Fn& fn) {
-  for (int i = 0; i < kIsaCount && is_supported(static_cast<Isa>(i)); ++i) {
-    const WithIsa with(static_cast<Isa>(i));
+  for_each_isa([&](Isa isa) {
     for (int threads = 1; threads <= 4; ++threads) {
-      SCOPED_TRACE(std::string(kIsaNames[static_cast<std::size_t>(i)]) + ", threads: " + std::to_string(threads));
+      SCOPED_TRACE(std::string(kIsaNames[static_cast<std::size_t>(isa)]) + ", threads: " + std::to_string(threads));
       const WithThreads some(threads, true);
       fn();
     }
-  }
+  });
 }
 
 template <class T>

@@ -16,4 +16,13 @@ class WithIsa {
   Isa before_ = active_isa();
 };
 
+/// Calls `fn(isa)` with the kernels of each instruction set that the machine has.
+template <class Fn>
+void for_each_isa(const Fn& fn) {
+  for (int i = 0; i < kIsaCount && is_supported(static_cast<Isa>(i)); ++i) {
+    const WithIsa with(static_cast<Isa>(i));
+    fn(static_cast<Isa>(i));
+  }
+}
+
 }  // namespace diptych::testing
