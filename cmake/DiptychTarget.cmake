@@ -3,7 +3,7 @@
 # -ffp-contract=off, -fno-math-errno and -fno-trapping-math are part of the numerics contract (docs/numerics.md):
 # contraction would make results depend on the instruction set; the other two only drop side effects that nothing
 # reads, and let the compiler vectorise.
-# -ffile-prefix-map keeps machine paths out of binaries and messages.
+# -ffile-prefix-map keeps machine paths out of binaries and messages, also where ccache makes them relative to the build folder.
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
@@ -23,6 +23,9 @@ string(JOIN " " DIPTYCH_BUILD_FLAGS ${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${DIPTY
        ${DIPTYCH_NUMERICS_FLAGS})
 string(REPLACE "${CMAKE_SOURCE_DIR}/" "" DIPTYCH_BUILD_FLAGS "${DIPTYCH_BUILD_FLAGS}")
 
+file(RELATIVE_PATH DIPTYCH_SOURCE_FROM_BUILD ${CMAKE_BINARY_DIR} ${CMAKE_SOURCE_DIR})
+string(REGEX REPLACE "/$" "" DIPTYCH_SOURCE_FROM_BUILD "${DIPTYCH_SOURCE_FROM_BUILD}")
+
 function(diptych_flags target)
   target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}> $<INSTALL_INTERFACE:include/diptych>)
   target_compile_options(${target} PRIVATE
@@ -30,7 +33,7 @@ function(diptych_flags target)
     -Wno-missing-field-initializers
     -Wno-psabi  # a note on vectors as arguments, of functions that are always inlined
     ${DIPTYCH_NUMERICS_FLAGS}
-    -ffile-prefix-map=${CMAKE_SOURCE_DIR}/=)
+    -ffile-prefix-map=${CMAKE_SOURCE_DIR}/= -ffile-prefix-map=${DIPTYCH_SOURCE_FROM_BUILD}/=)
   if(DIPTYCH_WERROR)
     target_compile_options(${target} PRIVATE -Werror)
   endif()
