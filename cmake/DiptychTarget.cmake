@@ -198,11 +198,11 @@ function(diptych_test_program name)
     endif()
     target_precompile_headers(${name} REUSE_FROM test_headers)
   endif()
-  target_link_libraries(${name} PRIVATE ${ARG_LIBRARIES} GTest::gtest GTest::gmock GTest::gtest_main)
+  target_link_libraries(${name} PRIVATE ${ARG_LIBRARIES} diptych_test_places GTest::gtest GTest::gmock GTest::gtest_main)
 endfunction()
 
 # diptych_test(name LABELS unit ... PROGRAM program SOURCES a.cpp): the ctest entry of the tests in these sources of a program,
-# in a process of their own. Without PROGRAM it has a program of its own, linked to LIBRARIES.
+# in a process of their own; but for suites named ...Figures (below). Without PROGRAM it has a program of its own, linked to LIBRARIES.
 function(diptych_test name)
   cmake_parse_arguments(ARG "" "BYTES;TIMEOUT;PROGRAM" "LABELS;SOURCES;LIBRARIES" ${ARGN})
   if(NOT ARG_TIMEOUT)
@@ -215,6 +215,10 @@ function(diptych_test name)
       file(STRINGS ${source} tests REGEX "^(TYPED_)?TEST(_F|_P)?\\(")
       foreach(test ${tests})
         string(REGEX REPLACE "^[A-Z_]+\\(([A-Za-z0-9_]+),.*" "\\1" suite "${test}")
+        if(suite MATCHES "Figures$")
+          set_property(TARGET ${ARG_PROGRAM} APPEND PROPERTY DIPTYCH_FIGURES "${suite}.*")
+          continue()
+        endif()
         # By name is how an entry finds its tests.
         get_target_property(owner ${ARG_PROGRAM} DIPTYCH_SUITE_${suite})
         if(owner AND NOT owner STREQUAL name)
@@ -247,6 +251,18 @@ function(diptych_test name)
     set_target_properties(${ARG_PROGRAM} PROPERTIES DISABLE_PRECOMPILE_HEADERS ON)  # those are for -Og
   endif()
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS};tests/${folder}" TIMEOUT ${ARG_TIMEOUT})
+endfunction()
+
+# diptych_figures(name PROGRAM program): the ctest entry of the suites of a program that hold figures of this machine against bounds:
+# alone on the machine, and by `scripts/test --measure` only.
+function(diptych_figures name)
+  cmake_parse_arguments(ARG "" "PROGRAM" "" ${ARGN})
+  get_target_property(suites ${ARG_PROGRAM} DIPTYCH_FIGURES)
+  list(REMOVE_DUPLICATES suites)
+  string(JOIN ":" filter ${suites})
+  add_test(NAME ${name} COMMAND ${ARG_PROGRAM} --gtest_filter=${filter})
+  get_filename_component(folder ${CMAKE_CURRENT_SOURCE_DIR} NAME)
+  set_tests_properties(${name} PROPERTIES LABELS "speed;tests/${folder}" TIMEOUT 900 RUN_SERIAL TRUE)
 endfunction()
 
 # diptych_uses_regex(files...): GCC 12 with sanitizers sees uninitialised members in std::regex that aren't (bug 105562).

@@ -12,8 +12,24 @@ step() {  # step NAME ADVICE COMMAND...
   }
 }
 
+# Where ccache is installed it keeps what was compiled, for every folder that has the same sources: names relative to the folder,
+# headers that are compiled ahead, the compiler told by its bytes. CCACHE_DISABLE=1 compiles everything, as figures of build time need.
+compiler_launcher() {
+  ! command -v ccache >/dev/null || printf 'env;CCACHE_BASEDIR=%s;CCACHE_SLOPPINESS=pch_defines,time_macros;CCACHE_COMPILERCHECK=content;CCACHE_MAXSIZE=%s;ccache' \
+    "$PWD" "${CCACHE_MAXSIZE:-10G}"
+}
+# What a build, whose log this is, found in the cache.
+said_by_ccache() {  # said_by_ccache LOG
+  local hits misses
+  [ -s "$1" ] || return 0
+  hits=$(grep -cE '^(direct|preprocessed)_cache_hit$' "$1")
+  misses=$(grep -c '^cache_miss$' "$1")
+  printf 'ccache: %d of %d compilations are from the cache; it holds %s\n' "$hits" $((hits + misses)) \
+    "$(ccache -s | sed -n 's/^ *Cache size (GB): *\([0-9.]*\) *\/ *\([0-9.]*\).*/\1 of \2 GB/p')"
+}
+
 # Progress goes to standard error, because standard output belongs to the program that is run in the end.
-configure() { cmake --preset "$1" -Wno-dev --log-level=WARNING | grep -v -e '^Preset' -e '^  CMAKE' -e '^  DIPTYCH' -e '^$' >&2 || return "${PIPESTATUS[0]}"; }
+configure() { cmake --preset "$1" -Wno-dev --log-level=WARNING -DCMAKE_CXX_COMPILER_LAUNCHER="$(compiler_launcher)" | grep -v -e '^Preset' -e '^  CMAKE' -e '^  DIPTYCH' -e '^$' >&2 || return "${PIPESTATUS[0]}"; }
 
 # Condenses ninja's lines for its steps into one that shows the progress of the build; compiler messages pass unchanged.
 progress() {
@@ -41,7 +57,12 @@ progress() {
   printf '%s' "$newline"
 }
 compile() {  # compile PRESET [TARGET...]
-  NINJA_STATUS="[%f/%t] " cmake --build --preset "$1" ${2:+--target} "${@:2}" 2>&1 | progress >&2
+  local log code=0
+  log=$(mktemp)
+  CCACHE_STATSLOG=$log NINJA_STATUS="[%f/%t] " cmake --build --preset "$1" ${2:+--target} "${@:2}" 2>&1 | progress >&2 || code=$?
+  said_by_ccache "$log" >&2
+  rm -f "$log"
+  return $code
 }
 
 build() {  # build PRESET [TARGET...]

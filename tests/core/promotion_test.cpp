@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "framework/diptych.h"
+#include "tests/support/places.h"
 
 namespace diptych {
 namespace {
@@ -53,7 +54,7 @@ std::vector<DType> types_in(const std::string& line) {
 }
 
 TEST(Promotion, TheDocumentedTableIsTheRule) {
-  std::ifstream page(std::string(DIPTYCH_SOURCE) + "/docs/numerics.md");
+  std::ifstream page(testing::places::source() + "/docs/numerics.md");
   ASSERT_TRUE(page);
   std::vector<DType> columns;
   int rows = 0;

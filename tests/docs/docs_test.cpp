@@ -15,6 +15,7 @@
 #include "cli/onnx_ops_page.h"
 #include "cli/ops_page.h"
 #include "tests/docs/source_text.h"
+#include "tests/support/places.h"
 
 namespace diptych {
 namespace {
@@ -78,8 +79,9 @@ std::vector<std::string> anchors_of(const std::string& page) {
 
 TEST(Documents, LinksLeadSomewhere) {
   const std::regex link(R"(\]\(([^)#: ]+)(#([^) ]+))?\))");
-  std::vector<fs::path> pages = {fs::path(DIPTYCH_SOURCE) / "README.md", fs::path(DIPTYCH_SOURCE) / "CONTRIBUTING.md"};
-  for (const auto& entry : fs::directory_iterator(fs::path(DIPTYCH_SOURCE) / "docs")) {
+  std::vector<fs::path> pages = {fs::path(testing::places::source()) / "README.md",
+                                 fs::path(testing::places::source()) / "CONTRIBUTING.md"};
+  for (const auto& entry : fs::directory_iterator(fs::path(testing::places::source()) / "docs")) {
     if (entry.path().extension() == ".md") {
       pages.push_back(entry.path());
     }
@@ -98,7 +100,7 @@ TEST(Documents, LinksLeadSomewhere) {
 
 TEST(Documents, TheNamesPageNamesWhatIsDeclared) {
   std::string headers;
-  for (const auto& entry : fs::recursive_directory_iterator(fs::path(DIPTYCH_SOURCE) / "framework")) {
+  for (const auto& entry : fs::recursive_directory_iterator(fs::path(testing::places::source()) / "framework")) {
     if (entry.path().extension() == ".h") {
       headers += source_text(entry.path());
     }
@@ -131,7 +133,7 @@ TEST(Documents, TheReadmeOpensWithTheTwoCommandsAndARealOutput) {
 // Every "`Suite.Name`" in the table of what can go wrong is an existing test.
 TEST(Documents, TheTestsOfBadInputExist) {
   std::string sources;
-  for (const auto& entry : fs::recursive_directory_iterator(fs::path(DIPTYCH_SOURCE) / "tests")) {
+  for (const auto& entry : fs::recursive_directory_iterator(fs::path(testing::places::source()) / "tests")) {
     if (entry.path().extension() == ".cpp") {
       sources += source_text(entry.path());
     }

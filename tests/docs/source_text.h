@@ -7,11 +7,13 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/places.h"
+
 namespace diptych::testing {
 
 /// Of a file of the repository.
 inline std::string source_text(const std::filesystem::path& name) {
-  std::ifstream file(std::filesystem::path(DIPTYCH_SOURCE) / name);
+  std::ifstream file(std::filesystem::path(places::source()) / name);
   EXPECT_TRUE(file) << name;
   return {std::istreambuf_iterator<char>(file), {}};
 }

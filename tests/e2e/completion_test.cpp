@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/e2e/program.h"
+#include "tests/support/places.h"
 
 namespace diptych::testing {
 namespace {
@@ -25,7 +26,7 @@ std::vector<std::string> offered(const std::vector<std::string>& words) {
   Command command{{"/bin/bash", "-c",
                    "source <(\"$0\" completion bash) && COMP_WORDS=(diptych \"$@\") && COMP_CWORD=$# && _diptych && "
                    "printf '%s\\n' \"${COMPREPLY[@]}\"",
-                   DIPTYCH_PROGRAM},
+                   places::program()},
                   folder.path().string()};
   command.arguments.insert(command.arguments.end(), words.begin(), words.end());
   const Outcome outcome = run_command(command);

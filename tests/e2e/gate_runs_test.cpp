@@ -13,6 +13,7 @@
 #include "tests/e2e/other_program.h"
 #include "tests/e2e/program.h"
 #include "tests/e2e/small_disk.h"
+#include "tests/support/places.h"
 
 namespace diptych::testing {
 namespace {
@@ -54,10 +55,10 @@ TEST_F(GateRuns, AreRunFilesLikeAnyOther) {
       EXPECT_EQ(run["cells"][0]["arms"][arm]["exact"], plain["cells"][0]["arms"][arm]["exact"]);
     }
     const std::string path = (written() / name).string();
-    const Outcome report = run_command({{DIPTYCH_PROGRAM, "report", path}, folder_.path().string()});
+    const Outcome report = run_command({{places::program(), "report", path}, folder_.path().string()});
     EXPECT_EQ(report.exit_code, 0) << report.error;
     EXPECT_THAT(report.output, HasSubstr("micro/fusion"));
-    EXPECT_EQ(run_command({{DIPTYCH_PROGRAM, "reproduce", path, "micro/fusion"}, folder_.path().string()}).exit_code,
+    EXPECT_EQ(run_command({{places::program(), "reproduce", path, "micro/fusion"}, folder_.path().string()}).exit_code,
               0);
   }
   const Outcome compared =
@@ -70,7 +71,7 @@ TEST_F(GateRuns, AProcessThatDiesCostsNothingThatWasMeasured) {
   // The second workload of head ends the process as the kernel does when memory is short.
   const std::string broken =
       put_program("broken", script("case \"$*\" in worker*'workloads\":[\"micro/fusion'*) kill -9 $$;; esac"));
-  const Outcome outcome = run({"gate", "--base", DIPTYCH_PROGRAM, "--head", broken, "--workloads",
+  const Outcome outcome = run({"gate", "--base", places::program(), "--head", broken, "--workloads",
                                "micro/dispatch,micro/fusion", "--metrics", "exact"});
   EXPECT_EQ(outcome.exit_code, 1);
   EXPECT_THAT(outcome.error, AllOf(HasSubstr("broken"), HasSubstr("signal 9 (Killed)"), HasSubstr("no verdict"),
@@ -102,8 +103,8 @@ TEST_F(GateRuns, TakeAModelForAWorkload) {
 
 TEST_F(GateRuns, WhoseTurnItIsMayDie) {
   const std::string broken = put_program("broken", script("if [ \"$1\" = worker ]; then kill -9 $$; fi"));
-  const Outcome outcome =
-      run({"gate", "--base", DIPTYCH_PROGRAM, "--head", broken, "--workloads", "micro/dispatch", "--metrics", "time"});
+  const Outcome outcome = run(
+      {"gate", "--base", places::program(), "--head", broken, "--workloads", "micro/dispatch", "--metrics", "time"});
   EXPECT_EQ(outcome.exit_code, 1);
   EXPECT_THAT(outcome.error, AllOf(HasSubstr("broken"), HasSubstr("signal 9 (Killed)")));
   EXPECT_EQ(read_json(written() / "base.json")["cells"][0]["processes"][0]["turns"], false);

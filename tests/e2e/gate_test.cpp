@@ -7,6 +7,7 @@
 
 #include "reports/run/json_access.h"
 #include "tests/e2e/program.h"
+#include "tests/support/places.h"
 
 namespace diptych::testing {
 namespace {
@@ -186,7 +187,7 @@ TEST_F(Gate, AFileAgainstThisProgram) {
 }
 
 TEST_F(Gate, TheSameProgramIsUnchanged) {
-  const Outcome outcome = run({"gate", "--base", DIPTYCH_PROGRAM, "--head", DIPTYCH_PROGRAM});
+  const Outcome outcome = run({"gate", "--base", places::program(), "--head", places::program()});
   EXPECT_EQ(outcome.exit_code, 0);
   EXPECT_THAT(outcome.output, HasSubstr("unchanged"));
 }
@@ -199,7 +200,7 @@ TEST_F(Gate, GitRefsAreBuiltAndCleanedUp) {
   put("CMakeLists.txt", std::string("cmake_minimum_required(VERSION 3.25)\nproject(fake LANGUAGES NONE)\n"
                                     "add_custom_target(diptych COMMAND ${CMAKE_COMMAND} -E copy "
                                     "${CMAKE_SOURCE_DIR}/program ${CMAKE_BINARY_DIR}/diptych)\n"));
-  put("program", std::string("#!/bin/sh\nexec ") + DIPTYCH_PROGRAM + " \"$@\"\n");
+  put("program", std::string("#!/bin/sh\nexec ") + places::program() + " \"$@\"\n");
   const std::string git = "git -c user.name=t -c user.email=t@example.com ";
   ASSERT_EQ(shell("chmod +x program && git init -q -b main . && git add CMakeLists.txt program && " + git +
                   "commit -qm good && "

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/e2e/program.h"
+#include "tests/support/places.h"
 
 namespace diptych::testing {
 namespace {
@@ -45,7 +46,7 @@ std::string joined_words(const std::vector<std::string>& words) {
   return text;
 }
 
-std::string document(const char* name) { return read_text(fs::path(DIPTYCH_SOURCE) / "docs" / name); }
+std::string document(const char* name) { return read_text(fs::path(places::source()) / "docs" / name); }
 
 /// "  arm            one way to ..." -> {"arm", "one way to ..."}
 std::vector<std::pair<std::string, std::string>> explained(const std::string& help) {
@@ -106,7 +107,7 @@ TEST(Help, TheGlossaryHasAllWordsWithTheSameMeaning) {
   }
   EXPECT_GT(words, 30U);
   EXPECT_THAT(document("command-line.md"), HasSubstr("(glossary.md)"));
-  EXPECT_THAT(read_text(fs::path(DIPTYCH_SOURCE) / "README.md"), HasSubstr("(docs/glossary.md)"));
+  EXPECT_THAT(read_text(fs::path(places::source()) / "README.md"), HasSubstr("(docs/glossary.md)"));
 }
 
 TEST(Help, TheTableOfExitCodesIsTheDocumentsTable) {

@@ -53,14 +53,19 @@ TEST(List, WorkloadsArmsPassesOps) {
   EXPECT_THAT(output_of({"list", "--ops"}), AllOf(HasSubstr("matmul"), HasSubstr("add"), HasSubstr("log_softmax")));
 }
 
-TEST(Doctor, SaysWhatTheMachineCanMeasureInTwoSeconds) {
+TEST(Doctor, SaysWhatTheMachineCanMeasure) {
   TemporaryFolder folder;
   const Outcome outcome = diptych({"doctor"}, folder.path());
   EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
-  EXPECT_LT(outcome.cpu_seconds, 2);
   for (const char* subject : {"hardware counters", "clock", "frequency", "virtualisation", "cores", "steal"}) {
     EXPECT_THAT(outcome.output, HasSubstr(subject));
   }
+}
+
+TEST(DoctorFigures, ItTakesTwoSeconds) {
+  TemporaryFolder folder;
+  const Outcome outcome = diptych({"doctor"}, folder.path());
+  EXPECT_LT(outcome.cpu_seconds, 2);
   expect_passed(outcome.seconds, 2, outcome.machine);
 }
 

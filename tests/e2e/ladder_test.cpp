@@ -73,7 +73,15 @@ TEST(Ladder, MeasuresEveryRungInTheSameRounds) {
   }
   EXPECT_THAT(read_text(run_folder(folder.path()) / "summary.md"), HasSubstr("## The ladder"));
   EXPECT_THAT(read_text(run_folder(folder.path()) / "report.html"), HasSubstr("what the rungs don&#39;t explain"));
-  // A hundred dispatches of tiny ops: nearly all that a graph saves is saved by capturing.
+}
+
+// A hundred dispatches of tiny ops: nearly all that a graph saves is saved by capturing.
+TEST(LadderFigures, CapturingIsMostOfWhatDispatchesCost) {
+  TemporaryFolder folder;
+  const Outcome outcome = diptych({"ladder", "micro/dispatch", "--seed", "7"}, folder.path());
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
+  const Json run = read_json(run_folder(folder.path()) / "run.json");
+  const Json& cell = run["cells"][0];
   const Json& capturing = cell["ladder"]["rungs"][0];
   const Json& saved = capturing["saved_seconds"];
   const double gap = cell["ladder"]["gap_seconds"]["estimate"];

@@ -12,6 +12,7 @@
 #include "reports/run/schema.h"
 #include "tests/e2e/program.h"
 #include "tests/onnx/builder.h"
+#include "tests/support/places.h"
 
 namespace diptych::testing {
 namespace {
@@ -303,7 +304,7 @@ void expect_it_takes_part(const Outcome& outcome, const fs::path& folder, const 
 }
 
 TEST_F(Onnx, TheTemplateIsAnArmInUnder100Lines) {
-  const fs::path source = fs::path(DIPTYCH_SOURCE) / "scripts/arms/template_arm.py";
+  const fs::path source = fs::path(places::source()) / "scripts/arms/template_arm.py";
   const std::string text = read_text(source);
   EXPECT_LT(std::count(text.begin(), text.end(), '\n'), 100);
   const Outcome outcome = run({"run", "small.onnx:batch=4096", "--arms", "eager,graph,mine", "--arm",

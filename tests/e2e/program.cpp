@@ -9,13 +9,14 @@
 #include <gtest/gtest.h>
 
 #include "reports/run/schema.h"
+#include "tests/support/places.h"
 
 namespace diptych::testing {
 
 namespace fs = std::filesystem;
 
 Command diptych_command(const std::vector<std::string>& arguments, const fs::path& folder) {
-  Command command{{DIPTYCH_PROGRAM}, folder.string()};
+  Command command{{places::program()}, folder.string()};
   command.arguments.insert(command.arguments.end(), arguments.begin(), arguments.end());
   return command;
 }

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/e2e/program.h"
+#include "tests/support/places.h"
 
 namespace diptych::testing {
 namespace {
@@ -20,11 +21,11 @@ using ::testing::Not;
 namespace fs = std::filesystem;
 
 TEST(ReleaseBuild, TheProgramNamesNoFolderOfItsBuild) {
-  const std::string program = read_text(DIPTYCH_PROGRAM);
+  const std::string program = read_text(places::program());
   ASSERT_THAT(program.substr(0, 4),
               "\x7f"
               "ELF");
-  for (const std::string folder : {DIPTYCH_SOURCE, DIPTYCH_BINARY_DIR}) {
+  for (const std::string folder : {places::source(), places::build()}) {
     const std::size_t at = program.find(folder);
     EXPECT_EQ(at, std::string::npos) << "two builds in different folders differ: "
                                      << program.substr(at, program.find('\0', at) - at);
@@ -61,7 +62,7 @@ TEST(ReleaseBuild, TheFingerprintNamesRevisionAndPackages) {
 // The first line of sha256sum is the independent witness.
 TEST(ReleaseBuild, TheHashIsThatOfTheFile) {
   const TemporaryFolder folder;
-  const Outcome sum = run_command({{"/usr/bin/env", "sha256sum", DIPTYCH_PROGRAM}});
+  const Outcome sum = run_command({{"/usr/bin/env", "sha256sum", places::program()}});
   EXPECT_EQ(build_of(folder.path())["sha256"], sum.output.substr(0, 64));
 }
 
@@ -93,7 +94,7 @@ class Record : public ::testing::Test {
   std::string record() {
     const Outcome outcome =
         run_command({{"/usr/bin/env", "cmake", "-DSOURCE=" + source_.string(), "-DOUTPUT=" + output_.string(), "-P",
-                      DIPTYCH_SOURCE "/cmake/BuildRecord.cmake"}});
+                      places::source() + "/cmake/BuildRecord.cmake"}});
     EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
     return read_text(output_);
   }
@@ -149,7 +150,7 @@ class Script : public ::testing::Test {
   }
   Outcome reproduce(const std::string& text, const std::vector<std::string>& more = {}) {
     write_text(folder_.path() / "run.json", text);
-    Command command{{DIPTYCH_SOURCE "/scripts/reproduce", "run.json"}, folder_.path().string()};
+    Command command{{places::source() + "/scripts/reproduce", "run.json"}, folder_.path().string()};
     command.arguments.insert(command.arguments.end(), more.begin(), more.end());
     return run_command(command);
   }
@@ -178,7 +179,8 @@ TEST_F(Script, RefusesWhatIsNoRun) {
   expect_refused(R"({"schema": "\u001b[31mred"})", "\\x1b[31mred");
   expect_refused(R"({"schema": "diptych.run/2"})", "this script reads diptych.run/1");
   expect_refused(R"({"schema": "diptych.run/1"})", "has no environment");
-  const Outcome missing = run_command({{DIPTYCH_SOURCE "/scripts/reproduce", "nowhere.json"}, folder_.path().string()});
+  const Outcome missing =
+      run_command({{places::source() + "/scripts/reproduce", "nowhere.json"}, folder_.path().string()});
   EXPECT_EQ(missing.exit_code, 1);
   EXPECT_THAT(missing.error, HasSubstr("nowhere.json: No such file"));
 }
@@ -203,7 +205,7 @@ TEST_F(Script, ListsWhatDiffers) {
   const auto compared = [&] {
     json document = run(nullptr);
     document["environment"] = environment;
-    return reproduce(document.dump(), {"--program", DIPTYCH_PROGRAM});
+    return reproduce(document.dump(), {"--program", places::program()});
   };
   Outcome outcome = compared();
   EXPECT_EQ(outcome.exit_code, 0) << outcome.error;

@@ -46,7 +46,7 @@ std::vector<double> ratios_of(const Json& run, const std::string& arm, const std
   return ratios;
 }
 
-TEST(Times, HalfOfTheTimeIsSeen) {
+TEST(TimesFigures, HalfOfTheTimeIsSeen) {
   TemporaryFolder folder;
   Outcome outcome;
   const Json run = run_json({"micro/dispatch", "--arms", "eager,replay,replay+simplify", "--inject-time", "0.5",

@@ -7,6 +7,7 @@
 
 #include "framework/diptych.h"
 #include "tests/io/folder.h"
+#include "tests/support/places.h"
 
 namespace diptych::io {
 namespace {
@@ -54,7 +55,7 @@ class Program {
   }
   /// Steps [from, to); the losses.
   std::vector<Tensor> train(std::int64_t from, std::int64_t to) {
-    static const data::Dataset digits = data::load_digits(DIPTYCH_DIGITS);
+    static const data::Dataset digits = data::load_digits(testing::places::digits());
     data::Batches batches(digits, 64, 9);
     std::vector<Tensor> losses;
     for (std::int64_t i = from; i < to; ++i) {

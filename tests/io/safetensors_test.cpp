@@ -15,6 +15,7 @@
 
 #include "framework/diptych.h"
 #include "tests/io/folder.h"
+#include "tests/support/places.h"
 
 namespace diptych::io {
 namespace {
@@ -105,8 +106,8 @@ TEST(Safetensors, TheBytesAreTheOnesOfTheDescription) {
 
 /// Output of the reader, and its exit code.
 std::pair<std::string, int> run_reader(const std::string& options, const std::filesystem::path& path) {
-  const std::string command =
-      fmt::format("python3 {}/read_safetensors.py {} '{}' 2>&1", DIPTYCH_IO_TESTS, options, path.string());
+  const std::string command = fmt::format("python3 {}/read_safetensors.py {} '{}' 2>&1",
+                                          testing::places::source() + "/tests/io", options, path.string());
   FILE* pipe = popen(command.c_str(), "r");
   std::string output;
   std::array<char, 4096> chunk{};

@@ -14,6 +14,7 @@
 #include <zlib.h>
 
 #include "framework/diptych.h"
+#include "tests/support/places.h"
 
 namespace diptych::data {
 namespace {
@@ -21,7 +22,7 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(Digits, AreTheOnesOfTheirReadme) {
-  const Dataset digits = load_digits(DIPTYCH_DIGITS);
+  const Dataset digits = load_digits(testing::places::digits());
   EXPECT_EQ(digits.size(), 1797);
   EXPECT_EQ(digits.inputs.shape(), (Shape{1797, 64}));
   EXPECT_EQ(max(digits.inputs).item(), 1);
@@ -32,7 +33,7 @@ TEST(Digits, AreTheOnesOfTheirReadme) {
 }
 
 TEST(Split, HoldsOutAFifthAndLosesNothing) {
-  const Dataset digits = load_digits(DIPTYCH_DIGITS);
+  const Dataset digits = load_digits(testing::places::digits());
   const Split parts = split(digits, 0.2, 7);
   EXPECT_EQ(parts.test.size(), 359);
   EXPECT_EQ(parts.train.size(), 1438);
@@ -118,7 +119,7 @@ bool same(const Dataset& a, const Dataset& b) {
 }
 
 TEST(Prefetch, GivesTheSameBatchesInTheSameOrder) {
-  const Dataset digits = load_digits(DIPTYCH_DIGITS);
+  const Dataset digits = load_digits(testing::places::digits());
   for (const std::size_t depth : {1U, 2U, 7U}) {
     Batches plain(digits, 64, 9);
     Prefetch prefetch([all = Batches(digits, 64, 9)](std::int64_t step) mutable { return all[step]; }, depth, 5);
@@ -162,7 +163,7 @@ TEST(Prefetch, ForwardsWhatTheMakerThrowsInItsPlace) {
 }
 
 TEST(Prefetch, EndsAtAnyTime) {
-  const Dataset digits = load_digits(DIPTYCH_DIGITS);
+  const Dataset digits = load_digits(testing::places::digits());
   for (int taken = 0; taken < 30; ++taken) {
     Prefetch prefetch([all = Batches(digits, 8, 1)](std::int64_t step) mutable { return all[step]; }, 1 + taken % 4);
     for (int i = 0; i < taken % 5; ++i) {

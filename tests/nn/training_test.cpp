@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "framework/diptych.h"
+#include "tests/support/places.h"
 
 namespace diptych {
 namespace {
@@ -26,7 +27,7 @@ std::shared_ptr<nn::Sequential> classifier(Rng& rng, bool gelu, std::int64_t wid
 }
 
 TrainingRun train(How how, bool gelu, bool adam, std::int64_t steps, std::int64_t width = 48) {
-  const data::Split digits = data::split(data::load_digits(DIPTYCH_DIGITS), 0.2, 3);
+  const data::Split digits = data::split(data::load_digits(testing::places::digits()), 0.2, 3);
   Rng rng(5);
   const auto model = classifier(rng, gelu, width);
   const Variables parameters = model->parameters();

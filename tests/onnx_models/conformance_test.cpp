@@ -15,6 +15,7 @@
 
 #include "framework/io/onnx/operators.h"
 #include "reports/text/text.h"
+#include "tests/support/places.h"
 #include "workloads/onnx/check.h"
 
 namespace diptych::workloads {
@@ -24,7 +25,7 @@ namespace fs = std::filesystem;
 
 /// Debian's place for them.
 const fs::path kData = "/usr/share/libonnx-testdata/data";
-const fs::path kPage = fs::path(DIPTYCH_SOURCE) / "docs/onnx-conformance.md";
+const fs::path kPage = fs::path(testing::places::source()) / "docs/onnx-conformance.md";
 
 std::vector<fs::path> all_cases() {
   std::vector<fs::path> folders;

@@ -8,6 +8,7 @@
 
 #include "tests/e2e/process.h"
 #include "tests/io/folder.h"
+#include "tests/support/places.h"
 
 namespace diptych::testing {
 namespace {
@@ -32,7 +33,7 @@ std::vector<std::string> masked_lines(const std::string& text) {
 }
 
 std::string documented_block(const std::string& program) {
-  const std::string page = bytes_of(std::filesystem::path(DIPTYCH_SOURCE) / "docs/reference-programs.md");
+  const std::string page = bytes_of(std::filesystem::path(places::source()) / "docs/reference-programs.md");
   std::size_t begin = page.find("$ reference_" + program + "\n");
   if (begin == std::string::npos) {
     begin = page.find("$ reference_" + program + " ");
@@ -48,7 +49,7 @@ std::string documented_block(const std::string& program) {
 
 std::string output_in(const std::string& folder, const std::string& program,
                       const std::vector<std::string>& arguments) {
-  Command command{.arguments = {std::string(DIPTYCH_PROGRAMS) + "/reference_" + program}, .folder = folder};
+  Command command{.arguments = {places::build() + "/reference/reference_" + program}, .folder = folder};
   command.arguments.insert(command.arguments.end(), arguments.begin(), arguments.end());
   const Outcome outcome = run_command(command);
   EXPECT_EQ(outcome.exit_code, 0) << outcome.output << outcome.error;

@@ -16,6 +16,7 @@
 #include "reports/views/compare_views.h"
 #include "reports/views/gate_views.h"
 #include "tests/reports/json_mutator.h"
+#include "tests/support/places.h"
 
 namespace diptych::reports {
 namespace {
@@ -26,7 +27,8 @@ using testing::JsonMutator;
 
 /// A run with everything that this version writes.
 Json good_run() {
-  Json run = Json::parse(testing::read_whole(fs::path(DIPTYCH_GOLDEN) / "complete.json"));
+  Json run =
+      Json::parse(testing::read_whole(fs::path(testing::places::source()) / "tests/reports/golden" / "complete.json"));
   for (Json& cell : run["cells"]) {
     for (Json& process : cell["processes"]) {
       process["after"] = {"mlp/digits"};

@@ -17,6 +17,7 @@
 #include "reports/views/markdown.h"
 #include "reports/views/table.h"
 #include "tests/reports/json_mutator.h"
+#include "tests/support/places.h"
 
 namespace diptych::reports {
 namespace {
@@ -27,7 +28,7 @@ namespace fs = std::filesystem;
 testing::JsonMutator golden_runs() {
   std::vector<std::string> texts;
   for (const char* name : {"first_version.json", "complete.json"}) {
-    texts.push_back(testing::read_whole(fs::path(DIPTYCH_GOLDEN) / name));
+    texts.push_back(testing::read_whole(fs::path(testing::places::source()) / "tests/reports/golden" / name));
   }
   return testing::JsonMutator(std::move(texts));
 }

@@ -21,6 +21,7 @@
 #include "reports/statistics/skewness.h"
 #include "reports/views/markdown.h"
 #include "reports/views/table.h"
+#include "tests/support/places.h"
 
 namespace diptych::reports {
 namespace {
@@ -31,7 +32,7 @@ using ::testing::IsEmpty;
 using Json = nlohmann::json;
 namespace fs = std::filesystem;
 
-fs::path golden(const char* name) { return fs::path(DIPTYCH_GOLDEN) / name; }
+fs::path golden(const char* name) { return fs::path(testing::places::source()) / "tests/reports/golden" / name; }
 
 Json read(const fs::path& path) {
   std::ifstream in(path);

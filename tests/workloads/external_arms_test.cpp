@@ -17,6 +17,7 @@
 #include "reports/analysis/analyse.h"
 #include "reports/run/schema.h"
 #include "reports/views/peers.h"
+#include "tests/support/places.h"
 #include "workloads/arms/external_process.h"
 #include "workloads/harness/cell/cell.h"
 
@@ -426,7 +427,7 @@ TEST(ExternalArms, AloneTheyHaveNothingToBeCheckedAgainst) {
 /// The answers of a recorded conversation ("> request", "< answer"), for arm(): all but its times, which are played.
 std::map<std::string, std::string> recorded(const std::string& file) {
   std::map<std::string, std::string> answers;
-  std::ifstream stream(std::filesystem::path(DIPTYCH_TRANSCRIPTS) / file);
+  std::ifstream stream(std::filesystem::path(testing::places::source()) / "tests/workloads" / file);
   for (std::string request, answer; std::getline(stream, request) && std::getline(stream, answer);) {
     answers[json::parse(request.substr(2))["do"]] = answer.substr(2);
   }

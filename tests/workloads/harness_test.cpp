@@ -104,7 +104,7 @@ TEST(Timing, StretchedBlocksAreLongerByTheFraction) {
 
 // The promise of docs/harness.md: under 0.1 % of a block. Calls of 1 us, shorter than those of every workload, in the
 // shortest blocks that there are.
-TEST(Timing, TheHarnessTakesUnderAThousandthOfABlock) {
+TEST(TimingFigures, TheHarnessTakesUnderAThousandthOfABlock) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__OPTIMIZE__)
   GTEST_SKIP() << "the promise is about release builds";
 #endif

@@ -90,7 +90,7 @@ TEST(AnalyticWork, ControlFlowHasAReason) {
 
 // Two ports, two operations, every cycle: no core does more; and with one port at a fifth of the time on a machine that
 // others use too, it does a thirtieth of that. Clocks lie between 0.8 and 6 GHz.
-TEST(PeakFlops, LiesBetweenTheFormulasOfSlowAndFastCores) {
+TEST(PeakFlopsFigures, LieBetweenTheFormulasOfSlowAndFastCores) {
   std::vector<Isa> isas;
   std::vector<SpeedBound> bounds;
   for (const auto& [isa, lanes] : {std::pair{Isa::generic, 4}, {Isa::avx2, 8}, {Isa::avx512, 16}}) {
@@ -129,7 +129,7 @@ TEST(PeakFlops, LiesBetweenTheFormulasOfSlowAndFastCores) {
   expect_bounds(round, bounds);
 }
 
-TEST(Bandwidth, OfCachesIsAboveThatOfMemory) {
+TEST(BandwidthFigures, OfCachesAreAboveThatOfMemory) {
   const auto round = [] {
     return std::vector<double>{read_bytes_per_second(16 << 10, active_isa()),
                                read_bytes_per_second(std::int64_t{64} << 20, active_isa())};
@@ -151,7 +151,7 @@ TEST(Bandwidth, OfCachesIsAboveThatOfMemory) {
 }
 
 // It would be at 1.4 of a limit made of reading alone (Zen 3).
-TEST(Bandwidth, NoUpdateIsFasterThanTheLimit) {
+TEST(BandwidthFigures, NoUpdateIsFasterThanTheLimit) {
   constexpr std::int64_t kUpdated = std::int64_t{16} << 20;
   constexpr std::int64_t kUpdatedBytes = kUpdated * static_cast<std::int64_t>(sizeof(float));
   Variable state(full({kUpdated}, 1.0), "state");

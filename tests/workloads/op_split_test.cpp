@@ -85,7 +85,7 @@ auto value_at(std::size_t index) {
 }
 
 // A loop around ops has next to no code of its own: the list takes what the program takes, with kernels and without.
-TEST(OpSplit, PartsExplainAProgramOfNothingButOps) {
+TEST(OpSplitFigures, PartsExplainAProgramOfNothingButOps) {
   const auto round = [] {
     const json parts = split(chain(200, 4, false));
     const auto part = [&](const char* name) { return parts[name].get<double>(); };
@@ -109,7 +109,7 @@ TEST(OpSplit, PartsExplainAProgramOfNothingButOps) {
 }
 
 // What eager does besides kernels does not depend on how long they take: 5 ops on 4 x 4 and on 512 x 512.
-TEST(OpSplit, WithoutKernelsTheirSizeDoesNotMatter) {
+TEST(OpSplitFigures, WithoutKernelsTheirSizeDoesNotMatter) {
 #if defined(__SANITIZE_ADDRESS__)
   GTEST_SKIP() << "under AddressSanitizer, freeing memory takes as long as there are bytes; other builds run this test";
 #endif
@@ -165,7 +165,7 @@ class Spinning final : public Program {
   std::array<Tensor, 1> inputs_{full({4}, 0.5)};
 };
 
-TEST(OpSplit, WhatTheProgramDoesBetweenItsOpsIsItsOwn) {
+TEST(OpSplitFigures, WhatTheProgramDoesBetweenItsOpsIsItsOwn) {
   const Workload workload = {
       .name = "test/spinning", .suite = "test", .title = "spins", .unit = "call", .make = [](std::uint64_t) {
         return std::make_unique<Spinning>();
@@ -202,7 +202,7 @@ TEST(OpClock, FindsThePasses) {
   EXPECT_EQ(trace::hooks(), nullptr);
 }
 
-TEST(OpSplit, LargeTensorsAreAllKernel) {
+TEST(OpSplitFigures, LargeTensorsAreAllKernel) {
   const auto round = [] {
     const json parts = split(chain(6, 512, false), 0.1);
     const double list = parts["list_seconds"];

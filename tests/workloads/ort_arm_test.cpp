@@ -15,12 +15,16 @@
 #include "framework/core/text.h"
 #include "framework/ops/creation.h"
 #include "framework/ops/elementwise.h"
+#include "tests/support/places.h"
 #include "workloads/arms/external_process.h"
 
 namespace diptych::workloads {
 namespace {
 
 namespace fs = std::filesystem;
+
+std::string arm_program() { return testing::places::build() + "/arms/diptych_ort_arm"; }
+std::string fake_library() { return testing::places::build() + "/tests/workloads/libfake_onnxruntime.so"; }
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -49,11 +53,11 @@ class OrtArm : public ::testing::Test {
   std::string put(const std::string& name) {
     const fs::path path = folder_.path() / name;
     fs::create_directories(path.parent_path());
-    fs::copy_file(DIPTYCH_FAKE_ONNXRUNTIME, path);
+    fs::copy_file(fake_library(), path);
     return path.string();
   }
   /// What the arm says of itself, or why it fails.
-  std::string description(const std::string& program = DIPTYCH_ORT_ARM, const std::string& level = "all") {
+  std::string description(const std::string& program = arm_program(), const std::string& level = "all") {
     try {
       return ExternalProcess({program, level}).describe()["framework"];
     } catch (const ArmFailure& error) {
@@ -63,7 +67,7 @@ class OrtArm : public ::testing::Test {
   /// All requests with this input; returns why one fails.
   std::string run(const Tensor& input, const std::string& level = "all") {
     try {
-      ExternalProcess process({DIPTYCH_ORT_ARM, level});
+      ExternalProcess process({arm_program(), level});
       process.describe();
       process.load("model.onnx", {input}, folder_.path().string());
       for (int i = 0; i < 2; ++i) {  // a first call, and one with what is bound
@@ -120,13 +124,13 @@ TEST_F(OrtArm, APathThatIsGivenIsNotReplaced) {
   EXPECT_THAT(description(), HasSubstr("no/such.so"));
   set("DIPTYCH_ONNXRUNTIME", folder_.path().string());
   EXPECT_THAT(description(), HasSubstr("no libonnxruntime.so in $DIPTYCH_ONNXRUNTIME"));
-  set("DIPTYCH_ONNXRUNTIME", DIPTYCH_ORT_ARM);  // no library at all
+  set("DIPTYCH_ONNXRUNTIME", arm_program());  // no library at all
   EXPECT_THAT(description(), HasSubstr("can't be loaded"));
 }
 
 TEST_F(OrtArm, WhereItIsNotItSaysWhereItLooked) {
   const fs::path program = folder_.path() / "arm";  // away from any node_modules of the tree
-  fs::copy_file(DIPTYCH_ORT_ARM, program);
+  fs::copy_file(arm_program(), program);
   const fs::path current = fs::current_path();
   fs::current_path(folder_.path());
   set("DIPTYCH_NODE_MODULES", folder_.path().string());
@@ -140,7 +144,7 @@ TEST_F(OrtArm, WhereItIsNotItSaysWhereItLooked) {
 }
 
 TEST_F(OrtArm, OtherVersionsAreRefused) {
-  set("DIPTYCH_ONNXRUNTIME", DIPTYCH_FAKE_ONNXRUNTIME);
+  set("DIPTYCH_ONNXRUNTIME", fake_library());
   for (const auto& [version, why] : std::map<std::string, std::string>{{"1.4.2", "came with 1.5"},
                                                                        {"0.5.0", "versions 1.x"},
                                                                        {"2.0.0", "versions 1.x"},
@@ -154,7 +158,7 @@ TEST_F(OrtArm, OtherVersionsAreRefused) {
 }
 
 TEST_F(OrtArm, AFunctionThatIsMissingIsNamed) {
-  set("DIPTYCH_ONNXRUNTIME", DIPTYCH_FAKE_ONNXRUNTIME);
+  set("DIPTYCH_ONNXRUNTIME", fake_library());
   for (const char* name : {"CreateSession", "GetTensorMutableData", "ReleaseValue", "RunWithBinding"}) {
     set("FAKE_ORT_LACKS", name);
     EXPECT_THAT(run(full({3}, 2)), HasSubstr(std::string("lacks ") + name));
@@ -162,7 +166,7 @@ TEST_F(OrtArm, AFunctionThatIsMissingIsNamed) {
 }
 
 TEST_F(OrtArm, WhatTheLibrarySaysIsCutAndHasItsFunction) {
-  set("DIPTYCH_ONNXRUNTIME", DIPTYCH_FAKE_ONNXRUNTIME);
+  set("DIPTYCH_ONNXRUNTIME", fake_library());
   for (const char* name : {"CreateEnv", "CreateSession", "Run", "RunWithBinding"}) {
     set("FAKE_ORT_FAILS", name);
     const std::string said = run(full({3}, 2));
@@ -173,7 +177,7 @@ TEST_F(OrtArm, WhatTheLibrarySaysIsCutAndHasItsFunction) {
 }
 
 TEST_F(OrtArm, ValuesOfEveryTypeComeBack) {
-  set("DIPTYCH_ONNXRUNTIME", DIPTYCH_FAKE_ONNXRUNTIME);
+  set("DIPTYCH_ONNXRUNTIME", fake_library());
   for (const DType type :
        {DType::float32, DType::float64, DType::bfloat16, DType::int32, DType::int64, DType::uint8, DType::boolean,
         DType::float16, DType::int8, DType::uint16, DType::int16, DType::uint32, DType::uint64}) {
@@ -184,11 +188,11 @@ TEST_F(OrtArm, ValuesOfEveryTypeComeBack) {
 }
 
 TEST_F(OrtArm, ItsProfileCountsEachNodeWithoutTheFirstCall) {
-  set("DIPTYCH_ONNXRUNTIME", DIPTYCH_FAKE_ONNXRUNTIME);
+  set("DIPTYCH_ONNXRUNTIME", fake_library());
   const std::string log = (folder_.path() / "log").string();
   set("FAKE_ORT_LOG", log);
   {
-    ExternalProcess process({DIPTYCH_ORT_ARM, "basic"});
+    ExternalProcess process({arm_program(), "basic"});
     process.load("model.onnx", {full({3}, 2)}, folder_.path().string());
     const auto nodes = process.profile(4, folder_.path().string());
     ASSERT_EQ(nodes.size(), 2U);
@@ -208,10 +212,10 @@ TEST_F(OrtArm, ItsProfileCountsEachNodeWithoutTheFirstCall) {
 }
 
 TEST_F(OrtArm, AProfileThatCannotBeReadIsRefused) {
-  set("DIPTYCH_ONNXRUNTIME", DIPTYCH_FAKE_ONNXRUNTIME);
+  set("DIPTYCH_ONNXRUNTIME", fake_library());
   const auto said = [&] {
     try {
-      ExternalProcess process({DIPTYCH_ORT_ARM, "all"});
+      ExternalProcess process({arm_program(), "all"});
       process.load("model.onnx", {full({3}, 2)}, folder_.path().string());
       process.profile(4, folder_.path().string());
       return std::string();
@@ -235,7 +239,7 @@ TEST_F(OrtArm, AProfileThatCannotBeReadIsRefused) {
 }
 
 TEST_F(OrtArm, OptionsArriveAndEverythingIsReleased) {
-  set("DIPTYCH_ONNXRUNTIME", DIPTYCH_FAKE_ONNXRUNTIME);
+  set("DIPTYCH_ONNXRUNTIME", fake_library());
   set("FAKE_ORT_LOG", (folder_.path() / "log").string());
   for (const auto& [name, value] : std::map<std::string, int>{{"all", 99}, {"basic", 1}, {"extended", 2}, {"off", 0}}) {
     EXPECT_EQ(run(full({3}, 2), name), "");
@@ -245,7 +249,7 @@ TEST_F(OrtArm, OptionsArriveAndEverythingIsReleased) {
     EXPECT_EQ(log.str(), "model.onnx level " + std::to_string(value) + " threads 1\nleft 0\n");
     fs::remove(folder_.path() / "log");
   }
-  EXPECT_THAT(description(DIPTYCH_ORT_ARM, "most"), HasSubstr("all, extended, basic or off"));
+  EXPECT_THAT(description(arm_program(), "most"), HasSubstr("all, extended, basic or off"));
 }
 
 }  // namespace
