@@ -13,6 +13,10 @@
 /// strided operands. A scalar function is a struct with a static `apply`.
 namespace diptych::kernels {
 
+/// A list of scalar functions.
+template <class... Fn>
+struct Functions {};
+
 namespace detail {
 
 template <class T>
@@ -65,6 +69,18 @@ DIPTYCH_INLINE void dense_loop(std::int64_t n, void* const* data, const Attribut
   }
 }
 
+/// GCC 12 makes scalars of a loop with a select whose condition is the same for all elements, as one on a fixed operand
+/// is. Functions that have such selects say `kFixedInBlocks`: they have no such loops, so the value is copied to a
+/// block.
+template <class Fn>
+constexpr bool fixed_in_blocks() {
+  if constexpr (requires { Fn::kFixedInBlocks; }) {
+    return Fn::kFixedInBlocks;
+  } else {
+    return false;
+  }
+}
+
 /// Whether there is a loop for `inputs` dense operands in which those with a bit in `pattern` are a single value.
 constexpr bool has_loop(std::size_t inputs, unsigned pattern) {
   return pattern == 0 || (inputs == 2 && pattern != 3) ||
@@ -93,6 +109,7 @@ struct LoopBody {
   using Out = typename Result<Fn, Attributes, In...>::type;
   static constexpr std::size_t kInputs = sizeof...(In);
   static constexpr std::int64_t kSizes[] = {static_cast<std::int64_t>(sizeof(In))..., sizeof(Out)};
+  static constexpr bool kFixedInBlocks = fixed_in_blocks<Fn>() && !(std::is_integral_v<In> && ...);
 
   /// Bit i: input i is one value for the whole loop. -1 if there is no loop for these strides.
   DIPTYCH_INLINE static int pattern_of(const std::int64_t* strides) {
@@ -102,7 +119,8 @@ struct LoopBody {
       pattern |= static_cast<unsigned>(strides[i] == 0) << i;
       dense = dense && (strides[i] == 0 || strides[i] == kSizes[i]);
     }
-    return dense && has_loop(kInputs, pattern) ? static_cast<int>(pattern) : -1;
+    const bool exists = has_loop(kInputs, pattern) && (pattern == 0 || !kFixedInBlocks);
+    return dense && exists ? static_cast<int>(pattern) : -1;
   }
 
   DIPTYCH_INLINE static void run_dense(int pattern, std::int64_t n, void* const* data, const void* attributes) {
@@ -111,7 +129,7 @@ struct LoopBody {
     if (pattern == 0) {
       return dense_loop<0, Fn, Attributes, Out, In...>(n, data, mine, indices);
     }
-    if constexpr (kInputs == 2) {
+    if constexpr (kInputs == 2 && !kFixedInBlocks) {
       return pattern == 1 ? dense_loop<1, Fn, Attributes, Out, In...>(n, data, mine, indices)
                           : dense_loop<2, Fn, Attributes, Out, In...>(n, data, mine, indices);
     }
@@ -180,10 +198,73 @@ struct GuardedLoopBody {
   }
 };
 
-}  // namespace detail
+/// A function of two inputs, equal to a shorter one of the first for some values of the second: those of `Fn::Short`, a
+/// list of functions with such a value each (kSecond). `Fn::Long` has the bits of `Fn` unless
+/// `Fn::may_be_short(second)`. Types for which a function isn't meant, as integers for a root, are left out
+/// (kOnlyFloats).
+template <class Fn>
+concept HasShortCases = requires {
+  typename Fn::Short;
+};
 
-namespace detail {
-/// `Fn` without its common case.
+template <class Fn, class T>
+struct ShortCasesLoopBody {
+  using Exact = LoopBody<Fn, void, T, T>;
+  using Long = LoopBody<typename Fn::Long, void, T, T>;
+
+  template <class Short>
+  DIPTYCH_INLINE static bool run_if(T second, std::int64_t n, void* const* data) {
+    if constexpr (!(std::is_integral_v<T> && Short::kOnlyFloats)) {
+      if (static_cast<double>(second) == Short::kSecond) {
+        void* const operands[] = {data[0], data[2]};
+        LoopBody<typename Fn::template Shortened<Short>, void, T>::run_dense(0, n, operands, nullptr);
+        return true;
+      }
+    }
+    return false;
+  }
+  template <class... Short>
+  DIPTYCH_INLINE static bool run_short(T second, std::int64_t n, void* const* data, Functions<Short...> /*list*/) {
+    return (run_if<Short>(second, n, data) || ...);
+  }
+
+  DIPTYCH_INLINE static void run(std::int64_t n, void* const* data, const std::int64_t* strides,
+                                 const void* attributes) {
+    if (n > 0 && strides[0] == sizeof(T) && strides[1] == 0 && strides[2] == sizeof(T)) {
+      if (!run_short(*static_cast<const T*>(data[1]), n, data, typename Fn::Short())) {
+        Long::run(n, data, strides, attributes);
+      }
+      return;
+    }
+    if constexpr (std::is_integral_v<T>) {
+      return Exact::run(n, data, strides, attributes);
+    }
+    if (Exact::pattern_of(strides) != 0) {
+      return run_in_blocks(PerIsa<ShortCasesLoopBody>::active(), 2, Exact::kSizes, n, data, strides, attributes);
+    }
+    constexpr std::int64_t kBlock = 512;
+    for (std::int64_t begin = 0; begin < n; begin += kBlock) {
+      const std::int64_t count = begin + kBlock < n ? kBlock : n - begin;
+      void* const block[] = {static_cast<T*>(data[0]) + begin, static_cast<T*>(data[1]) + begin,
+                             static_cast<T*>(data[2]) + begin};
+      const auto* second = static_cast<const T*>(block[1]);
+      const T first = second[0];
+      unsigned any_short = 0;
+      unsigned differ = 0;
+      for (std::int64_t i = 0; i < count; ++i) {
+        any_short |= static_cast<unsigned>(Fn::may_be_short(second[i]));
+        differ |= static_cast<unsigned>(second[i] != first);
+      }
+      if (any_short == 0) {
+        Long::run_dense(0, count, block, nullptr);
+      } else if (differ != 0 || !run_short(first, count, block, typename Fn::Short())) {
+        Exact::run_dense(0, count, block, nullptr);
+      }
+    }
+  }
+};
+
+/// `Fn` itself and nothing else that it says.
 template <class Fn>
 struct Plain {
   template <class... T>
@@ -191,11 +272,13 @@ struct Plain {
     return Fn::apply(values...);
   }
 };
+
 }  // namespace detail
 
 /// A function of floats applied to bfloat16: computed in float, rounded at the end.
 template <class Fn>
 struct Rounded {
+  static constexpr bool kFixedInBlocks = detail::fixed_in_blocks<Fn>() || requires { Fn::kRoundedFixedInBlocks; };
   template <class R>
   DIPTYCH_INLINE static auto round(R value) {
     if constexpr (std::is_same_v<R, float>) {
@@ -216,11 +299,21 @@ struct Rounded {
 };
 template <detail::HasCommonCase Fn>
 struct Rounded<Fn> : Rounded<detail::Plain<Fn>> {
+  static constexpr bool kFixedInBlocks = detail::fixed_in_blocks<Fn>();
   using Common = Rounded<typename Fn::Common>;
   template <std::same_as<bfloat16>... T>
   DIPTYCH_INLINE static bool is_common(T... values) {
     return Fn::is_common(static_cast<float>(values)...);
   }
+};
+template <detail::HasShortCases Fn>
+struct Rounded<Fn> : Rounded<detail::Plain<Fn>> {
+  static constexpr bool kFixedInBlocks = detail::fixed_in_blocks<Fn>();
+  using Short = typename Fn::Short;
+  using Long = Rounded<typename Fn::Long>;
+  template <class One>
+  using Shortened = Rounded<One>;
+  DIPTYCH_INLINE static bool may_be_short(bfloat16 second) { return Fn::may_be_short(static_cast<float>(second)); }
 };
 /// `Fn` itself, or for bfloat16 by way of float.
 template <class Fn, class T>
@@ -231,6 +324,8 @@ template <class Fn, class Attributes, class... In>
 constexpr LoopSet loop_set() {
   if constexpr (detail::HasCommonCase<Fn> && (!std::is_integral_v<In> && ...)) {
     return PerIsa<detail::GuardedLoopBody<Fn, Attributes, In...>>::for_isa;
+  } else if constexpr (detail::HasShortCases<Fn>) {
+    return PerIsa<detail::ShortCasesLoopBody<Fn, std::tuple_element_t<0, std::tuple<In...>>>>::for_isa;
   } else {
     return PerIsa<detail::LoopBody<Fn, Attributes, In...>>::for_isa;
   }

@@ -123,6 +123,7 @@ const Op kLeakyRelu{activation<LeakyRelu, LeakyReluAttributes>(
     kInput, flops_per_element<1>)};
 
 struct EluBackward {
+  static constexpr bool kFixedInBlocks = true;
   template <class T>
   DIPTYCH_INLINE static T apply(const EluAttributes& a, T dy, T x) {
     return x > T(0) ? dy : dy * (static_cast<T>(a.alpha) * math::exp(x));
@@ -177,6 +178,7 @@ const Op kSoftplus{activation<Softplus, SoftplusAttributes>(
     kInput, flops_per_element<44>)};
 
 struct HardSigmoidBackward {
+  static constexpr bool kRoundedFixedInBlocks = true;
   template <class T>
   DIPTYCH_INLINE static T apply(T dy, T x) {
     return x > T(-3) && x < T(3) ? dy / T(6) : T(0);
@@ -201,6 +203,7 @@ const Op kHardSigmoid{activation<HardSigmoid>(
 // clip
 
 struct ClipBackward {
+  static constexpr bool kRoundedFixedInBlocks = true;
   template <class T>
   DIPTYCH_INLINE static T apply(const ClipAttributes& a, T dy, T x) {
     return x < static_cast<T>(a.low) || x > static_cast<T>(a.high) ? T(0) : dy;

@@ -67,7 +67,45 @@ const Op kDiv{
                                               .flops = flops_per_element<1>,
                                               .samples = [] { return binary_samples(kFloats, 0.5, 3); }})};
 
+/// Twice the exponent is `n`.
+template <int n>
+struct HalfPower {
+  static constexpr double kSecond = 0.5 * n;
+  static constexpr bool kOnlyFloats = n < 0 || n % 2 != 0;
+  /// Products, quotients and roots that the power needs, without error terms.
+  static constexpr double kFlops = n == 0 || n == 2 ? 0 : n == 4 || n == 1 || n == -2 ? 1 : n == -3 ? 3 : 2;
+  template <class T>
+  DIPTYCH_INLINE static T apply(T x) {
+    if constexpr (std::is_integral_v<T>) {
+      return math::integer_pow(x, static_cast<T>(n / 2));
+    } else {
+      return math::half_power<n>(x);
+    }
+  }
+};
+constexpr int kFlopsOfLongPow = 90;
+struct LongPow {
+  static constexpr bool kFixedInBlocks = true;
+  template <class T>
+  DIPTYCH_INLINE static T apply(T a, T b) {
+    if constexpr (std::is_integral_v<T>) {
+      return math::integer_pow(a, b);
+    } else {
+      return math::long_pow(a, b);
+    }
+  }
+};
 struct Pow {
+  using Short = kernels::Functions<HalfPower<4>, HalfPower<2>, HalfPower<6>, HalfPower<8>, HalfPower<0>, HalfPower<1>,
+                                   HalfPower<-1>, HalfPower<-2>, HalfPower<-3>, HalfPower<-4>>;
+  using Long = LongPow;
+  template <class One>
+  using Shortened = One;
+  static constexpr bool kFixedInBlocks = true;
+  template <class T>
+  DIPTYCH_INLINE static bool may_be_short(T b) {
+    return math::may_be_short_power(b);
+  }
   template <class T>
   DIPTYCH_INLINE static T apply(T a, T b) {
     if constexpr (std::is_integral_v<T>) {
@@ -95,7 +133,7 @@ const Op kPow{elementwise_op<Pow, Domain::numeric, 2>(
        return gradients;
      },
      .saves = {.inputs = 3, .output = true},
-     .flops = flops_per_element<90>,
+     .flops = flops_per_element<kFlopsOfLongPow>,  // of numbers: flops_of_pow()
      .samples =
          [] {
            std::vector<Sample> samples = binary_samples(kNumbers, 0.5, 3);
@@ -120,6 +158,7 @@ struct RemainderCommon {
   }
 };
 struct Remainder {
+  static constexpr bool kFixedInBlocks = true;
   using Common = RemainderCommon;
   template <class T>
   DIPTYCH_INLINE static bool is_common(T a, T b) {
@@ -254,6 +293,16 @@ const OpDef& quotient = *kQuotient;
 const OpDef& maximum = *kMaximum;
 const OpDef& minimum = *kMinimum;
 }  // namespace op
+
+namespace {
+template <class... Short>
+double flops_of_power(double exponent, kernels::Functions<Short...> /*list*/) {
+  double flops = kFlopsOfLongPow;
+  ((flops = exponent == Short::kSecond ? Short::kFlops : flops), ...);
+  return flops;
+}
+}  // namespace
+double ops::flops_of_pow(double exponent) { return flops_of_power(exponent, Pow::Short()); }
 
 Tensor ops::apply_promoted(const Op& op, const Tensor& a, const Tensor& b, Location where) {
   if (a.defined() && b.defined()) {

@@ -2,6 +2,7 @@
 
 #include "framework/math/scalar_math.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -255,6 +256,96 @@ TEST(ScalarMath, PowOfExactCases) {
   for (int n = -1074; n < 1024; ++n) {
     EXPECT_EQ(pow(2.0, static_cast<double>(n)), std::ldexp(1.0, n)) << n;
   }
+}
+
+long double half_power_of(long double x, int n) {
+  const long double root = std::sqrt(x);
+  switch (n) {
+    case 1:
+      return root;
+    case -1:
+      return 1 / root;
+    case -3:
+      return 1 / (x * root);
+    default:
+      return std::pow(x, n / 2);  // exact, or rounded to 64 bits
+  }
+}
+
+/// Over the whole range, and where results overflow or are subnormal.
+template <int n, class T>
+void expect_precise_power() {
+  using Limits = std::numeric_limits<T>;
+  constexpr bool kWide = std::is_same_v<T, double>;
+  constexpr T kExponent = T(n) / 2;
+  std::mt19937_64 random(n + 100);
+  std::uniform_real_distribution<double> mantissa(1, 2);
+  const int lowest = Limits::min_exponent - Limits::digits;
+  double worst = 0;
+  double worst_at_end = 0;
+  for (int i = 0; i < 300000; ++i) {
+    const double end = i % 2 == 0 ? Limits::max_exponent : Limits::min_exponent;
+    const int near_end = static_cast<int>(end / kExponent) + static_cast<int>(random() % 7) - 3;
+    const int anywhere = lowest + static_cast<int>(random() % static_cast<unsigned>(Limits::max_exponent - lowest));
+    const int exponent = std::clamp(i % 3 == 0 ? near_end : anywhere, lowest, Limits::max_exponent - 1);
+    T x = std::ldexp(static_cast<T>(mantissa(random)), exponent);
+    x = n % 2 == 0 && i % 5 == 0 ? -x : x;
+    if (x == 0 || std::isinf(x)) {
+      continue;
+    }
+    const T actual = pow(x, kExponent);
+    const long double expected = half_power_of(x, n);
+    ASSERT_EQ(std::isinf(actual), std::isinf(static_cast<T>(expected))) << x << " ^ " << kExponent;
+    if (std::isinf(actual)) {
+      ASSERT_EQ(std::signbit(actual), std::signbit(expected)) << x << " ^ " << kExponent;
+      continue;
+    }
+    const bool at_end = std::fabs(expected) < 4 * static_cast<long double>(Limits::min());
+    double& most = at_end ? worst_at_end : worst;
+    most = std::max(most, ulp_error(actual, expected));
+  }
+  EXPECT_LE(worst, n == 2 ? 0 : n == 4 || n == 1 || n == -2 || !kWide ? 0.501 : 0.75) << kExponent;
+  EXPECT_LE(worst_at_end, n == 4 || n == 1 || n == -2 || !kWide ? 0.501 : 1) << kExponent;
+  for (const T x : {T(0), Limits::infinity(), Limits::quiet_NaN(), T(1), T(2), Limits::min(), Limits::denorm_min(),
+                    Limits::max()}) {
+    for (const T signed_x : {x, -x}) {
+      const T actual = pow(signed_x, kExponent);
+      const T expected = std::pow(signed_x, kExponent);
+      EXPECT_EQ(std::isnan(actual), std::isnan(expected)) << signed_x << " ^ " << kExponent;
+      EXPECT_TRUE(std::isnan(expected) ||
+                  (std::signbit(actual) == std::signbit(expected) &&
+                   (actual == expected || std::fabs(actual / expected - 1) < 4 * Limits::epsilon())))
+          << signed_x << " ^ " << kExponent << " = " << actual << ", not " << expected;
+    }
+  }
+}
+
+TYPED_TEST(ScalarMathOf, PowOfExponentsWithAFormOfTheirOwn) {
+  expect_precise_power<-4, TypeParam>();
+  expect_precise_power<-3, TypeParam>();
+  expect_precise_power<-2, TypeParam>();
+  expect_precise_power<-1, TypeParam>();
+  expect_precise_power<1, TypeParam>();
+  expect_precise_power<2, TypeParam>();
+  expect_precise_power<4, TypeParam>();
+  expect_precise_power<6, TypeParam>();
+  expect_precise_power<8, TypeParam>();
+}
+
+TYPED_TEST(ScalarMathOf, PowKnowsWhichExponentsHaveNoFormOfTheirOwn) {
+  using T = TypeParam;
+  std::mt19937_64 random(4);
+  std::uniform_real_distribution<double> numbers(-9, 9);
+  for (int i = 0; i < 100000; ++i) {
+    const T y = static_cast<T>(i % 2 == 0 ? numbers(random) : std::round(4 * numbers(random)) / 4);
+    const T x = static_cast<T>(std::exp(numbers(random)));
+    if (!may_be_short_power(y)) {
+      ASSERT_EQ(pow(x, y), long_pow(x, y)) << x << " ^ " << y;
+    }
+  }
+  EXPECT_FALSE(may_be_short_power(T(2.5) + std::numeric_limits<T>::epsilon() * 2));
+  EXPECT_FALSE(may_be_short_power(T(5)));
+  EXPECT_FALSE(may_be_short_power(std::numeric_limits<T>::quiet_NaN()));
 }
 
 // Quantiles of the standard normal distribution by mpmath: p, and |x| with Phi(x) = p.
