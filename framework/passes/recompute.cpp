@@ -18,6 +18,7 @@
 
 #include "framework/dispatch/op.h"
 #include "framework/graph/rewriter.h"
+#include "framework/graph/work.h"
 #include "framework/passes/pass.h"
 
 namespace diptych::passes {
@@ -41,7 +42,7 @@ double seconds_of(const Graph& graph, const Node& node) {
   if (!node.regions.empty()) {
     return 0;
   }
-  const Cost cost = cost_of(*node.op, graph.input_types(node), node.attributes.get(), graph.types[node.output()]);
+  const Cost cost = graph::work_of(graph, node).value_or(Cost());
   const double speed = node.op->kind == OpKind::contraction ? kFlopsPerSecond : kFlopsPerSecondOfElements;
   return std::max(cost.flops / speed, cost.bytes / kBytesPerSecond);
 }

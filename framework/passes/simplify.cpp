@@ -14,12 +14,12 @@
 #include <bit>
 #include <cmath>
 #include <cstdlib>
-#include <cstring>
 #include <optional>
 #include <unordered_map>
 
 #include "framework/core/tensor_body.h"
 #include "framework/graph/rewriter.h"
+#include "framework/graph/splat.h"
 #include "framework/kernels/gemm.h"
 #include "framework/ops/creation.h"
 #include "framework/ops/creation_ops.h"
@@ -66,9 +66,12 @@ DIPTYCH_TERM(maximum)
 DIPTYCH_TERM(minimum)
 DIPTYCH_TERM(mul)
 DIPTYCH_TERM(neg)
+DIPTYCH_TERM(pow)
+DIPTYCH_TERM(reciprocal)
 DIPTYCH_TERM(relu)
 DIPTYCH_TERM(reshape)
 DIPTYCH_TERM(slice)
+DIPTYCH_TERM(square)
 DIPTYCH_TERM(stop_gradient)
 DIPTYCH_TERM(sub)
 DIPTYCH_TERM(where)
@@ -90,6 +93,7 @@ Rule rewrite_layout(Term from, Term to, const char* why) {
 }
 
 bool has_sign(const TensorType& type) { return type.dtype != DType::uint8; }
+bool has_fractions(const TensorType& type) { return is_floating(type.dtype); }
 
 const std::vector<Rule>& rules() {
   static const Term one = number(1);
@@ -101,11 +105,16 @@ const std::vector<Rule>& rules() {
       rewrite(add(x, number(-0.0)), x, "the one zero that adds nothing: 0 + -0 = 0, -0 + -0 = -0"),
       rewrite(add(number(-0.0), x), x, "the same"),
       rewrite(mul(x, number(2)), add(x, x), "the same real number, rounded once"),
+      rewrite(pow(x, number(2)), square(x), "pow's own form for this exponent (math/power.h)"),
+      rewrite(pow(x, one), x, "the same"),
+      rewrite(pow(x, number(-1)), reciprocal(x), "the same; integers have no reciprocal", has_fractions),
       rewrite(neg(neg(x)), x, "two flips of one bit"),
       rewrite(abs(neg(x)), abs(x), "the sign goes; not of u8, whose neg wraps around", has_sign),
       rewrite(abs(abs(x)), abs(x), "a fixed point"),
       rewrite(relu(relu(x)), relu(x), "a fixed point"),
       rewrite(where(p, x, x), x, "whichever is taken"),
+      rewrite(where(one, x, p), x, "the one that is taken"),
+      rewrite(where(number(0), p, x), x, "the same"),
       rewrite(maximum(x, x), x, "the larger of two that are one"),
       rewrite(minimum(x, x), x, "the same"),
       rewrite(copy(x), x, "a value has no identity"),
@@ -162,28 +171,8 @@ class Simplifier {
 
   /// The number if all elements of a value are known to be equal (to the bit).
   std::optional<double> splat(ValueId value) const {
-    const Node* node = rewriter_.producer(value);
-    for (; node != nullptr && node->op->view != nullptr; node = rewriter_.producer(value)) {
-      value = node->inputs[0];
-    }
-    if (node != nullptr && node->op == &op::full) {
-      const auto& attributes = node->attributes.as<ops::FullAttributes>();
-      return attributes.dtype == DType::float32 ? static_cast<double>(static_cast<float>(attributes.value))
-                                                : attributes.value;
-    }
-    const Tensor* tensor = rewriter_.constant(value);
-    if (tensor == nullptr || tensor->numel() == 0) {
-      return std::nullopt;
-    }
-    const TensorBody& body = *tensor->body();
-    make_ready(body);
-    const std::size_t size = size_of(body.type.dtype);
-    for (std::int64_t i = 1; i < body.numel; ++i) {
-      if (std::memcmp(body.bytes(), body.bytes() + static_cast<std::size_t>(i) * size, size) != 0) {
-        return std::nullopt;
-      }
-    }
-    return visit(body.type.dtype, [&]<class T>() { return static_cast<double>(*static_cast<const T*>(body.data)); });
+    return graph::splat_of(
+        value, [&](ValueId v) { return rewriter_.producer(v); }, [&](ValueId v) { return rewriter_.constant(v); });
   }
 
   bool matches(const Term& term, ValueId value, Bindings& bindings) const {
@@ -244,6 +233,9 @@ class Simplifier {
     if (node.op == &op::permute) {
       return merge_permutations(node);
     }
+    if (node.op == &op::pow && splat(node.inputs[1]) == 0.0) {
+      return become_ones(node);
+    }
     if (node.op == &op::matmul) {
       return multiply_one_row(node) || multiply_one_column(node);
     }
@@ -286,6 +278,17 @@ class Simplifier {
     });
     rewriter_.become(node, op::mul, {node.inputs[0], rewriter_.insert_constant(factor)},
                      AttributeValue(op::mul.attributes, nullptr));
+    return true;
+  }
+
+  /// x^0 is 1 for every x, NaN too.
+  bool become_ones(Node& node) {
+    if (is_fixed(node)) {
+      return false;
+    }
+    const TensorType& ones = type(node.output());
+    const ops::FullAttributes attributes{.shape = ones.shape, .dtype = ones.dtype, .value = 1};
+    rewriter_.become(node, op::full, {}, AttributeValue(op::full.attributes, &attributes));
     return true;
   }
 

@@ -278,6 +278,33 @@ TEST(Import, HyperbolicFunctionsHaveOneSlopeWhereTheirRangesMeet) {
   EXPECT_NEAR(slope.item() / std::cosh(20.0), 1, 1e-12);
 }
 
+TEST(Import, AKnownExponentIsANumber) {
+  const Tensor x = Rng(2).normal({3, 4});
+  for (const Tensor& exponent : {Tensor::scalar(std::int64_t{2}), full({1}, 2.0), full({1, 1}, 2.0, DType::int32)}) {
+    const auto call = [&](const Tensor& t) {
+      ImportedModel model = Builder()
+                                .input("x", DType::float32, {3, 4})
+                                .constant("p", exponent)
+                                .node("Pow", {"x", "p"}, {"y"})
+                                .output("y")
+                                .imported();
+      return model.call(std::vector<Tensor>{t})[0];
+    };
+    EXPECT_TRUE(bitwise_equal(call(x), square(x))) << to_string(exponent);
+    auto compiled = jit(call);
+    EXPECT_TRUE(bitwise_equal(compiled(x), square(x))) << to_string(exponent);
+    EXPECT_EQ(compiled.compiled()->graph()->nodes.size(), 1U) << graph::print(*compiled.compiled()->graph());
+    EXPECT_STREQ(compiled.compiled()->graph()->nodes[0].op->name, "square");
+  }
+  const Tensor wider = one_output(Builder()
+                                      .input("x", DType::float32, {4})
+                                      .constant("p", full({1, 1}, 3.0))
+                                      .node("Pow", {"x", "p"}, {"y"})
+                                      .output("y"),
+                                  {Rng(2).normal({4})});
+  EXPECT_EQ(wider.shape(), (Shape{1, 4}));
+}
+
 TEST(Import, IntegersStayExact) {
   const Tensor x = Tensor::from({std::int64_t{16777217}, std::int64_t{16777217}}, {2});
   const Tensor mean = one_output(Builder()

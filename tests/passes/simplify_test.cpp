@@ -80,6 +80,14 @@ TEST(Simplify, EveryRuleKeepsAllBits) {
       {"x / 2^-90", [](const Tensor& x) { return x / std::ldexp(1.0, -90); }, 1},
       {"x / 2 in every element", [](const Tensor& x) { return x / expand(full_like(x, 2.0, Shape{1}), x.shape()); }, 1},
       {"x * 2", [](const Tensor& x) { return x * 2; }, 1},
+      {"x ^ 2", [](const Tensor& x) { return pow(x, full_like(x, 2.0, Shape{})); }, 1},
+      {"x ^ 2 in every element", [](const Tensor& x) { return pow(x, full_like(x, 2.0)); }, 1},
+      {"x ^ 1", [](const Tensor& x) { return pow(x, 1); }, 0},
+      {"x ^ -1", [](const Tensor& x) { return pow(x, -1); }, 1},
+      {"x ^ 0", [](const Tensor& x) { return pow(x, 0) + x; }, 2},
+      {"(x ^ 2) ^ 1", [](const Tensor& x) { return pow(pow(x, full_like(x, 2.0, Shape{1})), 1); }, 1},
+      {"where true", [](const Tensor& x) { return where(full(Shape{}, 1.0, DType::boolean), x, x + 1); }, 0},
+      {"where false", [](const Tensor& x) { return where(full(Shape{}, 0.0, DType::boolean), x + 1, x); }, 0},
       {"neg neg", [](const Tensor& x) { return neg(neg(x)); }, 0},
       {"neg neg neg", [](const Tensor& x) { return neg(neg(neg(x))); }, 1},
       {"abs neg", [](const Tensor& x) { return abs(neg(x)); }, 1},
@@ -131,6 +139,9 @@ TEST(Simplify, WhatWouldChangeABitStays) {
                                    {"neg of abs", [](const Tensor& x) { return neg(abs(x)); }, 2},
                                    {"maximum x -x", [](const Tensor& x) { return maximum(x, neg(x)); }, 2},
                                    {"reciprocal twice", [](const Tensor& x) { return reciprocal(reciprocal(x)); }, 2},
+                                   {"x ^ 3", [](const Tensor& x) { return pow(x, 3); }, 1},
+                                   {"x ^ 0.5", [](const Tensor& x) { return pow(x, 0.5); }, 1},
+                                   {"2 ^ x", [](const Tensor& x) { return pow(2, x); }, 1},
                                    {"sqrt of square", [](const Tensor& x) { return sqrt(square(x)); }, 2}};
   for (const Tensor& x : {special_values(), special_doubles()}) {
     for (const Rule& program : programs) {
@@ -172,6 +183,15 @@ TEST(Simplify, ARuleThatWouldChangeTheTypeDoesNotFire) {
                                          return where(full({2, 1}, 1.0, DType::boolean), x, x);
                                        },
                                        [](const Tensor& x) {
+                                         return where(full({2, 1}, 1.0, DType::boolean), x, x + 1.0);
+                                       },
+                                       [](const Tensor& x) {
+                                         return pow(x, full({2, 1}, 2.0));
+                                       },
+                                       [](const Tensor& x) {
+                                         return pow(x, full({2, 3}, 1.0));
+                                       },
+                                       [](const Tensor& x) {
                                          return where(less(expand(x, {4, 3}), x), x, x);
                                        }};
   for (const Function& program : programs) {
@@ -188,8 +208,24 @@ TEST(Simplify, IntegersFollowTheirOwnRules) {
            [](const Tensor& t) { return t * 1; }, [](const Tensor& t) { return t * 2; },
            [](const Tensor& t) { return t - 0; }, [](const Tensor& t) { return t + -0.0; },
            [](const Tensor& t) { return t / 4; }, [](const Tensor& t) { return abs(neg(t)); },
-           [](const Tensor& t) { return neg(neg(t)); }, [](const Tensor& t) { return relu(relu(t)); }}) {
+           [](const Tensor& t) { return neg(neg(t)); }, [](const Tensor& t) { return relu(relu(t)); },
+           [](const Tensor& t) { return pow(t, full_like(t, 2.0)); }, [](const Tensor& t) { return pow(t, 1); },
+           [](const Tensor& t) { return pow(t, -1); }, [](const Tensor& t) { return pow(t, 0); }}) {
     EXPECT_TRUE(optimise(program, x).exact);
+  }
+}
+
+TEST(Simplify, TheGradientOfASquareHasNoPower) {
+  const Tensor x = special_values();
+  for (const double exponent : {2.0, 3.0, 1.0}) {
+    const auto program = [&](const Tensor& t) {
+      return grad([&](const Tensor& u) { return sum(pow(u, full_like(u, exponent, Shape{}))); })(t);
+    };
+    auto function = jit(program);
+    EXPECT_TRUE(bitwise_equal(function(x), program(x))) << exponent;
+    const std::string text = graph::print(*function.compiled()->graph());
+    EXPECT_EQ(text.find("= pow("), std::string::npos) << text;
+    EXPECT_EQ(text.find("= where("), std::string::npos) << text;
   }
 }
 

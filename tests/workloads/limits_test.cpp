@@ -51,6 +51,26 @@ TEST(AnalyticWork, OfAProductAndASum) {
   EXPECT_GE(done["op_bytes"], 4 * (15 + 35 + 21 + 21 + 21));
 }
 
+// The operations of its form in math/power.h; those of an exponential and a logarithm only where they are needed.
+TEST(AnalyticWork, OfAPowerIsThatOfItsExponent) {
+  const Tensor x = full({3, 5}, 1.0);
+  const auto flops_an_element = [&](auto exponent) {
+    return work([=](const Tensor& a, const Tensor&) { return pow(a, exponent); }, x, x)["flops"]
+               .template get<double>() /
+           15;
+  };
+  EXPECT_EQ(flops_an_element(2), 1);
+  for (const auto& [exponent, flops] :
+       {std::pair{2.0, 1.0}, {3.0, 2.0}, {4.0, 2.0}, {1.0, 0.0}, {0.0, 0.0}, {0.5, 1.0}, {-0.5, 2.0}, {-1.0, 1.0}}) {
+    const double number = exponent;
+    EXPECT_EQ(work([=](const Tensor& a, const Tensor&) { return pow(a, full({1}, number)); }, x, x)["flops"],
+              15 * flops)
+        << exponent;
+  }
+  EXPECT_GT(flops_an_element(2.5), 20);
+  EXPECT_GT(work([](const Tensor& a, const Tensor& b) { return pow(a, b); }, x, x)["flops"].get<double>(), 15 * 20);
+}
+
 TEST(AnalyticWork, ViewsMoveNothing) {
   const Tensor x = full({3, 5}, 1.0);
   const json done = work([](const Tensor& a, const Tensor&) { return reshape(a, {15}); }, x, x);

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -93,15 +94,35 @@ Translation modulo(NodeView& node) {
   });
 }
 
-/// The result has the base's type; for an exponent of another type, both are computed in the wider one.
+/// The only element of a known tensor, as that type, unless the tensor would add axes to one with so many, or the
+/// number would be rounded.
+std::optional<double> number_of(const Tensor& tensor, DType dtype, int rank) {
+  constexpr double kExact = 0x1p53;
+  if (tensor.numel() != 1 || tensor.rank() > rank) {
+    return std::nullopt;
+  }
+  const KnownScope scope(true);
+  const double number = cast(tensor, dtype).item();
+  return std::fabs(number) < kExact ? std::optional(number) : std::nullopt;
+}
+
+/// The result has the base's type; for an exponent of another type, both are computed in the wider one. One that is
+/// known is passed as a number, so that a graph can use that it is 2.
 Translation power(NodeView& node) {
-  return binary(node, [](const Tensor& base, const Tensor& exponent, Location where) {
+  node.check_inputs(2, 2);
+  return {[](Inputs in, Outputs out, Location where) {
+    const Tensor& base = in[0].tensor;
+    const Tensor& exponent = in[1].tensor;
     DType common = promote(base.dtype(), exponent.dtype());
     if (is_integral(base.dtype()) && is_floating(common)) {
       common = DType::float64;  // because it represents more integers
     }
-    return cast(pow(cast(base, common, where), Term(cast(exponent, common, where), where)), base.dtype(), where);
-  });
+    const std::optional<double> number = in[1].known ? number_of(exponent, common, base.rank()) : std::nullopt;
+    const Tensor wide = cast(base, common, where);
+    out[0].tensor =
+        cast(number ? pow(wide, Term(*number, where)) : pow(wide, Term(cast(exponent, common, where), where)),
+             base.dtype(), where);
+  }};
 }
 
 DType type_of_code(NodeView& node, std::int64_t code) {
