@@ -127,6 +127,93 @@ TEST(Loops, AreInVectors) {
   expect_ratio("masked_softmax", 2.5, op([=] { return masked_softmax(x, condition); }), of_exp, "of the time of exp");
 }
 
+/// The same of every loop with two operands, on every instruction set, if one of them is a single value: against the
+/// loop over an operand filled with that value. Those of bool, which move a byte an element, are in vectors twice as
+/// fast.
+TEST(Loops, AreInVectorsWithAFixedOperand) {
+  constexpr std::int64_t kCount = 8192;
+  for (const OpDef* op : registry()) {
+    if (op->inputs != 2 || op->kind != OpKind::elementwise || op->select_loop != nullptr || op->loop_input != 0) {
+      continue;
+    }
+    const Sample sample = op->samples().front();
+    for (const DType dtype : {DType::float32, DType::float64, DType::bfloat16}) {
+      const TensorType type{dtype, {kCount}};
+      const TensorType* const types[] = {&type, &type};
+      TensorType result;
+      try {
+        op->infer_type({*op, types, sample.attributes.get(), {}}, result);
+      } catch (const DTypeError&) {  // a loop that never runs
+        continue;
+      }
+      for (int isa = 0; isa < kIsaCount && is_supported(static_cast<Isa>(isa)); ++isa) {
+        const LoopFn loop = op->loops[static_cast<std::size_t>(dtype)][static_cast<std::size_t>(isa)];
+        if (loop == nullptr) {
+          continue;
+        }
+        const Tensor x = cast(Rng(4).uniform({kCount}, 1, 4), dtype);
+        const Tensor y = full({kCount}, 2.3, dtype);
+        const Tensor out = Tensor::empty(DType::float64, {kCount});
+        const auto size = static_cast<std::int64_t>(size_of(dtype));
+        const auto size_of_result = static_cast<std::int64_t>(size_of(result.dtype));
+        const auto block = [&](std::int64_t first, std::int64_t second) {
+          return block_of([=] {
+            void* const data[] = {x.body()->data, y.body()->data, out.body()->data};
+            const std::int64_t strides[] = {first, second, size_of_result};
+            loop(kCount, data, strides, sample.attributes.get());
+          });
+        };
+        const std::string what =
+            fmt::format("{} of {} ({})", op->name, name_of(dtype), kIsaNames[static_cast<std::size_t>(isa)]);
+        // SSE2 has few instructions for masks.
+        const double limit = static_cast<Isa>(isa) == Isa::generic ? 2.5 : 1.6;
+        const auto ratio_of = [](std::size_t contender) {
+          return [contender](std::span<const double> seconds) { return seconds[contender] / seconds[0]; };
+        };
+        expect_bounds({block(size, size), block(0, size), block(size, 0)},
+                      {{.what = what + ", first operand fixed", .limit = limit, .figure = ratio_of(1), .measured = 1},
+                       {.what = what + ", second operand fixed", .limit = limit, .figure = ratio_of(2), .measured = 2}},
+                      {.block_seconds = 2e-4});
+      }
+    }
+  }
+}
+
+/// A power is a product, a root or a quotient, where it is one.
+TEST(Power, OfSomeExponentsIsAsFastAsWhatItIs) {
+  const auto op = [](auto compute) {
+    return block_of([compute] {
+      const Tensor z = compute();
+      asm volatile("" : : "r"(z.body()) : "memory");
+    });
+  };
+  for (const DType dtype : {DType::float32, DType::float64}) {
+    const Tensor x = Rng(5).uniform({8192}, 0.5, 3, dtype);
+    const auto of = [&](double exponent) {
+      return op([x, number = full({1}, exponent, dtype)] { return pow(x, number); });
+    };
+    const std::string name(name_of(dtype));
+    const Block product = op([x] { return mul(x, x); });
+    const Block quotient = op([x] { return reciprocal(x); });
+    const Block root = op([x] { return sqrt(x); });
+    expect_ratio("pow(x, 2) of " + name, 1.3, of(2), product, "of the time of x * x");
+    expect_ratio("pow(x, 1) of " + name, 1.3, of(1), product, "of the time of x * x");
+    expect_ratio("pow(x, 3) of " + name, 5, of(3), product, "of the time of x * x");
+    expect_ratio("pow(x, 4) of " + name, 5, of(4), product, "of the time of x * x");
+    expect_ratio("pow(x, -1) of " + name, 1.3, of(-1), quotient, "of the time of 1 / x");
+    expect_ratio("pow(x, 0.5) of " + name, 1.5, of(0.5), root, "of the time of a square root");
+    expect_ratio("pow(x, -0.5) of " + name, 8, of(-0.5), root, "of the time of a square root");
+    expect_ratio("pow(x, twos) of " + name, 4, op([x, twos = full({8192}, 2.0, dtype)] { return pow(x, twos); }),
+                 product, "of the time of x * x");
+    auto power = jit([](const Tensor& t) { return pow(t, full({1}, 2.0, t.dtype())); });
+    auto replayed = jit([](const Tensor& t) { return mul(t, t); });
+    power(x);
+    replayed(x);
+    expect_ratio("pow(x, 2) of " + name + ", graph", 1.2, op([&power, x] { return power(x); }),
+                 op([&replayed, x] { return replayed(x); }), "of the time of x * x");
+  }
+}
+
 TEST(TracePoints, CostNothingMeasurableWhenOff) {
   expect_bounds({[](int zones) { return zones * 1e-9 * profiler::measure_overhead().disabled_ns; }},
                 {{.what = "trace point, off",
