@@ -3,6 +3,9 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
 #include <unistd.h>
 #include <utility>
 
@@ -39,6 +42,32 @@ struct Pipe {
       close(std::exchange(end, -1));
     }
   }
+};
+
+/// During its lifetime, a write to a pipe that nobody reads any more is an error (EPIPE) and doesn't end this process:
+/// the signal is blocked in this thread, and removed if it came.
+class NoPipeSignal {
+ public:
+  NoPipeSignal() {
+    sigemptyset(&pipe_signal_);
+    sigaddset(&pipe_signal_, SIGPIPE);
+    sigset_t pending;
+    was_pending_ = sigpending(&pending) == 0 && sigismember(&pending, SIGPIPE) == 1;
+    pthread_sigmask(SIG_BLOCK, &pipe_signal_, &before_);
+  }
+  ~NoPipeSignal() {
+    const timespec at_once{};
+    while (!was_pending_ && sigtimedwait(&pipe_signal_, nullptr, &at_once) < 0 && errno == EINTR) {
+    }
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  NoPipeSignal(const NoPipeSignal&) = delete;
+  NoPipeSignal& operator=(const NoPipeSignal&) = delete;
+
+ private:
+  sigset_t pipe_signal_;
+  sigset_t before_;
+  bool was_pending_;
 };
 
 }  // namespace diptych

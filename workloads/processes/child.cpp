@@ -170,12 +170,7 @@ bool Child::write_line(const std::string& line, int milliseconds) {
   const std::string bytes = line + '\n';
   const SteadyClock::time_point end_of_wait = SteadyClock::now() + std::chrono::milliseconds(milliseconds);
   std::size_t written = 0;
-  // A child that has ended must not end us: the signal is blocked in this thread, and removed if it came.
-  sigset_t pipe_signal;
-  sigemptyset(&pipe_signal);
-  sigaddset(&pipe_signal, SIGPIPE);
-  sigset_t before;
-  pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
+  const NoPipeSignal child_may_have_ended;
   while (written < bytes.size()) {
     const ssize_t count = write(input_, bytes.data() + written, bytes.size() - written);
     if (count > 0) {
@@ -189,13 +184,9 @@ bool Child::write_line(const std::string& line, int milliseconds) {
         break;
       }
     } else if (count == 0 || errno != EINTR) {
-      const timespec at_once{};
-      while (sigtimedwait(&pipe_signal, nullptr, &at_once) < 0 && errno == EINTR) {
-      }
       break;
     }
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return written == bytes.size();
 }
 
