@@ -127,8 +127,14 @@ json ExternalProcess::ask(const json& request, double usual_seconds) {
                      quote((line + child_->pending()).substr(0, 80))));
   }
   const double start = clock_();
+  std::string asked;
+  try {
+    asked = request.dump();
+  } catch (const json::type_error&) {
+    fail("the path of the model, or of the temporary folder, isn't UTF-8, which JSON needs; rename or move it");
+  }
   // The reply shows whether it was listening; it may also have said why it ended.
-  child_->write_line(request.dump(), static_cast<int>(std::min(most_seconds, 60.0) * 1000));
+  child_->write_line(asked, static_cast<int>(std::min(most_seconds, 60.0) * 1000));
   for (;;) {
     const double left = most_seconds - (clock_() - start);
     if (left <= 0) {

@@ -11,6 +11,7 @@
 #include "framework/capture/graph_function.h"
 #include "framework/core/attributes.h"
 #include "framework/core/rng.h"
+#include "framework/io/path_text.h"
 #include "framework/ops/elementwise.h"
 
 namespace diptych::workloads {
@@ -25,7 +26,7 @@ struct Spec {
 };
 Spec parse_name(const std::string& name) {
   const bool special = name.ends_with(kSpecial);
-  return {special ? name.substr(0, name.size() - kSpecial.size()) : name, special};
+  return {io::path_of_text(special ? name.substr(0, name.size() - kSpecial.size()) : name).string(), special};
 }
 
 template <class T>
@@ -136,7 +137,7 @@ const Workload& graph_workload(const std::string& name) {
   Workload workload;
   workload.name = name;
   workload.suite = "graph";
-  workload.title = fmt::format("{}, {} nodes{}", std::filesystem::path(spec.path).filename().string(),
+  workload.title = fmt::format("{}, {} nodes{}", io::text_of_path(std::filesystem::path(spec.path).filename().string()),
                                graph::count_nodes(*parsed), spec.special ? ", special numbers" : "");
   workload.unit = "call";
   workload.make = [parsed, special = spec.special](std::uint64_t seed) -> std::unique_ptr<Program> {

@@ -11,7 +11,9 @@
 
 #include "framework/core/attributes.h"
 #include "framework/core/rng.h"
+#include "framework/io/naming.h"
 #include "framework/io/npy.h"
+#include "framework/io/path_text.h"
 #include "framework/ops/creation.h"
 #include "framework/ops/elementwise.h"
 #include "framework/ops/reduction.h"
@@ -162,7 +164,7 @@ OnnxSpec parse_onnx_name(const std::string& name) {
     throw Error(fmt::format("{} is no .onnx file", quote(name)));
   }
   OnnxSpec spec;
-  spec.path = name.substr(0, end);
+  spec.path = io::path_of_text(name.substr(0, end)).string();
   if (end == name.size()) {
     return spec;
   }
@@ -171,7 +173,9 @@ OnnxSpec parse_onnx_name(const std::string& name) {
     const std::string key = part.substr(0, equals);
     const std::string value = equals == std::string::npos ? "" : part.substr(equals + 1);
     if (key == "inputs") {
-      spec.inputs = split_at(value, '+');
+      for (const std::string& input : split_at(value, '+')) {
+        spec.inputs.push_back(io::path_of_text(input).string());
+      }
       continue;
     }
     if (part == "gradients") {
@@ -214,8 +218,24 @@ std::string onnx_name(const OnnxSpec& spec) {
   if (spec.train) {
     parts.push_back(fmt::format("train={}", name_of(*spec.train)));
   }
-  return parts.empty() ? spec.path : fmt::format("{}:{}", spec.path, fmt::join(parts, ","));
+  return io::text_of_path(parts.empty() ? spec.path : fmt::format("{}:{}", spec.path, fmt::join(parts, ",")));
 }
+
+namespace {
+
+/// What can't run is reported here, once. What there is to say of it besides, for its title.
+std::string tried_out(const std::shared_ptr<const onnx::Model>& model, const OnnxSpec& spec) {
+  if (spec.is_forward()) {
+    OnnxInstance instance = make_onnx_instance(model, spec, 1);
+    instance.model.prepare(instance.inputs);
+    return "";
+  }
+  const std::size_t tensors = make_onnx_gradients(model, spec, 1).by.size();
+  return spec.train ? fmt::format(": training of {} weights by {}", tensors, name_of(*spec.train))
+                    : fmt::format(": gradients by {} tensors", tensors);
+}
+
+}  // namespace
 
 const Workload& onnx_workload(const std::string& name) {
   static std::map<std::string, Workload> known;
@@ -224,21 +244,13 @@ const Workload& onnx_workload(const std::string& name) {
   }
   const OnnxSpec spec = parse_onnx_name(name);
   auto model = std::make_shared<const onnx::Model>(onnx::read_model(spec.path));
-  std::string extra;
-  if (!spec.is_forward()) {
-    const std::size_t tensors = make_onnx_gradients(model, spec, 1).by.size();
-    extra = spec.train ? fmt::format(": training of {} weights by {}", tensors, name_of(*spec.train))
-                       : fmt::format(": gradients by {} tensors", tensors);
-  } else {
-    OnnxInstance instance = make_onnx_instance(model, spec, 1);
-    instance.model.prepare(instance.inputs);  // what can't run is reported here, once
-  }
+  const std::string extra = io::naming(spec.path, [&] { return tried_out(model, spec); });
   Workload workload;
   workload.name = name;
   workload.suite = "onnx";
-  workload.title =
-      fmt::format("{}, {} nodes{}{}", std::filesystem::path(spec.path).filename().string(), model->graph->nodes.size(),
-                  model->producer.empty() ? "" : fmt::format(", by {}", model->producer), extra);
+  workload.title = fmt::format(
+      "{}, {} nodes{}{}", io::text_of_path(std::filesystem::path(spec.path).filename().string()),
+      model->graph->nodes.size(), model->producer.empty() ? "" : fmt::format(", by {}", model->producer), extra);
   workload.unit = spec.train ? "training step" : spec.gradients ? "forward and backward pass" : "call";
   workload.make = [model, spec](std::uint64_t seed) -> std::unique_ptr<Program> {
     if (spec.train) {
