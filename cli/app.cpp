@@ -222,7 +222,8 @@ class Program {
         ->type_name("NAME=COMMAND")
         ->allow_extra_args(false);
     add_seed(verb, peers_.run.seed, "Of inputs, models and schedule");
-    verb->add_option("--markdown", peers_.markdown, "Write the tables to this file, as Markdown");
+    verb->add_option("--markdown", peers_.markdown,
+                     "Write the tables to this file, as Markdown; - for standard output");
     verb->add_option("--out", peers_.run.out, "Where run folders are made")->capture_default_str();
     verb->footer(
         "Examples:\n"
@@ -327,8 +328,11 @@ class Program {
         ->capture_default_str();
     verb->add_flag("--force-time", compare_.force_time, "Compare times even if the machines differ")
         ->disable_flag_override();
-    verb->add_option("--json", compare_.json, "Also write the comparison to this file (diptych.compare/1)");
-    verb->add_option("--markdown", compare_.markdown, "Also write it to this file as Markdown");
+    verb->add_option(
+        "--json", compare_.json,
+        "Also write the comparison to this file (diptych.compare/1); - for standard output: all else then goes to "
+        "standard error");
+    verb->add_option("--markdown", compare_.markdown, "Also write it to this file as Markdown; - as with --json");
     verb->footer(
         "Examples:\n"
         "  diptych compare diptych-out/<run> diptych-out/latest\n"
@@ -469,7 +473,7 @@ class Program {
 
 int run_app(int argc, char** argv) {
   signal(SIGXFSZ, SIG_IGN);  // so that a file-size limit becomes a failed write, with a message
-  claim_standard_output();
+  claim_standard_streams();
   int code = kFailure;
   std::string problem;
   try {
@@ -486,7 +490,7 @@ int run_app(int argc, char** argv) {
     problem = lost;
   }
   if (!problem.empty()) {
-    fmt::print(stderr, "diptych: {}\n", reports::printable(problem));
+    complain(reports::printable(problem));
   }
   return code;
 }

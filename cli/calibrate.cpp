@@ -2,10 +2,12 @@
 #include <chrono>
 #include <filesystem>
 #include <iterator>
+#include <optional>
 #include <set>
 
 #include <fmt/format.h>
 
+#include "cli/folder_lock.h"
 #include "cli/gate_job.h"
 #include "cli/names.h"
 #include "cli/self.h"
@@ -13,6 +15,7 @@
 #include "cli/verbs.h"
 #include "framework/core/error.h"
 #include "framework/core/rng.h"
+#include "framework/io/naming.h"
 #include "reports/gate/calibration.h"
 #include "reports/gate/documents.h"
 #include "reports/run/fingerprint.h"
@@ -31,6 +34,9 @@ class Calibration {
  public:
   explicit Calibration(const CalibrateOptions& options)
       : options_(options), file_(options.append.empty() ? options.out : options.append) {
+    if (file_ == "-") {
+      throw Error("a calibration is kept in a file, run by run; name one instead of -");
+    }
     program_ = describe_program(own_program());
     if (options.inject_instructions > 0) {
       tiers_ = {reports::Tier::instructions};
@@ -48,9 +54,18 @@ class Calibration {
     if (const json injection = describe_injection(); !injection.is_null()) {
       design["injection"] = injection;
     }
+    const fs::path folder = fs::path(file_).parent_path();
+    if (!folder.empty()) {
+      fs::create_directories(folder);
+    }
+    lock_.emplace(folder);
+    if (lock_->is_taken()) {
+      throw Error(fmt::format("another `diptych calibrate` is adding runs to a file beside '{}'; let it end first",
+                              reports::printable(file_)));
+    }
     if (!options.append.empty() && fs::exists(file_)) {
       document_ = reports::parse_json(file_, reports::read_text_file(file_));
-      reports::check_calibration(document_);
+      io::naming(file_, [&] { reports::check_calibration(document_); });
       check_same(design);
     } else {
       if (fs::exists(file_)) {
@@ -58,9 +73,6 @@ class Calibration {
                                 reports::printable(file_), reports::printable(file_)));
       }
       document_ = reports::new_calibration(program_.environment, design);
-    }
-    if (const fs::path folder = fs::path(file_).parent_path(); !folder.empty()) {
-      fs::create_directories(folder);
     }
   }
 
@@ -191,6 +203,7 @@ class Calibration {
   std::set<reports::Tier> tiers_ = {reports::Tier::exact, reports::Tier::time};
   workloads::Injection injection_;
   std::string file_;
+  std::optional<FolderLock> lock_;
   Measurable program_;
   workloads::RunPlan plan_;
   json document_;

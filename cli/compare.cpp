@@ -5,8 +5,11 @@
 #include <fmt/format.h>
 
 #include "cli/measurements.h"
+#include "cli/output.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
+#include "framework/io/naming.h"
+#include "reports/gate/compare_side.h"
 #include "reports/gate/documents.h"
 #include "reports/html/compare_page.h"
 #include "reports/run/run_file.h"
@@ -17,6 +20,9 @@
 namespace diptych::cli {
 
 int compare(const CompareVerbOptions& options) {
+  DocumentOutput json(options.json);
+  DocumentOutput markdown(options.markdown);
+  refuse_one_stream(json, "--json", markdown, "--markdown");
   reports::CompareOptions how;
   how.by = options.by == "arm"       ? reports::CompareBy::arm
            : options.by == "machine" ? reports::CompareBy::machine
@@ -24,12 +30,15 @@ int compare(const CompareVerbOptions& options) {
   how.force_time = options.force_time;
   const nlohmann::json base = load_measurements(options.base);
   const nlohmann::json head = load_measurements(options.head);
-  const nlohmann::json comparison = reports::compare_runs(base, head, how);
+  const auto side = [](const std::string& file, const nlohmann::json& run) {
+    return io::naming(file, [&] { return reports::read_side(run); });
+  };
+  const nlohmann::json comparison = reports::compare_sides(side(options.base, base), side(options.head, head), how);
   const reports::ComparisonDocument document = comparison;
   const reports::SideNames names{options.base, options.head};
   fmt::print("{}", reports::render_comparison(document, names, {wants_colour(), terminal_width()}));
-  if (!options.json.empty()) {
-    reports::write_atomically(options.json, reports::to_text(comparison));
+  if (json.is_wanted()) {
+    json.write(reports::to_text(comparison));
   }
   if (!options.page.empty()) {
     const std::filesystem::path page = std::filesystem::path(options.page) / "compare.html";
@@ -37,12 +46,12 @@ int compare(const CompareVerbOptions& options) {
     reports::write_atomically(page, reports::render_compare_page(document, base, head, names));
     fmt::print("{}\n", reports::printable(page.string()));
   }
-  if (!options.markdown.empty()) {
-    reports::write_atomically(options.markdown, reports::render_comparison_markdown(document, names));
+  if (markdown.is_wanted()) {
+    markdown.write(reports::render_comparison_markdown(document, names));
   }
   if (document.summary().verdict() == reports::Verdict::invalid) {
-    fmt::print(stderr, "diptych: nothing could be compared: {}\n",
-               document.rows().empty() ? "the two sides have no cell in common" : "no row is valid");
+    complain(fmt::format("nothing could be compared: {}",
+                         document.rows().empty() ? "the two sides have no cell in common" : "no row is valid"));
     return kCannotTell;
   }
   return kSuccess;

@@ -10,11 +10,13 @@
 
 #include "cli/gate_job.h"
 #include "cli/names.h"
+#include "cli/output.h"
 #include "cli/self.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "framework/core/error.h"
 #include "framework/core/temporary_folder.h"
+#include "framework/io/naming.h"
 #include "reports/gate/calibration.h"
 #include "reports/gate/documents.h"
 #include "reports/run/json_access.h"
@@ -59,8 +61,9 @@ void calibrate_setup(reports::GateSetup& setup, const std::string& file, const j
         fmt::format("advisory: no calibration ('{}'); `diptych calibrate` takes one", reports::printable(file));
     return;
   }
-  const reports::CalibrationMatch match =
-      reports::match_calibration(reports::parse_json(file, reports::read_text_file(file)), environment);
+  const reports::CalibrationMatch match = io::naming(file, [&] {
+    return reports::match_calibration(reports::parse_json(file, reports::read_text_file(file)), environment);
+  });
   setup.time_decides = match.holds;
   setup.time_note = match.holds ? match.note : "advisory: " + match.note;
 }
@@ -130,7 +133,7 @@ int report_outcome(const GateOutcome& outcome, const std::string& folder, bool a
   write_verdict(outcome.gate, folder);
   fmt::print("{}/\n  gate.md  junit.xml  gate.json\n", reports::printable(folder));
   if (outcome.interrupted) {
-    fmt::print(stderr, "diptych: interrupted; what was measured until then is kept, and is no verdict\n");
+    complain("interrupted; what was measured until then is kept, and is no verdict");
     return kInterrupted;
   }
   return reports::GateDocument(outcome.gate).exit_code();

@@ -11,7 +11,9 @@
 #include "cli/git_build.h"
 #include "cli/measurements.h"
 #include "framework/core/error.h"
+#include "framework/io/naming.h"
 #include "reports/analysis/analyse.h"
+#include "reports/gate/compare_side.h"
 #include "reports/gate/documents.h"
 #include "reports/run/fingerprint.h"
 #include "reports/run/json_access.h"
@@ -78,7 +80,8 @@ void check_names(const GateJob& job) {
 }
 
 /// The part of a run file that the gate was asked for.
-json selected(json run, const std::vector<std::string>& names, const std::vector<std::string>& arms) {
+json selected(const GateSide& side, const std::vector<std::string>& names, const std::vector<std::string>& arms) {
+  json run = side.run;
   if (!run.contains("cells")) {
     return run;
   }
@@ -96,7 +99,7 @@ json selected(json run, const std::vector<std::string>& names, const std::vector
     keep(cell["arms"], "name", arms);
   }
   std::erase_if(run["cells"].get_ref<json::array_t&>(), [](const json& cell) { return cell["arms"].empty(); });
-  reports::analyse(run);  // also drops what was computed from the removed arms
+  io::naming(side.name, [&] { reports::analyse(run); });  // also drops what was computed from the removed arms
   return run;
 }
 
@@ -190,8 +193,8 @@ class Gate {
     outcome_.interrupted = outcome_.interrupted || (job_.stop != nullptr && job_.stop->load());
     std::pair<json, json> result;
     std::size_t next = 0;
-    result.first = job_.base.program ? std::move(runs[next++]) : selected(job_.base.run, names, plan.arms);
-    result.second = job_.head.program ? std::move(runs[next++]) : selected(job_.head.run, names, plan.arms);
+    result.first = job_.base.program ? std::move(runs[next++]) : selected(job_.base, names, plan.arms);
+    result.second = job_.head.program ? std::move(runs[next++]) : selected(job_.head, names, plan.arms);
     return result;
   }
 
@@ -213,7 +216,8 @@ class Gate {
     options.tiers = job_.tiers;
     options.delta = [this](const std::string& workload, const std::string& arm, const std::string& metric,
                            reports::Tier tier) { return job_.config.delta_of(workload, arm, metric, tier); };
-    return reports::compare_runs(base, head, options);
+    return reports::compare_sides(io::naming(job_.base.name, [&] { return reports::read_side(base); }),
+                                  io::naming(job_.head.name, [&] { return reports::read_side(head); }), options);
   }
 
   std::vector<std::string> flagged_workloads(const json& screen) const {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "cli/gate_job.h"
+#include "cli/output.h"
 #include "cli/self.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
@@ -41,7 +42,7 @@ class SelfTest {
     }
     status_.clear();
     if (InterruptGuard::stop()) {
-      fmt::print(stderr, "diptych: interrupted; the self-test is no proof\n");
+      complain("interrupted; the self-test is no proof");
       return kInterrupted;
     }
     fmt::print("{}", table_.render(wants_colour(), terminal_width()));

@@ -1,8 +1,6 @@
 #include "cli/latest.h"
 
-#include <unistd.h>
-
-#include <fmt/format.h>
+#include "framework/io/leftovers.h"
 
 namespace diptych::cli {
 
@@ -19,7 +17,7 @@ void point_latest_at(const fs::path& run_folder) {
     return;
   }
   // A rename replaces the older link atomically: a reader finds either the old or the new one.
-  const fs::path temporary = beside / fmt::format(".latest.{}", getpid());
+  const fs::path temporary = io::temporary_beside(latest);
   fs::create_symlink(name, temporary, error);
   if (!error) {
     fs::rename(temporary, latest, error);

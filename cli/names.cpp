@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "cli/suggest.h"
+#include "framework/io/leftovers.h"
 #include "workloads/workload.h"
 
 namespace diptych::cli {
@@ -176,8 +177,39 @@ std::string file_name(const std::string& name) {
   return result;
 }
 
+namespace {
+
+/// As make_output_folder() names them: what is in there is ours.
+bool is_output_folder(const std::string& name) {
+  constexpr std::string_view kPattern = "00000000T000000Z-";
+  return name.size() > kPattern.size() &&
+         std::equal(kPattern.begin(), kPattern.end(), name.begin(), [](char wanted, char found) {
+           return wanted == '0' ? found >= '0' && found <= '9' : wanted == found;
+         });
+}
+
+/// What killed runs have left of unfinished files.
+void remove_leftovers_of_runs(const std::filesystem::path& out) {
+  namespace fs = std::filesystem;
+  io::remove_leftovers(out, "latest");
+  std::error_code error;
+  for (fs::directory_iterator run(out, error), end; !error && run != end; run.increment(error)) {
+    std::error_code ignored;
+    if (!is_output_folder(run->path().filename().string()) || !fs::is_directory(run->symlink_status(ignored))) {
+      continue;
+    }
+    io::remove_leftovers(run->path());
+    for (const char* below : {"traces", "graphs"}) {
+      io::remove_leftovers(run->path() / below);
+    }
+  }
+}
+
+}  // namespace
+
 std::string make_output_folder(const std::string& out, const std::string& name) {
   namespace fs = std::filesystem;
+  remove_leftovers_of_runs(out);
   std::error_code error;
   fs::create_directories(out, error);
   const std::string base = fmt::format("{:%Y%m%dT%H%M%SZ}-{}", fmt::gmtime(std::time(nullptr)), file_name(name));

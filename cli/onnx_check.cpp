@@ -8,9 +8,11 @@
 
 #include <fmt/format.h>
 
+#include "cli/output.h"
 #include "cli/self.h"
 #include "cli/verbs.h"
 #include "framework/core/error.h"
+#include "framework/io/path_text.h"
 #include "reports/run/run_file.h"
 #include "reports/text/text.h"
 #include "workloads/onnx/check.h"
@@ -50,7 +52,7 @@ std::vector<std::string> folders_of(const std::vector<std::string>& arguments) {
 }
 
 json to_json(const CaseResult& result) {
-  return {{"folder", result.folder},
+  return {{"folder", io::text_of_path(result.folder)},
           {"mode", workloads::name_of(result.mode)},
           {"outcome", workloads::name_of(result.outcome)},
           {"maxabs", result.largest_difference},
@@ -86,7 +88,7 @@ workloads::CheckOptions check_options(const OnnxCheckOptions& options) {
 int answer_cases(const OnnxCheckOptions& options) {
   const workloads::CheckOptions check = check_options(options);
   for (std::string line; std::getline(std::cin, line);) {
-    const std::string folder = json::parse(line).get<std::string>();
+    const std::string folder = io::path_of_text(json::parse(line).get<std::string>()).string();
     json answer = json::array();
     for (const CaseResult& result :
          options.gradients ? workloads::check_gradients(folder, check) : workloads::check_case(folder, check)) {
@@ -122,7 +124,7 @@ class IsolatedCases {
       child_ = std::make_unique<workloads::Child>(command_, workloads::own_environment(),
                                                   workloads::ChildOptions{.is_told = true});
     }
-    child_->write_line(json(folder).dump(-1, ' ', true, json::error_handler_t::replace), 1000);
+    child_->write_line(json(io::text_of_path(folder)).dump(), 1000);
   }
 
   std::vector<CaseResult> finish(const std::string& folder) {
@@ -175,6 +177,7 @@ int onnx_check(const OnnxCheckOptions& options) {
   if (options.answer) {
     return answer_cases(options);
   }
+  DocumentOutput document(options.json);
   const std::vector<std::string> folders = folders_of(options.folders);
   const std::size_t at_once = std::min<std::size_t>(static_cast<std::size_t>(options.threads), folders.size());
   std::vector<IsolatedCases> isolated;
@@ -199,12 +202,12 @@ int onnx_check(const OnnxCheckOptions& options) {
     }
   }
   fmt::print("{} passed, {} failed, {} unsupported, {} error\n", counts[0], counts[1], counts[2], counts[3]);
-  if (!options.json.empty()) {
-    reports::write_atomically(options.json, reports::to_text({{"passed", counts[0]},
-                                                              {"failed", counts[1]},
-                                                              {"unsupported", counts[2]},
-                                                              {"errors", counts[3]},
-                                                              {"cases", std::move(cases)}}));
+  if (document.is_wanted()) {
+    document.write(reports::to_text({{"passed", counts[0]},
+                                     {"failed", counts[1]},
+                                     {"unsupported", counts[2]},
+                                     {"errors", counts[3]},
+                                     {"cases", std::move(cases)}}));
   }
   return counts[1] + counts[3] == 0 ? kSuccess : kFailure;
 }

@@ -5,6 +5,7 @@
 
 #include "cli/verbs.h"
 #include "framework/core/error.h"
+#include "framework/io/naming.h"
 #include "framework/io/npy.h"
 #include "framework/io/onnx/export.h"
 #include "framework/transforms/jit.h"
@@ -36,6 +37,16 @@ workloads::OnnxSpec spec_of(const OnnxRunOptions& options) {
   return spec;
 }
 
+std::vector<Tensor> outputs_of(workloads::OnnxInstance& instance, bool is_graph) {
+  if (!is_graph) {
+    return instance.model.call(instance.inputs);
+  }
+  graph::JitFunction compiled(
+      [&](std::span<const Tensor> arguments, std::shared_ptr<void>&) { return instance.model.call(arguments); },
+      {.name = "model"});
+  return compiled.call(instance.inputs, Location::current()).outputs;
+}
+
 }  // namespace
 
 int onnx_run(const OnnxRunOptions& options) {
@@ -46,17 +57,12 @@ int onnx_run(const OnnxRunOptions& options) {
                     "gradients and train it, and `diptych onnx grad` checks gradients",
                     reports::printable(options.model)));
   }
-  workloads::OnnxInstance instance = workloads::make_onnx_instance(
-      std::make_shared<const onnx::Model>(onnx::read_model(spec.path)), spec, options.seed);
-  std::vector<Tensor> outputs;
-  if (options.mode == "graph") {
-    graph::JitFunction compiled(
-        [&](std::span<const Tensor> arguments, std::shared_ptr<void>&) { return instance.model.call(arguments); },
-        {.name = "model"});
-    outputs = compiled.call(instance.inputs, Location::current()).outputs;
-  } else {
-    outputs = instance.model.call(instance.inputs);
-  }
+  workloads::OnnxInstance instance = io::naming(spec.path, [&] {
+    return workloads::make_onnx_instance(std::make_shared<const onnx::Model>(onnx::read_model(spec.path)), spec,
+                                         options.seed);
+  });
+  const std::vector<Tensor> outputs =
+      io::naming(spec.path, [&] { return outputs_of(instance, options.mode == "graph"); });
   if (!options.out.empty()) {
     std::filesystem::create_directories(options.out);
   }

@@ -27,7 +27,8 @@ void OnnxVerbs::add_checking_flags(CLI::App* verb, OnnxCheckOptions& options, co
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
   verb->add_flag("--answer", options.answer)->group("");  // for the process that runs the cases
-  verb->add_option("--json", options.json, "Also write the results to this file");
+  verb->add_option("--json", options.json,
+                   "Also write the results to this file; - for standard output: all else then goes to standard error");
   verb->footer(
       "A line a case and mode: PASS, FAIL, UNSUPPORTED or ERROR, then the counts. Exit code 0 if nothing failed or "
       "broke,\n"

@@ -4,12 +4,13 @@
 #include <cstdio>
 #include <cstring>
 #include <fcntl.h>
-#include <string_view>
 #include <unistd.h>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "framework/core/error.h"
+#include "framework/io/atomic_file.h"
 
 namespace diptych::cli {
 namespace {
@@ -21,13 +22,11 @@ std::string cannot_write(int error) {
 
 }  // namespace
 
-void claim_standard_output() {
-  if (fcntl(STDOUT_FILENO, F_GETFD) < 0) {
-    while (true) {
-      const int descriptor = open("/dev/null", O_RDONLY);  // for reading, so that writes fail as they should
-      if (descriptor < 0 || descriptor >= STDOUT_FILENO) {
-        return;
-      }
+void claim_standard_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(stream, F_GETFD) < 0) {
+      // The lowest free descriptor, which is this one. Standard output is open for reading, so that writes fail.
+      [[maybe_unused]] const int opened = open("/dev/null", stream == STDERR_FILENO ? O_WRONLY : O_RDONLY);
     }
   }
 }
@@ -42,7 +41,14 @@ std::string lost_output() {
   return failed_before || fails_now ? cannot_write(fails_now ? errno : 0) : "";
 }
 
-DocumentOnStandardOutput::DocumentOnStandardOutput() {
+void print_error(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); }
+
+void complain(std::string_view message) { print_error(fmt::format("diptych: {}\n", message)); }
+
+DocumentOutput::DocumentOutput(std::string place) : place_(std::move(place)) {
+  if (place_ != "-" && (place_.empty() || io::own_descriptor(place_) != STDOUT_FILENO)) {
+    return;
+  }
   std::fflush(stdout);
   output_ = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   if (output_ < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) {
@@ -50,23 +56,32 @@ DocumentOnStandardOutput::DocumentOnStandardOutput() {
   }
 }
 
-DocumentOnStandardOutput::~DocumentOnStandardOutput() {
-  std::fflush(stdout);
-  dup2(output_, STDOUT_FILENO);
-  close(output_);
+DocumentOutput::~DocumentOutput() {
+  if (is_standard_output()) {
+    std::fflush(stdout);
+    dup2(output_, STDOUT_FILENO);
+    close(output_);
+  }
 }
 
-void DocumentOnStandardOutput::write(const std::string& text) {
+void DocumentOutput::write(const std::string& text) {
+  if (!is_standard_output()) {
+    io::AtomicFile file(place_, "another file");
+    file.write(text.data(), text.size());
+    file.commit();
+    return;
+  }
   std::fflush(stdout);
-  for (std::string_view left = text; !left.empty();) {
-    const ssize_t written = ::write(output_, left.data(), left.size());
-    if (written < 0 && errno == EINTR) {
-      continue;
-    }
-    if (written <= 0) {
-      throw FileError(cannot_write(errno));
-    }
-    left.remove_prefix(static_cast<std::size_t>(written));
+  if (const int error = io::write_all(output_, text); error != 0) {
+    throw FileError(cannot_write(error));
+  }
+}
+
+void refuse_one_stream(const DocumentOutput& a, std::string_view option_a, const DocumentOutput& b,
+                       std::string_view option_b) {
+  if (a.is_standard_output() && b.is_standard_output()) {
+    throw Error(fmt::format("{} and {} both go to standard output, where they can't be told apart; name a file for one",
+                            option_a, option_b));
   }
 }
 

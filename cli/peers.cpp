@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "cli/names.h"
+#include "cli/output.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "reports/run/run_file.h"
@@ -35,6 +36,7 @@ std::string model_of(const std::string& name, const RunOptions& options) {
 }  // namespace
 
 int peers(const PeersOptions& options) {
+  DocumentOutput markdown(options.markdown);
   RunOptions run_options = options.run;
   if (run_options.workloads.empty()) {
     // Inference, each kind of model, small to large.
@@ -57,11 +59,13 @@ int peers(const PeersOptions& options) {
   nlohmann::json result;
   const int code = run(run_options, &result);
   if (!result.is_null()) {
-    if (options.markdown.empty()) {
+    if (!markdown.is_wanted()) {
       fmt::print("\n{}", reports::render_peers_table(result, {wants_colour(), terminal_width()}));
     } else {
-      reports::write_atomically(options.markdown, reports::render_peers(result));
-      fmt::print("{}\n", reports::printable(options.markdown));
+      markdown.write(reports::render_peers(result));
+      if (!markdown.is_standard_output()) {
+        fmt::print("{}\n", reports::printable(options.markdown));
+      }
     }
   }
   return code;

@@ -8,6 +8,7 @@
 #include "cli/suggest.h"
 #include "cli/verbs.h"
 #include "framework/core/error.h"
+#include "framework/io/naming.h"
 #include "reports/run/run.h"
 #include "reports/run/run_file.h"
 #include "reports/text/text.h"
@@ -72,10 +73,10 @@ int reproduce(const ReproduceOptions& options) {
     path /= "run.json";
   }
   const json run = reports::load_run(path);
-  const reports::Cell cell = reports::cell_of(run, options.cell);
-  workloads::RunPlan plan = workloads::plan_of(run);
+  const reports::Cell cell = io::naming(path, [&] { return reports::cell_of(run, options.cell); });
+  workloads::RunPlan plan = io::naming(path, [&] { return workloads::plan_of(run); });
   if (!options.arm.empty()) {
-    narrow(plan, options.arm);
+    io::naming(path, [&] { narrow(plan, options.arm); });
   }
   const std::string command = workloads::reproduce_command(plan, options.cell);
   fmt::print("{}", reports::describe_number(run, cell, options.arm, command, present_environment()));

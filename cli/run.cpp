@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "cli/artifacts.h"
+#include "cli/folder_lock.h"
 #include "cli/latest.h"
 #include "cli/names.h"
 #include "cli/output.h"
@@ -18,6 +19,9 @@
 #include "cli/self.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
+#include "framework/io/naming.h"
+#include "framework/io/path_text.h"
+#include "reports/analysis/analyse.h"
 #include "reports/html/html.h"
 #include "reports/run/run_file.h"
 #include "reports/text/text.h"
@@ -35,25 +39,26 @@ namespace fs = std::filesystem;
 
 class Run {
  public:
-  explicit Run(const RunOptions& options) : options_(options) {
-    if (options.json == "-") {
-      document_.emplace();
-    }
+  explicit Run(const RunOptions& options) : options_(options), json_(options.json) {
     if (options.resume.empty()) {
       plan_ = plan_from(options);
       name_ = !options.name.empty()           ? options.name
-              : options.workloads.size() == 1 ? options.workloads[0]
+              : options.workloads.size() == 1 ? io::text_of_path(options.workloads[0])
                                               : options.size;
       folder_ = make_output_folder(options.out, name_);  // before anything is measured: a full disk costs only seconds
+      lock_folder();
       run_ = new_run(plan_, name_, options.command, present_environment());
     } else {
       const fs::path typed = options.resume;
       const fs::path given = fs::is_symlink(typed) ? typed.parent_path() / fs::read_symlink(typed) : typed;  // latest
       const fs::path file = fs::is_directory(given) ? given / "run.json" : given;
+      folder_ = file.has_parent_path() ? file.parent_path().string() : ".";
+      lock_folder();  // before it is read: what another process has measured until then is in it
       run_ = reports::load_run(file);
       plan_ = plan_to_resume(options, run_, file);
+      json read = run_;  // what can't be analysed would be so after hours, too
+      io::naming(file, [&] { reports::analyse(read); });
       name_ = run_["name"];
-      folder_ = file.has_parent_path() ? file.parent_path().string() : ".";
     }
   }
 
@@ -88,7 +93,7 @@ class Run {
     if (result.cells.empty()) {
       fs::remove(folder_);  // only if nothing was written
       if (result.interrupted) {
-        fmt::print(stderr, "diptych: interrupted before the first cell was measured\n");
+        complain("interrupted before the first cell was measured");
         return kInterrupted;
       }
       throw Error(result.problems.empty() ? std::string("nothing was measured: --benchmark_filter matches no workload")
@@ -113,6 +118,16 @@ class Run {
   }
 
  private:
+  void lock_folder() {
+    lock_.emplace(folder_);
+    if (lock_->is_taken()) {
+      throw Error(
+          fmt::format("another `diptych run` is measuring into '{}'; let it end, or end it with Ctrl-C, then --resume "
+                      "what is missing",
+                      reports::printable(folder_)));
+    }
+  }
+
   void save(const json& cells, const char* status) {
     set_cells(run_, plan_, cells, status);
     reports::write_atomically(path("run.json"), reports::to_text(run_));
@@ -124,10 +139,8 @@ class Run {
   }
 
   void write_json() {
-    if (document_) {
-      document_->write(reports::to_text(run_));
-    } else if (!options_.json.empty()) {
-      reports::write_atomically(options_.json, reports::to_text(run_));
+    if (json_.is_wanted()) {
+      json_.write(reports::to_text(run_));
     }
   }
 
@@ -190,11 +203,11 @@ class Run {
                  plan_.verb == "ladder" ? reports::render_ladder(run_, view) : reports::render_table(run_, view));
     }
     for (const std::string& problem : result.problems) {
-      fmt::print(stderr, "diptych: {}\n", reports::printable(problem));
+      complain(reports::printable(problem));
     }
     if (result.interrupted) {
-      fmt::print(stderr, "diptych: interrupted; what was measured until then is kept. To measure the rest:\n  {}\n",
-                 resuming_line());
+      complain(fmt::format("interrupted; what was measured until then is kept. To measure the rest:\n  {}",
+                           resuming_line()));
     }
     show_missing_counts();
     show_failed_arms();
@@ -238,13 +251,13 @@ class Run {
       }
     }
     for (const std::string& reason : reasons) {
-      fmt::print(stderr, "diptych: instructions were not counted: {}\n", reports::printable(reason));
+      complain("instructions were not counted: " + reports::printable(reason));
     }
   }
 
   void show_failed_arms() const {
     for (const std::string& line : reports::failed_arms(run_)) {
-      fmt::print(stderr, "diptych: {}\n", reports::printable(line));
+      complain(reports::printable(line));
     }
   }
 
@@ -277,12 +290,13 @@ class Run {
   std::string path(const std::string& name) const { return folder_ + "/" + name; }
 
   const RunOptions& options_;
+  DocumentOutput json_;
   InterruptGuard guard_;  // before the folder is made, so that Ctrl-C never leaves one without its files
   workloads::RunPlan plan_;
   std::string name_;
   std::string folder_;
+  std::optional<FolderLock> lock_;
   json run_;
-  std::optional<DocumentOnStandardOutput> document_;
   StatusLine status_;
   std::size_t shown_cells_ = 0;
   bool is_linked_ = false;  ///< whether `latest` points here, if it can

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/output.h"
 #include "reports/text/text.h"
 #include "workloads/harness/plan.h"
 
@@ -75,8 +76,7 @@ StatusLine::~StatusLine() { clear(); }
 
 void StatusLine::show(const std::string& text) {
   if (active_) {
-    fmt::print(stderr, "\r\x1b[K{}", reports::shorten(reports::printable(text), columns_of(STDERR_FILENO, 80) - 1));
-    std::fflush(stderr);
+    print_error("\r\x1b[K" + reports::shorten(reports::printable(text), columns_of(STDERR_FILENO, 80) - 1));
     shown_ = true;
   }
 }
@@ -84,15 +84,14 @@ void StatusLine::show(const std::string& text) {
 void StatusLine::say(const std::string& text) {
   show(text);
   if (shown_) {
-    fmt::print(stderr, "\n");
+    print_error("\n");
     shown_ = false;
   }
 }
 
 void StatusLine::clear() {
   if (shown_) {
-    fmt::print(stderr, "\r\x1b[K");
-    std::fflush(stderr);
+    print_error("\r\x1b[K");
     shown_ = false;
   }
 }

@@ -5,6 +5,7 @@
 
 #include "cli/aligned_profile.h"
 #include "cli/names.h"
+#include "cli/output.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "framework/core/error.h"
@@ -68,7 +69,7 @@ void add_profile(nlohmann::json& run, std::uint64_t seed) {
     }
     entry["profile"] = std::move(profile);
   } catch (const Error& error) {
-    fmt::print(stderr, "diptych: no profile: {}\n", reports::printable(error.what()));
+    complain("no profile: " + reports::printable(error.what()));
   }
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 
 #include <fmt/format.h>
 
@@ -18,7 +19,9 @@ auto naming(const std::filesystem::path& path, const Body& body) {
   } catch (const Error& error) {
     const std::string message = error.what();
     const std::string name = printable(path.string());
-    if (message.find(name) != std::string::npos) {
+    const bool is_named = message.starts_with(name + ":") || message.find("'" + name + "'") != std::string::npos ||
+                          message.find("\"" + name + "\"") != std::string::npos;
+    if (is_named) {
       throw;
     }
     throw FileError(fmt::format("'{}': {}", name, message));

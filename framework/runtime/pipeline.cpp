@@ -115,8 +115,9 @@ struct Owner {
     }
     queue->drain();
     if (const Failure* failure = queue->unreported()) {
-      fmt::print(stderr, "diptych: an error that no read has reported: {}, at {}\n", failure->what,
-                 to_string(failure->where));
+      const std::string message = fmt::format("diptych: an error that no read has reported: {}, at {}\n", failure->what,
+                                              to_string(failure->where));
+      std::fputs(message.c_str(), stderr);  // fmt::print would throw where standard error can't be written
     }
     set_dispatch_of_thread(nullptr);
     own_queue = nullptr;

@@ -149,6 +149,48 @@ TEST(Report, OfWhatIsNoRun) {
   expect_unreadable("/dev/null/run.json", path, {"/dev/null/run.json"});
 }
 
+// Of several files, the user has to see which one is meant.
+TEST(Messages, NameTheFileThatTheyAreAbout) {
+  TemporaryFolder folder;
+  const fs::path& path = folder.path();
+  const auto benchmarks = [](const std::string& list) { return "{\"benchmarks\": " + list + "}"; };
+  Json run = read_json(good_run() / "run.json");
+  write_text(path / "good.json", run.dump());
+  run.erase("plan");
+  run["status"] = "partial";
+  write_text(path / "planless.json", run.dump());
+  write_text(path / "unit.json", benchmarks(R"([{"name": "a", "real_time": 1, "time_unit": "h"}])"));
+  write_text(path / "zero.json", benchmarks(R"([{"name": "a", "real_time": 0, "time_unit": "s"}])"));
+  write_text(path / "nameless.json", benchmarks(R"([{"real_time": 1, "time_unit": "s"}])"));
+  write_text(path / "listless.json", benchmarks("1"));
+  write_text(path / "other.json", R"({"schema": "other/1"})");
+  write_text(path / "half.json", R"({"schema": "diptych.aa/1"})");
+  write_text(path / "wrong.txt", "graph");
+  write_text(path / "wrong.toml", "[gate");
+  for (const auto& [arguments, file] : std::vector<std::pair<std::vector<std::string>, std::string>>{
+           {{"compare", "good.json", "unit.json"}, "unit.json"},
+           {{"compare", "zero.json", "good.json"}, "zero.json"},
+           {{"compare", "nameless.json", "good.json"}, "nameless.json"},
+           {{"compare", "good.json", "listless.json"}, "listless.json"},
+           {{"compare", "good.json", "other.json"}, "other.json"},
+           {{"report", "good.json", "unit.json"}, "unit.json"},
+           {{"gate", "--base", "unit.json", "--head", "good.json"}, "unit.json"},
+           {{"gate", "--base", "good.json", "--head", "zero.json"}, "zero.json"},
+           {{"gate", "--base", "good.json", "--head", "good.json", "--calibration", "other.json"}, "other.json"},
+           {{"gate", "--base", "good.json", "--head", "good.json", "--calibration", "half.json"}, "half.json"},
+           {{"gate", "--base", "good.json", "--head", "good.json", "--config", "wrong.toml"}, "wrong.toml"},
+           {{"calibrate", "--append", "other.json"}, "other.json"},
+           {{"calibrate", "--append", "half.json"}, "half.json"},
+           {{"reproduce", "planless.json", "micro/dispatch"}, "planless.json"},
+           {{"reproduce", "good.json", "micro/none"}, "good.json"},
+           {{"reproduce", "good.json", "micro/dispatch", "--arm", "ort"}, "good.json"},
+           {{"run", "--resume", "planless.json"}, "planless.json"},
+           {{"graph", "wrong.txt"}, "wrong.txt"},
+           {{"onnx", "check", "@nowhere"}, "nowhere"}}) {
+    EXPECT_THAT(refused(arguments, path).error, HasSubstr(file)) << ::testing::PrintToString(arguments);
+  }
+}
+
 TEST(Report, GivesTheSameViewsAgain) {
   TemporaryFolder folder;
   const fs::path copy = folder.path() / "copy";

@@ -84,6 +84,73 @@ TEST_F(Onnx, WhatIsMissingOrWrongIsNamed) {
   EXPECT_THAT(error({"onnx", "run", "text.onnx"}), HasSubstr("no ONNX model"));
 }
 
+TEST_F(Onnx, EveryMessageNamesTheModel) {
+  onnx::write_model(
+      *Builder().input("x", DType::float32, {2, 2}).node("NoSuchOperator", {"x"}, {"y"}).output("y").model(),
+      folder_.path() / "unknown.onnx");
+  onnx::write_model(*Builder()
+                         .input("x", DType::float32, {2, 3})
+                         .constant("w", full({4, 2}, 0.5))
+                         .node("MatMul", {"x", "w"}, {"y"})
+                         .output("y")
+                         .model(),
+                    folder_.path() / "shapes.onnx");
+  for (const std::string model : {"unknown.onnx", "shapes.onnx"}) {
+    for (const std::vector<std::string>& verb : std::vector<std::vector<std::string>>{
+             {"onnx", "run"}, {"run", "small.onnx:batch=2"}, {"ladder"}, {"graph"}, {"profile"}, {"why"}}) {
+      std::vector<std::string> arguments = verb;
+      arguments.push_back(model);
+      EXPECT_THAT(refused(arguments, folder_.path()).error, HasSubstr(model)) << verb[0];
+    }
+  }
+}
+
+TEST_F(Onnx, ResultsOfACheckMayGoToStandardOutput) {
+  ASSERT_EQ(run({"onnx", "export", "micro/fusion", "--out", "case"}).exit_code, 0);
+  for (const char* place : {"-", "/dev/fd/1"}) {
+    const Outcome outcome = run({"onnx", "check", "case", "--json", place});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
+    EXPECT_EQ(Json::parse(outcome.output)["passed"], 2);
+    EXPECT_THAT(outcome.error, AllOf(HasSubstr("PASS case eager"), HasSubstr("2 passed")));
+  }
+  EXPECT_FALSE(fs::exists(folder_.path() / "-"));
+  fs::create_symlink("real.json", folder_.path() / "link.json");
+  EXPECT_EQ(run({"onnx", "check", "case", "--json", "link.json"}).exit_code, 0);
+  EXPECT_TRUE(fs::is_symlink(folder_.path() / "link.json"));
+  EXPECT_EQ(read_json(folder_.path() / "real.json")["passed"], 2);
+}
+
+// Names of files are bytes. Reports, and the plan of a measuring process, are JSON, which is UTF-8.
+TEST_F(Onnx, NamesOfFilesNeedNotBeUtf8) {
+  const fs::path& path = folder_.path();
+  fs::copy(path / "small.onnx", path / "m\xff.onnx");
+  const std::string typed = "m\xff.onnx:batch=4";
+  const std::string written = "m\\xff.onnx:batch=4";
+  const Outcome outcome = run({"run", typed, "--metric", "exact"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
+  EXPECT_THAT(outcome.output, HasSubstr(written));
+  const fs::path measured = run_folder(path);
+  const Json json = read_json(measured / "run.json");
+  EXPECT_EQ(json["cells"][0]["workload"], written);
+  EXPECT_EQ(json["name"], written);
+  EXPECT_EQ(json["plan"]["workloads"], Json({written}));
+  const Outcome again = run({"reproduce", measured.string(), written, "--run", "--out", "again"});  // as it is shown
+  EXPECT_EQ(again.exit_code, 0) << again.error;
+  EXPECT_THAT(again.output, HasSubstr("came out again"));
+  EXPECT_EQ(run({"graph", typed, "--stage", "captured", "--format", "txt", "--out", "g"}).exit_code, 0);
+  EXPECT_EQ(run({"profile", typed, "--out", "p"}).exit_code, 0);
+  EXPECT_EQ(run({"onnx", "run", "m\xff.onnx", "--dim", "batch=4"}).exit_code, 0);
+
+  ASSERT_EQ(run({"onnx", "export", "micro/fusion", "--out", "c\xe9\xff"}).exit_code, 0);
+  const Outcome checked = run({"onnx", "check", "c\xe9\xff", "--json", "-"});
+  EXPECT_EQ(checked.exit_code, 0) << checked.error;
+  EXPECT_EQ(Json::parse(checked.output)["cases"][0]["folder"], "c\\xe9\\xff");
+
+  write_text(path / "m\\xff.onnx", "another file");
+  EXPECT_THAT(run({"onnx", "run", written}).error, HasSubstr("no ONNX model")) << "the file of that very name";
+  EXPECT_THAT(run({"run", typed}).error, HasSubstr("rename one of them"));
+}
+
 TEST_F(Onnx, AModelIsAWorkload) {
   const Outcome outcome = run({"run", "small.onnx:batch=8", "micro/dispatch", "--arms", "eager,graph"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.error;

@@ -9,7 +9,6 @@
 
 #include "reports/run/schema.h"
 #include "tests/e2e/program.h"
-#include "tests/support/places.h"
 
 namespace diptych::testing {
 namespace {
@@ -21,13 +20,6 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
 using Json = nlohmann::json;
-
-/// `script` with the program as $0 and these arguments.
-Outcome shell(const std::string& script, const std::vector<std::string>& arguments, const fs::path& folder) {
-  Command command{{"/bin/bash", "-c", script, places::program()}, folder.string()};
-  command.arguments.insert(command.arguments.end(), arguments.begin(), arguments.end());
-  return run_command(command);
-}
 
 TEST(LostOutput, IsAnErrorOfEveryVerb) {
   for (const std::vector<std::string>& verb :

@@ -25,6 +25,12 @@ Outcome diptych(const std::vector<std::string>& arguments, const fs::path& folde
   return run_command(diptych_command(arguments, folder));
 }
 
+Outcome shell(const std::string& script, const std::vector<std::string>& arguments, const fs::path& folder) {
+  Command command{{"/bin/bash", "-c", script, places::program()}, folder.string()};
+  command.arguments.insert(command.arguments.end(), arguments.begin(), arguments.end());
+  return run_command(command);
+}
+
 nlohmann::json run_json(const std::vector<std::string>& arguments, const fs::path& folder, Outcome* outcome) {
   std::vector<std::string> command = {"run"};
   command.insert(command.end(), arguments.begin(), arguments.end());

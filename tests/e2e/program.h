@@ -15,6 +15,9 @@ namespace diptych::testing {
 /// `diptych ARGUMENTS...` in `folder`.
 Command diptych_command(const std::vector<std::string>& arguments, const std::filesystem::path& folder);
 Outcome diptych(const std::vector<std::string>& arguments, const std::filesystem::path& folder);
+/// `script` for bash, with the program as $0 and these arguments, in `folder`.
+Outcome shell(const std::string& script, const std::vector<std::string>& arguments,
+              const std::filesystem::path& folder);
 /// The run.json of `diptych run ARGUMENTS...`, which has to succeed; it has to fit the schema.
 nlohmann::json run_json(const std::vector<std::string>& arguments, const std::filesystem::path& folder,
                         Outcome* outcome = nullptr);

@@ -145,6 +145,35 @@ TEST(Resume, RefusesWhatContradictsTheRun) {
   EXPECT_FALSE(has_control_characters(refused({"run", "--resume", "run.json"}, folder.path()).error));
 }
 
+// Each would write its own processes over those of the other.
+TEST(Resume, OfOneRunByTwoAtOnceIsRefused) {
+  TemporaryFolder folder;
+  Process first(diptych_command({"run", "micro/dispatch", "--standard", "--arms", "eager"}, folder.path()));
+  ASSERT_TRUE(first.wait_until([&] { return has_run_json(folder.path()); }));
+  const fs::path written = run_folder(folder.path());
+  const auto expect_refusal = [&](const std::string& how) {
+    const std::string before = read_text(written / "run.json");
+    for (const fs::path& typed : {written, written / "run.json", written.parent_path() / "latest"}) {
+      EXPECT_THAT(refused({"run", "--resume", typed.string()}, folder.path()).error,
+                  AllOf(HasSubstr("another `diptych run` is measuring into"), HasSubstr(written.filename().string())))
+          << how;
+    }
+    EXPECT_EQ(Json::parse(before)["created"], read_json(written / "run.json")["created"]);
+  };
+  expect_refusal("the run itself");
+  first.send(SIGKILL);
+  EXPECT_EQ(first.finish().signal, SIGKILL);
+
+  Process second(diptych_command({"run", "--resume", written.string()}, folder.path()));
+  ASSERT_TRUE(second.wait_until([&] { return !second.children().empty(); }));
+  expect_refusal("the run that was resumed");
+  second.send(SIGINT);
+  EXPECT_EQ(second.finish().exit_code, 130);
+  EXPECT_EQ(read_json(written / "run.json")["resumed"], 1);
+  Process third(diptych_command({"run", "--resume", written.string()}, folder.path()));  // the lock ended with it
+  EXPECT_TRUE(third.wait_until([&] { return !third.children().empty(); }));
+}
+
 TEST(Resume, OfWhatIsNoRun) {
   TemporaryFolder folder;
   EXPECT_THAT(refused({"run", "--resume", "missing"}, folder.path()).error, HasSubstr("no such file"));

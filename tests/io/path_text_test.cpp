@@ -52,6 +52,8 @@ std::string message_of(const std::string& what) {
 TEST(Naming, PutsTheFileInFrontUnlessItStandsThere) {
   EXPECT_EQ(message_of("shapes differ"), "'folder/a.json': shapes differ");
   EXPECT_EQ(message_of("\"folder/a.json\": shapes differ"), "\"folder/a.json\": shapes differ");
+  EXPECT_EQ(message_of("folder/a.json: shapes differ"), "folder/a.json: shapes differ");
+  EXPECT_EQ(message_of("as in folder/a.json"), "'folder/a.json': as in folder/a.json");
   EXPECT_EQ(naming("a", [] { return 3; }), 3);
   EXPECT_THROW(naming("a", [] { throw InternalError("ours"); }), InternalError);
 }
