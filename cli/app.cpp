@@ -479,8 +479,8 @@ int run_app(int argc, char** argv) {
   try {
     expect_possible_thread_count();
     code = Program().execute(argc, argv);
-  } catch (const std::bad_alloc&) {
-    std::fprintf(stderr, "diptych: %s\n", workloads::kOutOfMemory);  // without memory of its own
+  } catch (const std::bad_alloc& error) {
+    std::fprintf(stderr, "diptych: %s\n", workloads::OutOfMemoryText(error).c_str());
   } catch (const std::exception& error) {
     problem = error.what();
   }

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "framework/core/context.h"
+#include "framework/core/lengths.h"
 #include "framework/core/tensor_body.h"
 #include "framework/core/text.h"
 #include "framework/dispatch/op.h"
@@ -180,6 +181,7 @@ Tensor Capture::apply(const OpDef& op, std::span<const Tensor* const> inputs, co
   }
   TensorType type;
   op.infer_type({op, {types.data(), inputs.size()}, attributes, where}, type);
+  check_countable(type, op.name, where);
   const ValueId output = graph_.new_value(type);
   node.outputs = {output};
   graph_.nodes.push_back(std::move(node));
@@ -197,6 +199,7 @@ std::vector<Tensor> Capture::record_control(const OpDef& op, std::span<const Ten
   }
   std::vector<Tensor> outputs;
   for (const TensorType& type : control_output_types(node, types)) {
+    check_countable(type, op.name, where);
     const ValueId value = graph_.new_value(type);
     node.outputs.push_back(value);
     outputs.push_back(traced(value));

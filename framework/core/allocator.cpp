@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <new>
 
+#include "framework/core/out_of_memory.h"
 #include "framework/core/trace_points.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -65,11 +65,11 @@ struct CacheCloser {
 
 constexpr trace::Label kBytesInUse{"engine bytes in use", trace::Category::memory};
 
-[[gnu::noinline]] void* allocate_from_system(std::uint32_t size_class) {
+[[gnu::noinline]] void* allocate_from_system(std::uint32_t size_class, std::size_t bytes) {
   thread_local CacheCloser closer;  // here, so that the fast path has no initialisation guard
   (void)closer;
   if (size_class >= kClasses) {
-    throw std::bad_alloc();
+    throw OutOfMemory(bytes);
   }
   // The C standard requires a multiple of the alignment.
   const std::size_t size = (bytes_of(size_class) + kAlignment - 1) / kAlignment * kAlignment;
@@ -79,7 +79,7 @@ constexpr trace::Label kBytesInUse{"engine bytes in use", trace::Category::memor
     data = std::aligned_alloc(kAlignment, size);
   }
   if (data == nullptr) {
-    throw std::bad_alloc();
+    throw OutOfMemory(bytes);
   }
   ++cache.stats.system_allocations;
   return data;
@@ -99,7 +99,7 @@ Block allocate(std::size_t bytes) {
     mine.stats.cached_bytes -= size;
     data = block;
   } else {
-    data = allocate_from_system(size_class);
+    data = allocate_from_system(size_class, bytes);
   }
   ++mine.stats.allocations;
   mine.stats.bytes_in_use += size;

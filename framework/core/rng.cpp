@@ -1,5 +1,9 @@
 #include "framework/core/rng.h"
 
+#include <utility>
+
+#include <fmt/format.h>
+
 #include "framework/core/isa.h"
 #include "framework/math/philox.h"
 #include "framework/math/scalar_math.h"
@@ -95,9 +99,8 @@ double Rng::next_normal() {
 
 namespace {
 template <class Draw>
-Tensor fill(const Shape& shape, DType dtype, const Draw& draw) {
-  Tensor tensor = Tensor::empty(dtype, shape);
-  visit(dtype, [&]<class T>() {
+Tensor fill(Tensor tensor, const Draw& draw) {
+  visit(tensor.dtype(), [&]<class T>() {
     T* data = tensor.mutable_data<T>();
     for (std::int64_t i = 0; i < tensor.numel(); ++i) {
       data[i] = static_cast<T>(draw());
@@ -108,18 +111,19 @@ Tensor fill(const Shape& shape, DType dtype, const Draw& draw) {
 }  // namespace
 
 Tensor Rng::uniform(const Shape& shape, double low, double high, DType dtype) {
-  return fill(shape, dtype, [&] { return low + (high - low) * next_double(); });
+  return fill(Tensor::empty(dtype, shape), [&] { return low + (high - low) * next_double(); });
 }
 Tensor Rng::normal(const Shape& shape, double mean, double deviation, DType dtype) {
   constexpr std::int64_t kFew = 32;
-  if (left_ > 0 || shape.product() < kFew) {  // left: points begin between two counters
-    return fill(shape, dtype, [&] { return mean + deviation * next_normal(); });
+  Tensor tensor = Tensor::empty(dtype, shape);
+  if (left_ > 0 || tensor.numel() < kFew) {  // left: points begin between two counters
+    return fill(std::move(tensor), [&] { return mean + deviation * next_normal(); });
   }
   const math::PhiloxKeys keys = keys_of(seed_);
   const auto run = PerIsa<PolarBlock>::active();
   Polar points[PolarBlock::kCount];
   std::size_t next = PolarBlock::kCount;
-  return fill(shape, dtype, [&] {
+  return fill(std::move(tensor), [&] {
     for (;;) {
       if (next == PolarBlock::kCount) {
         run(&keys, counter_, points);
@@ -134,8 +138,12 @@ Tensor Rng::normal(const Shape& shape, double mean, double deviation, DType dtyp
   });
 }
 Tensor Rng::integers(const Shape& shape, std::int64_t low, std::int64_t high) {
-  return fill(shape, DType::int64,
-              [&] { return low + static_cast<std::int64_t>(below(static_cast<std::uint64_t>(high - low))); });
+  if (low >= high) {
+    throw Error(fmt::format("integers: there are none from {} to below {}", low, high));
+  }
+  const std::uint64_t count = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
+  return fill(Tensor::empty(DType::int64, shape),
+              [&] { return static_cast<std::int64_t>(static_cast<std::uint64_t>(low) + below(count)); });
 }
 
 }  // namespace diptych

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "framework/core/context.h"
+#include "framework/core/lengths.h"
 #include "framework/core/strided_copy.h"
 #include "framework/core/tensor_body.h"
 
@@ -25,13 +26,6 @@ TensorBody* new_body() {
 void destroy(TensorBody* body) noexcept {
   body->~TensorBody();
   allocator::release({body, allocator::size_class_of(sizeof(TensorBody))});
-}
-
-void allocate_dense(TensorBody* body) {
-  body->numel = set_contiguous_strides(body->type.shape, body->strides);
-  body->contiguous = true;
-  body->storage = allocate_storage(static_cast<std::size_t>(body->numel) * size_of(body->type.dtype));
-  body->data = body->storage->data();
 }
 
 Tensor detached_alias(const Tensor& tensor) {
@@ -97,16 +91,12 @@ const TensorBody& checked(const Reference<TensorBody>& body) {
   return *body;
 }
 
-void check_element_count(std::size_t count, const Shape& shape, Location where) {
-  for (std::int64_t length : shape) {
-    if (length < 0) {
-      throw ShapeError(fmt::format("from: shape {} has a negative length", to_string(shape)), where, "");
-    }
-  }
-  if (static_cast<std::int64_t>(count) != shape.product()) {
-    throw ShapeError(
-        fmt::format("from: {} values for shape {}, which has {} elements", count, to_string(shape), shape.product()),
-        where, "give one value per element, row-major");
+void check_element_count(std::size_t count, const TensorType& type, Location where) {
+  check_countable(type, "from", where);
+  if (static_cast<std::int64_t>(count) != type.shape.product()) {
+    throw ShapeError(fmt::format("from: {} values for shape {}, which has {} elements", count, to_string(type.shape),
+                                 type.shape.product()),
+                     where, "give one value per element, row-major");
   }
 }
 
@@ -123,7 +113,7 @@ Tensor Tensor::empty(DType dtype, const Shape& shape) {
 
 template <class T>
 Tensor Tensor::from(std::span<const T> values, const Shape& shape, Location where) {
-  check_element_count(values.size(), shape, where);
+  check_element_count(values.size(), {dtype_of<T>, shape}, where);
   Tensor tensor = empty(dtype_of<T>, shape);
   if (!values.empty()) {
     std::memcpy(tensor.body()->data, values.data(), values.size_bytes());
@@ -134,7 +124,7 @@ Tensor Tensor::from(std::span<const T> values, const Shape& shape, Location wher
 // Not through a span, because std::vector<bool> has none.
 template <class T>
 Tensor Tensor::from(const std::vector<T>& values, const Shape& shape, Location where) {
-  check_element_count(values.size(), shape, where);
+  check_element_count(values.size(), {dtype_of<T>, shape}, where);
   Tensor tensor = empty(dtype_of<T>, shape);
   std::copy(values.begin(), values.end(), static_cast<T*>(tensor.body()->data));
   return tensor;
@@ -199,6 +189,9 @@ std::vector<T> Tensor::to_vector(Location where) const {
   }
   note_read(body, "to_vector()", where);
   make_ready(body);
+  if (body.numel > kMostElements) {  // of a view that repeats them
+    throw ShapeError(fmt::format("to_vector(): {}", describe_size(body.type)), where, "slice it first");
+  }
   std::vector<T> values;
   values.reserve(static_cast<std::size_t>(body.numel));
   visit(body.type.dtype, [&]<class Source>() {

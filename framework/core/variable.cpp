@@ -8,6 +8,29 @@
 #include "framework/core/tensor_body.h"
 
 namespace diptych {
+namespace {
+
+/// Where a thread records reads, and around which other place. A read goes to all of them at once: a destructor that
+/// handed it on could find no memory.
+struct Recorder {
+  std::vector<VariableRead>* reads;
+  std::vector<VariableRead>* outer;
+};
+thread_local std::vector<Recorder> recorders;
+
+std::vector<VariableRead>* outer_of(const std::vector<VariableRead>* reads) {
+  const auto found =
+      std::find_if(recorders.begin(), recorders.end(), [&](const Recorder& each) { return each.reads == reads; });
+  return found == recorders.end() ? nullptr : found->outer;
+}
+
+void restore(std::span<const VariableRead> previous) {
+  for (const VariableRead& before : previous) {
+    before.variable.exchange(before.value);
+  }
+}
+
+}  // namespace
 
 void destroy(VariableState* state) noexcept { delete state; }
 
@@ -31,14 +54,12 @@ Tensor Variable::value() const {
 }
 
 void Variable::note(const Tensor& current) const {
-  std::vector<VariableRead>* reads = thread_context.variable_reads;
-  if (reads == nullptr) [[likely]] {
-    return;
-  }
-  const bool known =
-      std::any_of(reads->begin(), reads->end(), [&](const auto& read) { return read.variable == *this; });
-  if (!known) {
-    reads->push_back({*this, current});
+  for (auto* reads = thread_context.variable_reads; reads != nullptr; reads = outer_of(reads)) {
+    const bool known =
+        std::any_of(reads->begin(), reads->end(), [&](const auto& read) { return read.variable == *this; });
+    if (!known) {
+      reads->push_back({*this, current});
+    }
   }
 }
 
@@ -80,30 +101,26 @@ Tensor Variable::exchange(const Tensor& value) const {
   return previous;
 }
 
-VariableReads::VariableReads() : outer_(thread_context.variable_reads) { thread_context.variable_reads = &reads_; }
+VariableReads::VariableReads() : outer_(thread_context.variable_reads) {
+  recorders.push_back({&reads_, outer_});
+  thread_context.variable_reads = &reads_;
+}
 VariableReads::~VariableReads() {
   thread_context.variable_reads = outer_;
-  if (outer_ == nullptr) {
-    return;
-  }
-  for (const VariableRead& read : reads_) {
-    const bool known =
-        std::any_of(outer_->begin(), outer_->end(), [&](const auto& other) { return other.variable == read.variable; });
-    if (!known) {
-      outer_->push_back(read);
-    }
-  }
+  std::erase_if(recorders, [&](const Recorder& each) { return each.reads == &reads_; });
 }
 
 Rebind::Rebind(std::span<const VariableRead> reads) {
-  for (const VariableRead& read : reads) {
-    previous_.push_back({read.variable, read.variable.exchange(read.value)});
+  previous_.reserve(reads.size());
+  try {
+    for (const VariableRead& read : reads) {
+      previous_.push_back({read.variable, read.variable.exchange(read.value)});
+    }
+  } catch (...) {
+    restore(previous_);
+    throw;
   }
 }
-Rebind::~Rebind() {
-  for (const VariableRead& before : previous_) {
-    before.variable.exchange(before.value);
-  }
-}
+Rebind::~Rebind() { restore(previous_); }
 
 }  // namespace diptych

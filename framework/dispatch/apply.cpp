@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "framework/core/context.h"
+#include "framework/core/lengths.h"
 #include "framework/core/tensor_body.h"
 #include "framework/dispatch/eager_call.h"
 #include "framework/dispatch/tape.h"
@@ -64,7 +65,7 @@ Tensor compute(const OpDef& op, std::span<const Tensor* const> inputs, const voi
   if (op.view != nullptr && make_view(op, *inputs[0]->body(), attributes, output)) {
     return result;
   }
-  allocate_dense(output);
+  allocate_dense(output, op.name, where);
   op.kernel(
       {&op, operands, static_cast<int>(count), attributes, {output->data, &output->type, &output->strides, true}});
   return result;

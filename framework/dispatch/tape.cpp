@@ -101,7 +101,8 @@ void record(const OpDef& op, std::span<const Tensor* const> inputs, std::uint32_
   if (!is_floating(result.body()->type.dtype)) {
     return;  // comparisons and the like: constant almost everywhere
   }
-  TapeNode* node = new_node(static_cast<std::uint32_t>(inputs.size()));
+  auto owner = Reference<TapeNode>::adopt(new_node(static_cast<std::uint32_t>(inputs.size())));
+  TapeNode* const node = owner.get();
   node->op = &op;
   node->where = where;
   node->attributes = AttributeValue(op.attributes, attributes);
@@ -127,7 +128,7 @@ void record(const OpDef& op, std::span<const Tensor* const> inputs, std::uint32_
     node->saved_output = detached_alias(result);  // the result itself will refer to this node, which would make a cycle
     node->output_version = version_of(result);
   }
-  attach(result, Reference<TapeNode>::adopt(node), 0);
+  attach(result, std::move(owner), 0);
 }
 
 TapeEdge edge_of(const Tensor& tensor) {

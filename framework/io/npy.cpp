@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "framework/core/attributes.h"
+#include "framework/core/lengths.h"
 #include "framework/core/tensor_body.h"
 #include "framework/io/atomic_file.h"
 #include "framework/ops/elementwise.h"
@@ -95,7 +96,7 @@ class Header {
       }
       std::int64_t length = 0;
       const auto [end, error] = std::from_chars(list.data(), list.data() + list.size(), length);
-      if (error != std::errc() || length < 0 || length > std::int64_t{1} << 40 || shape.rank() == kMaxRank) {
+      if (error != std::errc() || shape.rank() == kMaxRank) {
         fail("its shape isn't one that the engine has");
       }
       shape.push_back(length);
@@ -112,7 +113,7 @@ class Header {
 Tensor load_npy(const std::filesystem::path& path) {
   const std::string origin = path.string();
   const InputFile file(path);
-  const auto fail = [&](const char* what) { throw FileError(fmt::format("{}: {}", quote(origin), what)); };
+  const auto fail = [&](const std::string& what) { throw FileError(fmt::format("{}: {}", quote(origin), what)); };
   std::array<char, 12> start{};
   if (file.size() < start.size()) {
     fail("it is too short for a .npy file");
@@ -135,18 +136,11 @@ Tensor load_npy(const std::filesystem::path& path) {
   std::string text(length, '\0');
   file.read(begin, text.data(), text.size());
   const Header header(text, origin);
-  std::uint64_t bytes = size_of(header.dtype);
-  std::uint64_t places = 1;  // without empty axes, because strides are products of the other lengths too
-  for (const std::int64_t axis : header.shape) {
-    const auto least_one = static_cast<std::uint64_t>(std::max<std::int64_t>(axis, 1));
-    if ((axis > 0 && bytes > file.size() / least_one) || places > (std::uint64_t{1} << 48U) / least_one) {
-      fail("it has fewer bytes than its shape needs");
-    }
-    places *= least_one;
-    bytes *= static_cast<std::uint64_t>(axis);
-  }
-  if (bytes != file.size() - begin - length) {
-    fail("its bytes are not as many as its shape needs");
+  const TensorType type{header.dtype, header.shape};
+  const auto needed = dense_bytes(type);
+  const std::uint64_t bytes = file.size() - begin - length;
+  if (needed != bytes) {
+    fail(fmt::format("it has {} bytes of elements: {}", bytes, describe_size(type)));
   }
   Shape stored = header.shape;
   if (header.by_column) {

@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/core/attributes.h"
+#include "framework/core/lengths.h"
 
 namespace diptych::io::detail {
 namespace {
@@ -186,18 +187,13 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
     if (!entry_.dtype || !entry_.shape || entry_.offset_count != 2) {
       fail(fmt::format("tensor {} needs dtype, shape and two data_offsets", shown(key_)));
     }
-    // Axes of length 0 count as 1, because strides must not overflow either.
-    std::int64_t most = static_cast<std::int64_t>(size_of(*entry_.dtype));
-    bool empty = false;
-    for (const std::int64_t length : *entry_.shape) {
-      empty = empty || length == 0;
-      if (__builtin_mul_overflow(most, std::max<std::int64_t>(length, 1), &most)) {
-        fail_tensor(fmt::format("has the shape {}, which no memory holds", to_string(*entry_.shape)));
-      }
-    }
-    const std::uint64_t bytes = empty ? 0 : static_cast<std::uint64_t>(most);
-    const auto [begin, end] = entry_.offsets;
     const TensorType type{*entry_.dtype, *entry_.shape};
+    const auto needed = dense_bytes(type);
+    if (!needed) {
+      fail_tensor(fmt::format("is too large: {}, which no memory holds", describe_size(type)));
+    }
+    const std::uint64_t bytes = *needed;
+    const auto [begin, end] = entry_.offsets;
     if (begin > end || end > data_bytes_) {
       fail(fmt::format("tensor {} has its elements at [{}, {}) of {} bytes", shown(key_), begin, end, data_bytes_));
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <memory>
+#include <new>
 #include <pthread.h>
 
 #include <fmt/format.h>
@@ -19,39 +20,62 @@ constexpr trace::Label kWait{"wait", trace::Category::op};
 
 std::atomic<std::uint32_t> queue_counter{1};
 
-const Failure* keep(Failure failure) {
-  static std::mutex mutex;
-  static auto& all = *new std::deque<Failure>;
-  const std::lock_guard lock(mutex);
-  for (const Failure& known : all) {
-    if (known.what == failure.what && known.where.line == failure.where.line &&
-        known.where.file == failure.where.file) {
-      return &known;
-    }
-  }
-  return &all.emplace_back(std::move(failure));
+struct Failures {
+  std::mutex mutex;
+  std::deque<Failure> all;
+  const Failure out_of_memory{"out of memory", {}, Failure::Kind::memory};
+};
+Failures& failures() {
+  static auto& kept = *new Failures;
+  return kept;
 }
 
-const Failure* describe_current_exception(const Launch& launch) {
+const Failure* keep(Failure failure) {
+  Failures& kept = failures();
+  const std::lock_guard lock(kept.mutex);
+  const auto find = [&] {
+    return std::find_if(kept.all.begin(), kept.all.end(), [&](const Failure& known) {
+      return known.what == failure.what && known.where.line == failure.where.line &&
+             known.where.file == failure.where.file;
+    });
+  };
+  auto known = find();
+  if (known == kept.all.end() && kept.all.size() >= kMostFailures) {  // as of indices that a loop catches, for hours
+    failure.what = failure.what.substr(0, failure.what.find(':')) + ": its kernel failed, as very many did before";
+    known = find();
+  }
+  return known != kept.all.end() ? &*known : &kept.all.emplace_back(std::move(failure));
+}
+
+const Failure* describe_current_exception(const Launch& launch) noexcept {
   const char* name = launch.op->name;
   const auto named = [&](std::string_view what) {
     return what.starts_with(name) ? std::string(what) : fmt::format("{}: {}", name, what);
   };
   try {
-    throw;
-  } catch (const InternalError& error) {
-    return keep({named(error.what()), launch.where, true});
-  } catch (const std::exception& error) {
-    return keep({named(error.what()), launch.where});
-  } catch (...) {
-    return keep({named("its kernel failed"), launch.where});
+    try {
+      throw;
+    } catch (const InternalError& error) {
+      return keep({named(error.what()), launch.where, Failure::Kind::internal});
+    } catch (const std::bad_alloc&) {
+      return &failures().out_of_memory;
+    } catch (const std::exception& error) {
+      return keep({named(error.what()), launch.where});
+    } catch (...) {
+      return keep({named("its kernel failed"), launch.where});
+    }
+  } catch (...) {  // to describe it takes memory
+    return &failures().out_of_memory;
   }
 }
 
 }  // namespace
 
 void throw_failure(const Failure& failure, bool at_call) {
-  if (failure.internal) {
+  if (failure.kind == Failure::Kind::memory) {
+    throw std::bad_alloc();
+  }
+  if (failure.kind == Failure::Kind::internal) {
     throw InternalError(fmt::format("{}, at {}", failure.what, to_string(failure.where)));
   }
   throw Error(
@@ -59,7 +83,14 @@ void throw_failure(const Failure& failure, bool at_call) {
       at_call ? "" : "the op was pipelined, and this is the next read; DIPTYCH_LAUNCH_BLOCKING=1 stops at the op");
 }
 
+std::size_t kept_failures() {
+  Failures& kept = failures();
+  const std::lock_guard lock(kept.mutex);
+  return kept.all.size();
+}
+
 LaunchQueue::LaunchQueue() : id_(queue_counter.fetch_add(1, std::memory_order_relaxed)) {
+  failures();  // made while there is memory
   try {
     worker_ = std::thread([this] { work(); });
   } catch (const std::system_error& error) {
@@ -185,16 +216,16 @@ void LaunchQueue::report(std::uint64_t number) {
   const Failure* first;
   {
     const std::lock_guard lock(mutex_);
-    if (failed_.empty() || failed_.front().number > number) {
+    if (failed_first_.number == 0 || failed_first_.number > number) {
       return;
     }
-    first = failed_.front().failure;
+    first = failed_first_.failure;
   }
   // Later launches would never have been called, so their failures aren't reported.
   drain();
   {
     const std::lock_guard lock(mutex_);
-    failed_.clear();
+    failed_first_ = {};
     has_failed_.store(false);
   }
   throw_failure(*first, launch_blocking());
@@ -202,7 +233,7 @@ void LaunchQueue::report(std::uint64_t number) {
 
 const Failure* LaunchQueue::unreported() {
   const std::lock_guard lock(mutex_);
-  return failed_.empty() ? nullptr : failed_.front().failure;
+  return failed_first_.failure;
 }
 
 void LaunchQueue::wait_from_outside(std::uint64_t number) {
@@ -288,11 +319,13 @@ const Failure* LaunchQueue::failure_of_inputs(std::uint64_t number) const {
   return nullptr;
 }
 
-void LaunchQueue::fail(std::uint64_t number, const Failure* failure) {
+void LaunchQueue::fail(std::uint64_t number, const Failure* failure) noexcept {
   held(number).output.body()->storage->failure = failure;
   any_failure_ = true;
   const std::lock_guard lock(mutex_);
-  failed_.push_back({number, failure});
+  if (failed_first_.number == 0) {
+    failed_first_ = {number, failure};
+  }
   has_failed_.store(true, std::memory_order_release);
 }
 

@@ -4,9 +4,10 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <mutex>
+#include <string>
 #include <thread>
-#include <vector>
 
 #include "framework/core/patience.h"
 #include "framework/core/tensor_body.h"
@@ -14,13 +15,18 @@
 
 namespace diptych::runtime {
 
-/// The reason why a launch has no result. Kept until the program ends, with equal ones stored once, because tensors
-/// point to it.
+/// The reason why a launch has no result. Kept until the program ends, because tensors point to it; equal ones are
+/// stored once, and beyond kMostFailures one for each place.
 struct Failure {
+  enum class Kind : std::uint8_t { user, internal, memory };
   std::string what;
   Location where;
-  bool internal = false;
+  Kind kind = Kind::user;
 };
+inline constexpr std::size_t kMostFailures = 1024;
+
+/// How many are kept.
+std::size_t kept_failures();
 
 [[noreturn]] void throw_failure(const Failure& failure, bool at_call);
 
@@ -112,8 +118,8 @@ class LaunchQueue {
 
  private:
   struct FailedLaunch {
-    std::uint64_t number;
-    const Failure* failure;
+    std::uint64_t number = 0;
+    const Failure* failure = nullptr;
   };
 
   void make_room(std::int64_t bytes);
@@ -125,7 +131,7 @@ class LaunchQueue {
   /// The number of submitted launches, once it exceeds `done`; `done` itself at the end.
   std::uint64_t next_work(std::uint64_t done) noexcept;
   void run(const Launch& launch, std::uint64_t number) noexcept;
-  void fail(std::uint64_t number, const Failure* failure);
+  void fail(std::uint64_t number, const Failure* failure) noexcept;
   /// The reason why an input of a launch was never written, or null.
   const Failure* failure_of_inputs(std::uint64_t number) const;
   Held& held(std::uint64_t number) { return held_[(number - 1) % kCapacity]; }
@@ -151,10 +157,11 @@ class LaunchQueue {
   bool any_failure_ = false;  ///< worker only: whether any launch has ever failed
   Patience worker_patience_;  ///< worker only
 
-  alignas(64) std::mutex mutex_;  ///< guards sleeping and `failed_`
+  alignas(64) std::mutex mutex_;  ///< guards sleeping and `failed_first_`
   std::condition_variable work_;
   std::condition_variable progress_;
-  std::vector<FailedLaunch> failed_;
+  /// Since the last report; number 0: none. The worker has no memory to list all of them where it is refused more.
+  FailedLaunch failed_first_{};
 
   std::array<Launch, kCapacity> ring_;
   std::array<Held, kCapacity> held_;

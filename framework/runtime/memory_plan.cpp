@@ -5,7 +5,10 @@
 #include <limits>
 #include <numeric>
 
+#include <fmt/format.h>
+
 #include "framework/core/allocator.h"
+#include "framework/core/error.h"
 
 namespace diptych::runtime {
 namespace {
@@ -13,6 +16,18 @@ namespace {
 std::size_t aligned(std::size_t bytes) {
   constexpr std::size_t a = allocator::kAlignment;
   return (bytes + a - 1) / a * a;
+}
+
+/// Offsets are sums of sizes, and must not wrap.
+void check_total(std::span<const Lifetime> lifetimes) {
+  constexpr double kMost = 0x1p62;
+  double total = 0;
+  for (const Lifetime& lifetime : lifetimes) {
+    total += static_cast<double>(lifetime.bytes) + static_cast<double>(allocator::kAlignment);
+  }
+  if (total > kMost) {
+    throw Error(fmt::format("the graph's intermediate results have {:.3g} bytes; give it smaller inputs", total));
+  }
 }
 
 bool meet(const Lifetime& a, const Lifetime& b) { return a.first <= b.last && b.first <= a.last; }
@@ -71,6 +86,7 @@ void improve(std::span<const Lifetime> lifetimes, std::size_t bound, std::vector
 }  // namespace
 
 std::size_t most_live_bytes(std::span<const Lifetime> lifetimes) {
+  check_total(lifetimes);
   std::uint32_t end = 0;
   for (const Lifetime& lifetime : lifetimes) {
     end = std::max(end, lifetime.last + 1);

@@ -11,6 +11,7 @@
 
 #include "framework/core/context.h"
 #include "framework/core/launches.h"
+#include "framework/core/lengths.h"
 #include "framework/dispatch/apply.h"
 #include "framework/dispatch/eager_call.h"
 #include "framework/runtime/launch_queue.h"
@@ -56,9 +57,10 @@ Tensor launch(LaunchQueue& queue, const OpDef& op, std::span<const Tensor* const
   if (op.view != nullptr && detail::make_view(op, *inputs[0]->body(), attributes, output)) {
     return result;
   }
-  const std::int64_t bytes = output->type.shape.product() * static_cast<std::int64_t>(size_of(output->type.dtype));
+  check_countable(output->type, op.name, where);
+  const auto bytes = static_cast<std::int64_t>(bytes_of(output->type));
   queue.reserve(bytes);
-  allocate_dense(output);
+  allocate_dense(output, op.name, where);
   queue.submit(
       {&op, operands, static_cast<int>(count), attributes, {output->data, &output->type, &output->strides, true}},
       inputs, result, bytes, where);
@@ -151,13 +153,16 @@ void wait_for(const TensorBody& body) {
 }
 
 void make_own_queue() {
-  owner.queue = std::make_shared<LaunchQueue>();
-  own_queue = owner.queue.get();
-  own_eager = &owner.eager.emplace(*own_queue);
-  const std::lock_guard lock(registry().mutex);
-  registry().queues.emplace(own_queue->id(), owner.queue);
+  auto queue = std::make_shared<LaunchQueue>();
+  {
+    const std::lock_guard lock(registry().mutex);
+    registry().queues.emplace(queue->id(), queue);
+  }
   static constexpr launches::Hooks hooks{wait_for, diptych::synchronize};
   launches::hooks.store(&hooks, std::memory_order_release);
+  owner.queue = std::move(queue);  // last: from here on the thread has one
+  own_queue = owner.queue.get();
+  own_eager = &owner.eager.emplace(*own_queue);
 }
 
 bool blocking_by_environment() {

@@ -160,7 +160,8 @@ CallGradient::CallGradient(JitFunction::Function function, std::size_t argument_
       states_(std::move(states)),
       options_(std::move(options)),
       turns_(std::move(turns)),
-      sets_(std::move(sets)) {
+      sets_(std::move(sets)),
+      cache_(make_jit_cache(options_.capacity, turns_)) {
   options_.name += ".backward";
   options_.pipeline.vetoed.clear();  // values of another graph
 }
@@ -182,6 +183,9 @@ std::vector<Tensor> CallGradient::call(std::span<const Tensor> inputs, const Whi
   }
   const CallLock::Scope turn(*turns_);
   const auto known = functions_.find(which);
+  if (known == functions_.end()) {
+    std::erase_if(functions_, [](const auto& other) { return other.second.is_empty(); });
+  }
   JitFunction& function =
       known != functions_.end()
           ? known->second
@@ -199,7 +203,7 @@ std::vector<Tensor> CallGradient::call(std::span<const Tensor> inputs, const Whi
                       structure = std::move(has);
                       return some;
                     },
-                    options_, turns_)
+                    options_, cache_)
                 .first->second;
   const std::size_t compiled = function.ledger().size();
   const JitFunction::Result result = function.call(tensors, where);

@@ -88,6 +88,7 @@ class CallGradient {
   JitOptions options_;
   std::shared_ptr<CallLock> turns_;
   std::shared_ptr<GradientSets> sets_;
+  std::shared_ptr<JitCache> cache_;
   std::map<Which, JitFunction> functions_;
 };
 

@@ -2,9 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <iterator>
-#include <map>
-#include <unordered_map>
 
 #include <fmt/format.h>
 
@@ -13,7 +10,7 @@
 #include "framework/core/tensor_body.h"
 #include "framework/dispatch/tape.h"
 #include "framework/runtime/placed_parts.h"
-#include "framework/transforms/cut_call.h"
+#include "framework/transforms/jit_cache.h"
 
 namespace diptych::graph {
 namespace {
@@ -44,12 +41,6 @@ void drop_placed(std::span<passes::PassRecord> records, const Graph& graph, std:
   }
 }
 
-/// "f32[2,3]", with the strides if they aren't dense.
-std::string describe(const TensorType& type, const Strides& strides) {
-  return is_contiguous(type.shape, strides) ? to_string(type)
-                                            : fmt::format("{} strides {}", to_string(type), to_string(strides));
-}
-
 constexpr trace::Label kCapture{"capture", trace::Category::graph};
 constexpr trace::Label kPasses{"passes", trace::Category::graph};
 constexpr trace::Label kLower{"lower", trace::Category::graph};
@@ -57,89 +48,40 @@ constexpr trace::Label kReplay{"replay", trace::Category::graph};
 
 }  // namespace
 
-struct JitFunction::Entry {
-  std::size_t hash = 0;  ///< of types and strides
-  std::vector<TensorType> types;
-  std::vector<Strides> strides;
-  Guards guards;
-  std::size_t ledger_line = 0;
-  Graph graph;
-  std::unique_ptr<runtime::Executable> executable;
-  std::shared_ptr<void> structure;
-  Variables states;
-  Graph with_updates;                      ///< as captured, if it updates states
-  std::size_t effects = 0;                 ///< nodes that have one, as captured
-  std::vector<Tensor> captured;            ///< that the graph reads where they are
-  std::shared_ptr<CallGradient> gradient;  ///< null before the first call that is recorded
-  struct Cut {
-    std::vector<ResultSet> sets = {};      ///< empty: it isn't made
-    std::shared_ptr<SplitCall> call = {};  ///< null: it can't be cut
-    Guards guards = {};                    ///< of what gradient rules read besides
-    std::size_t ledger_line = 0;           ///< of Compilation::gradients
-  };
-  std::map<std::vector<bool>, Cut> cuts;  ///< by the inputs whose gradients are wanted
-
-  bool matches(std::span<const Tensor> arguments) const {
-    if (arguments.size() != types.size() || !guards.hold()) {
-      return false;
-    }
-    for (std::size_t i = 0; i < arguments.size(); ++i) {
-      const TensorBody& body = *arguments[i].body();
-      if (body.type != types[i] || body.strides != strides[i]) {
-        return false;
-      }
-    }
-    return true;
-  }
-};
-
-namespace {
-
-/// The hash of the arguments' types and strides.
-std::size_t hash_of(std::span<const Tensor> arguments) {
-  std::size_t hash = arguments.size();
-  for (const Tensor& argument : arguments) {
-    const TensorBody& body = *argument.body();
-    for (const std::size_t part :
-         {detail::hash_field(body.type.dtype), detail::hash_field(body.type.shape), detail::hash_field(body.strides)}) {
-      hash = (hash ^ part) * 0x9E3779B97F4A7C15ULL;
-    }
-  }
-  return hash;
-}
-
-}  // namespace
-
 struct JitFunction::State {
   Function function;
   JitOptions options;
-  std::shared_ptr<CallLock> turns;
-  std::list<Entry> entries;  ///< most recently used first
-  /// Keyed by hash. Entries with the same hash differ in their guards, or collide.
-  std::unordered_multimap<std::size_t, std::list<Entry>::iterator> by_signature;
-  std::vector<Compilation> ledger;
+  std::shared_ptr<JitCache> cache;
   std::shared_ptr<GradientSets> gradient_sets = std::make_shared<GradientSets>();
 
-  /// The entry for these arguments, moved to the front; null if there is none. Compares two signatures, however many
-  /// there are.
-  Entry* find(std::span<const Tensor> arguments);
+  State(Function own, JitOptions chosen, std::shared_ptr<JitCache> shared)
+      : function(std::move(own)), options(std::move(chosen)), cache(std::move(shared)) {}
+  ~State() { cache->forget(this); }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
   Entry& find_or_compile(std::span<const Tensor> arguments, Location where);
-  std::string cause_of(std::span<const Tensor> arguments) const;
+  /// Cuts the calls whose gradients by these inputs are wanted.
+  Entry::Cuts::iterator make_cut(Entry& entry, const std::vector<bool>& wanted, const GradientSets::Expected& expected,
+                                 std::span<const TensorType> results, Location where);
   /// A call that is recorded on the tape.
   std::vector<Tensor> call_with_gradient(Entry& entry, std::span<const Tensor> arguments, Location where);
 };
 
-JitFunction::JitFunction(Function function, JitOptions options, std::shared_ptr<CallLock> turns)
-    : state_(std::make_unique<State>(State{std::move(function),
-                                           std::move(options),
-                                           turns != nullptr ? std::move(turns) : std::make_shared<CallLock>(),
-                                           {},
-                                           {}})) {}
+JitFunction::JitFunction(Function function, JitOptions options, std::shared_ptr<JitCache> cache) {
+  if (cache == nullptr) {
+    cache = make_jit_cache(options.capacity);
+  }
+  state_ = std::make_unique<State>(std::move(function), std::move(options), std::move(cache));
+}
 JitFunction::~JitFunction() = default;
 JitFunction::JitFunction(JitFunction&&) noexcept = default;
 JitFunction& JitFunction::operator=(JitFunction&&) noexcept = default;
 
-JitTable::JitTable(JitOptions options) : options_(std::move(options)), turns_(std::make_shared<CallLock>()) {}
+JitTable::JitTable(JitOptions options)
+    : options_(std::move(options)),
+      turns_(std::make_shared<CallLock>()),
+      cache_(make_jit_cache(options_.capacity, turns_)) {}
 
 JitFunction* JitTable::find(const std::vector<std::size_t>& lengths) {
   const auto found = by_structure_.find(lengths);
@@ -150,60 +92,23 @@ JitFunction* JitTable::find(const std::vector<std::size_t>& lengths) {
 }
 
 JitFunction* JitTable::add(const std::vector<std::size_t>& lengths, JitFunction::Function&& function) {
-  return last_ = &by_structure_.try_emplace(lengths, std::move(function), options_, turns_).first->second;
+  std::erase_if(by_structure_, [](const auto& known) { return known.second.is_empty(); });
+  last_ = nullptr;
+  return last_ = &by_structure_.try_emplace(lengths, std::move(function), options_, cache_).first->second;
 }
 
 JitFunction::Result JitTable::call(JitFunction& function, std::span<const Tensor> arguments) const {
   return function.call(arguments, options_.where);
 }
 
-std::string JitFunction::State::cause_of(std::span<const Tensor> arguments) const {
-  if (entries.empty()) {
-    return ledger.empty() ? "first call" : "evicted";
-  }
-  const Entry& last = entries.front();
-  if (arguments.size() != last.types.size()) {
-    return fmt::format("{} arguments -> {}", last.types.size(), arguments.size());
-  }
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const std::string before = describe(last.types[i], last.strides[i]);
-    const std::string now = describe(arguments[i].type(), arguments[i].strides());
-    if (before != now) {
-      return fmt::format("argument {}: {} -> {}", i, before, now);
-    }
-  }
-  const std::string change = last.guards.describe_change();
-  return change.empty() ? "strides of axes of length 1" : change;
-}
-
-JitFunction::Entry* JitFunction::State::find(std::span<const Tensor> arguments) {
-  const auto compared_with = [&](Entry& entry) {
-    ++ledger[entry.ledger_line].comparisons;
-    return entry.matches(arguments);
-  };
-  if (entries.empty()) {
-    return nullptr;
-  }
-  if (compared_with(entries.front())) {  // the most frequent case: the same signature again and again
-    return &entries.front();
-  }
-  const auto [begin, end] = by_signature.equal_range(hash_of(arguments));
-  for (auto known = begin; known != end; ++known) {
-    if (known->second != entries.begin() && compared_with(*known->second)) {
-      entries.splice(entries.begin(), entries, known->second);
-      return &entries.front();
-    }
-  }
-  return nullptr;
-}
-
 JitFunction::Entry& JitFunction::State::find_or_compile(std::span<const Tensor> arguments, Location where) {
-  if (Entry* const found = find(arguments)) {
+  if (Entry* const found = cache->find(this, arguments)) {
     return *found;
   }
-  Compilation line{.cause = cause_of(arguments), .where = where};
+  Compilation line{.cause = cache->cause_of(this, arguments), .where = where};
   Entry entry;
-  entry.hash = hash_of(arguments);
+  entry.owner = this;
+  entry.hash = hash_of(this, arguments);
   Stopwatch watch;
   {
     const trace::Zone zone(&kCapture);
@@ -243,17 +148,38 @@ JitFunction::Entry& JitFunction::State::find_or_compile(std::span<const Tensor> 
       entry.states.push_back(input.variable);
     }
   }
-  entry.ledger_line = ledger.size();
-  ledger.push_back(std::move(line));
-  entries.push_front(std::move(entry));
-  by_signature.emplace(entries.front().hash, entries.begin());
-  if (entries.size() > std::max<std::size_t>(options.capacity, 1)) {  // the entry about to run stays
-    const auto last = std::prev(entries.end());
-    const auto [begin, end] = by_signature.equal_range(last->hash);
-    by_signature.erase(std::find_if(begin, end, [&](const auto& known) { return known.second == last; }));
-    entries.pop_back();
+  return cache->add(std::move(entry), std::move(line));
+}
+
+JitFunction::Entry::Cuts::iterator JitFunction::State::make_cut(Entry& entry, const std::vector<bool>& wanted,
+                                                                const GradientSets::Expected& expected,
+                                                                std::span<const TensorType> results, Location where) {
+  Entry::Cut made{.sets = expected.sets};
+  GradientCompilation line{.wanted = wanted, .uncut = {}};
+  Stopwatch watch;
+  try {
+    made.call = cut_call(
+        {function, options, entry.types, entry.strides, entry.states, entry.with_updates, entry.effects, results},
+        expected, made.guards, line, where);
+  } catch (const Error& error) {
+    // Its gradient can't be captured: whoever asks for it is told so, but perhaps nobody does.
+    line.uncut = error.what();
   }
-  return entries.front();
+  if (made.call == nullptr) {
+    line.backwards.clear();
+  }
+  line.seconds = watch.lap();
+  if (!entry.cuts.contains(wanted) && entry.cuts.size() >= std::max<std::size_t>(options.capacity, 1)) {
+    entry.cuts.erase(entry.cuts.begin());
+  }
+  const auto known = entry.cuts.try_emplace(wanted).first;
+  known->second = Entry::Cut();
+  std::vector<GradientCompilation>& lines = cache->ledger[entry.ledger_line].gradients;
+  entry.shorten(lines);
+  lines.push_back(std::move(line));
+  made.ledger_line = lines.size() - 1;
+  known->second = std::move(made);
+  return known;
 }
 
 std::vector<Tensor> JitFunction::State::call_with_gradient(Entry& entry, std::span<const Tensor> arguments,
@@ -268,35 +194,20 @@ std::vector<Tensor> JitFunction::State::call_with_gradient(Entry& entry, std::sp
   }
   if (entry.gradient == nullptr) {
     entry.gradient =
-        std::make_shared<CallGradient>(function, arguments.size(), entry.states, options, turns, gradient_sets);
+        std::make_shared<CallGradient>(function, arguments.size(), entry.states, options, cache->turns, gradient_sets);
   }
   std::vector<bool> wanted;
   for (const Tensor& input : inputs) {
     wanted.push_back(input.requires_grad());
   }
   const GradientSets::Expected expected = gradient_sets->expected(types);
-  Entry::Cut& known = entry.cuts[wanted];
-  if (known.sets != expected.sets || !known.guards.hold()) {
-    std::vector<GradientCompilation>& lines = ledger[entry.ledger_line].gradients;
-    known = Entry::Cut{.sets = expected.sets, .ledger_line = lines.size()};
-    lines.push_back({.wanted = wanted, .uncut = {}});
-    Stopwatch watch;
-    try {
-      known.call = cut_call(
-          {function, options, entry.types, entry.strides, entry.states, entry.with_updates, entry.effects, types},
-          expected, known.guards, lines.back(), where);
-    } catch (const Error& error) {
-      // Its gradient can't be captured: whoever asks for it is told so, but perhaps nobody does.
-      lines.back().uncut = error.what();
-    }
-    if (known.call == nullptr) {
-      lines.back().backwards.clear();
-    }
-    lines.back().seconds = watch.lap();
+  auto known = entry.cuts.find(wanted);
+  if (known == entry.cuts.end() || known->second.sets != expected.sets || !known->second.guards.hold()) {
+    known = make_cut(entry, wanted, expected, types, where);
   }
-  GradientCompilation& line = ledger[entry.ledger_line].gradients[known.ledger_line];
+  GradientCompilation& line = cache->ledger[entry.ledger_line].gradients[known->second.ledger_line];
   ++line.calls;
-  const std::shared_ptr<SplitCall> split = known.call;
+  const std::shared_ptr<SplitCall> split = known->second.call;
   std::vector<autograd::SavedTensor> kept(inputs.begin(), inputs.end());
   std::vector<Tensor> outputs;
   (split != nullptr ? *split->forward : *entry.executable).run(arguments, outputs);
@@ -336,9 +247,9 @@ JitFunction::Result JitFunction::call(std::span<const Tensor> arguments, Locatio
           "return it from the captured function instead of keeping it");
     }
   }
-  const CallLock::Scope turn(*state_->turns);
+  const CallLock::Scope turn(*state_->cache->turns);
   Entry& entry = state_->find_or_compile(arguments, where);
-  ++state_->ledger[entry.ledger_line].calls;
+  ++state_->cache->ledger[entry.ledger_line].calls;
 
   if (thread_context.variable_reads != nullptr) {
     for (const Variable& variable : entry.states) {
@@ -362,10 +273,15 @@ JitFunction::Result JitFunction::call(std::span<const Tensor> arguments, Locatio
   return result;
 }
 
-const std::vector<Compilation>& JitFunction::ledger() const { return state_->ledger; }
-const Graph* JitFunction::graph() const { return state_->entries.empty() ? nullptr : &state_->entries.front().graph; }
+const std::vector<Compilation>& JitFunction::ledger() const { return state_->cache->ledger; }
+bool JitFunction::is_empty() const { return state_->cache->last_of(state_.get()) == nullptr; }
+const Graph* JitFunction::graph() const {
+  const Entry* const last = state_->cache->last_of(state_.get());
+  return last == nullptr ? nullptr : &last->graph;
+}
 const runtime::Executable* JitFunction::executable() const {
-  return state_->entries.empty() ? nullptr : state_->entries.front().executable.get();
+  const Entry* const last = state_->cache->last_of(state_.get());
+  return last == nullptr ? nullptr : last->executable.get();
 }
 
 }  // namespace diptych::graph

@@ -19,7 +19,7 @@ namespace diptych::graph {
 struct JitOptions {
   std::string name = "graph";
   passes::PipelineOptions pipeline;
-  /// Maximum number of compiled graphs; the least recently used is dropped first.
+  /// Maximum number of compiled graphs, whatever their arguments; the least recently used is dropped first.
   std::size_t capacity = 64;
   Location where;  ///< named in messages about calls; jit() sets it to its own caller
 };
@@ -47,8 +47,12 @@ struct GradientCompilation {
   };
   std::vector<Backward> backwards = {};
   std::uint64_t calls = 0;
+  std::uint64_t merged = 0;  ///< so many earlier ones are in its seconds and calls
   std::shared_ptr<GradientUse> use = std::make_shared<GradientUse>();
 };
+
+/// A ledger has about so many lines: beyond them, the oldest whose graphs were dropped become one.
+inline constexpr std::size_t kLedgerLines = 256;
 
 /// One line of the recompile ledger.
 struct Compilation {
@@ -64,12 +68,16 @@ struct Compilation {
   std::uint64_t calls = 0;        ///< calls served so far
   std::uint64_t comparisons = 0;  ///< of its signature with a call's: at most two per call, however many there are
   /// One for each set of inputs whose gradients are wanted; another one where gradients were of other results than
-  /// expected.
+  /// expected. The oldest of very many become one.
   std::vector<GradientCompilation> gradients = {};
+  bool is_dropped = false;   ///< its graph, for others: JitOptions::capacity
+  std::uint64_t merged = 0;  ///< how many compilations the line sums up; 0: it is one of them
 
   /// Without gradients.
   double seconds() const { return capture_seconds + passes_seconds + lower_seconds; }
 };
+
+class JitCache;
 
 /// A function on flat lists of tensors, compiled once per signature (dtypes, shapes and strides of the arguments).
 /// Threads may call it at the same time: they take turns, from the look-up to the results, and so do those that compute
@@ -80,8 +88,9 @@ class JitFunction {
   using Function =
       std::function<std::vector<Tensor>(std::span<const Tensor> arguments, std::shared_ptr<void>& structure)>;
 
-  /// `turns`: of functions that must not run at the same time as this one; null: it has its own.
-  JitFunction(Function function, JitOptions options, std::shared_ptr<CallLock> turns = nullptr);
+  /// `cache`: of functions that share one capacity and one ledger, and must not run at the same time; null: it has its
+  /// own.
+  JitFunction(Function function, JitOptions options, std::shared_ptr<JitCache> cache = nullptr);
   ~JitFunction();
   JitFunction(JitFunction&&) noexcept;
   JitFunction& operator=(JitFunction&&) noexcept;
@@ -93,16 +102,23 @@ class JitFunction {
   /// Gradients flow through a call to its arguments and to the variables that the function reads.
   Result call(std::span<const Tensor> arguments, Location where);
 
+  /// Of all functions of its cache.
   const std::vector<Compilation>& ledger() const;
+  /// Whether no graph of it is kept.
+  bool is_empty() const;
   /// The graph (after the passes) and the executable of the last call; null before the first.
   const Graph* graph() const;
   const runtime::Executable* executable() const;
 
  private:
+  friend class JitCache;
   struct Entry;
   struct State;
   std::unique_ptr<State> state_;
 };
+
+/// A cache for functions; `turns`: of others that must not run at the same time as these; null: there are none.
+std::shared_ptr<JitCache> make_jit_cache(std::size_t capacity, std::shared_ptr<CallLock> turns = nullptr);
 
 /// The state of a `Jit`, in one type for all functions, so that units with many graphs have little to instantiate.
 class JitTable {
@@ -115,6 +131,7 @@ class JitTable {
   /// The function for arguments whose lists have these lengths (append_lengths), which becomes the last one; null if it
   /// is new.
   JitFunction* find(const std::vector<std::size_t>& lengths);
+  /// Forgets those whose graphs were all dropped.
   JitFunction* add(const std::vector<std::size_t>& lengths, JitFunction::Function&& function);
   JitFunction::Result call(JitFunction& function, std::span<const Tensor> arguments) const;
   const JitFunction* last() const { return last_; }
@@ -122,6 +139,7 @@ class JitTable {
  private:
   JitOptions options_;
   std::shared_ptr<CallLock> turns_;
+  std::shared_ptr<JitCache> cache_;
   std::map<std::vector<std::size_t>, JitFunction> by_structure_;
   JitFunction* last_ = nullptr;
 };
@@ -166,7 +184,7 @@ class Jit {
     return rebuild_tree(*static_cast<const Result*>(result.structure.get()), result.outputs);
   }
 
-  /// The function of the last call; null before the first.
+  /// The function of the last call, until the next; null before the first.
   const JitFunction* compiled() const { return table_->last(); }
 
  private:

@@ -41,7 +41,9 @@ std::string places(const std::vector<bool>& of) {
 
 /// `names_results`: there are others, of other results.
 std::string describe(const GradientCompilation& gradient, bool names_results) {
-  const std::string what = fmt::format("  its gradient by input {}", places(gradient.wanted));
+  const std::string what =
+      fmt::format("  its gradient by input {}{}", places(gradient.wanted),
+                  gradient.merged > 0 ? fmt::format(", and {} earlier ones", gradient.merged) : "");
   if (!gradient.uncut.empty()) {
     return fmt::format("{}: computes the forward pass again, {}", what, gradient.uncut);
   }
@@ -100,9 +102,12 @@ std::string advice(std::span<const Compilation> ledger) {
   for (const std::int64_t length : found->lengths) {
     padded.insert(std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(length, 1))));
   }
-  std::string text = fmt::format(
-      "argument {} came with {} lengths of axis {} ({} to {}), each compiled anew: {} in all; ", found->argument,
-      found->lengths.size(), found->axis, *found->lengths.begin(), *found->lengths.rbegin(), duration(found->seconds));
+  const bool is_part =
+      std::any_of(ledger.begin(), ledger.end(), [](const Compilation& line) { return line.merged > 0; });
+  std::string text =
+      fmt::format("argument {} came with {}{} lengths of axis {} ({} to {}), each compiled anew: {} in all; ",
+                  found->argument, is_part ? "over " : "", found->lengths.size(), found->axis, *found->lengths.begin(),
+                  *found->lengths.rbegin(), duration(found->seconds));
   text += padded.size() < found->lengths.size()
               ? fmt::format("pad it to {} ({} graphs)", fmt::join(padded, ", "), padded.size())
               : std::string("pad it to fewer lengths, or call eager for those that are rare");
@@ -116,10 +121,19 @@ std::string to_text(std::span<const Compilation> ledger, std::optional<double> s
   }
   std::size_t number = 0;
   for (const Compilation& line : ledger) {
-    rows.push_back({std::to_string(++number), line.cause, to_string(line.where), duration(line.seconds()),
+    number += std::max<std::uint64_t>(line.merged, 1);
+    if (line.merged > 0) {
+      rows.push_back({fmt::format("to {}", number), fmt::format("{} others, whose graphs were dropped", line.merged),
+                      "", duration(line.seconds()), std::to_string(line.calls)});
+      continue;
+    }
+    rows.push_back({std::to_string(number), line.cause, to_string(line.where), duration(line.seconds()),
                     std::to_string(line.calls)});
     if (saved_seconds) {
       rows.back().push_back(paid_back(line, *saved_seconds));
+    }
+    if (line.is_dropped) {
+      rows.push_back({"", "  dropped for others: JitOptions::capacity"});
     }
     std::set<std::vector<bool>> sets;
     for (const GradientCompilation& gradient : line.gradients) {
@@ -137,18 +151,18 @@ std::string to_text(std::span<const Compilation> ledger, std::optional<double> s
         rows.push_back({"", what, "", duration(gradient.use->again_seconds), std::to_string(again)});
       }
     }
-    for (std::vector<std::string>& row : rows) {
-      row.resize(rows[0].size());
+  }
+  std::vector<std::size_t> widths(rows[0].size(), 0);
+  for (std::vector<std::string>& row : rows) {
+    row.resize(widths.size());
+    for (std::size_t column = 0; column < row.size(); ++column) {
+      widths[column] = std::max(widths[column], row[column].size());
     }
   }
   std::string text;
   for (const std::vector<std::string>& row : rows) {
     for (std::size_t column = 0; column < row.size(); ++column) {
-      std::size_t width = 0;
-      for (const std::vector<std::string>& other : rows) {
-        width = std::max(width, other[column].size());
-      }
-      text += column + 1 == row.size() ? row[column] + "\n" : fmt::format("{:<{}}  ", row[column], width);
+      text += column + 1 == row.size() ? row[column] + "\n" : fmt::format("{:<{}}  ", row[column], widths[column]);
     }
   }
   const std::string what_to_do = advice(ledger);

@@ -243,7 +243,7 @@ TEST(Graph, SaysWhatToDoWhereMemoryIsRefused) {
   command.memory_limit = std::size_t{1200} << 20U;  // x takes 1.5 GiB
   const Outcome outcome = run_command(command);
   EXPECT_EQ(outcome.exit_code, 1);
-  EXPECT_THAT(outcome.error, HasSubstr("out of memory: the system refused more; raise its limit"));
+  EXPECT_THAT(outcome.error, HasSubstr("out of memory: the system refused 1.6e+09 bytes; raise its limit"));
 }
 
 TEST(Graph, SaysWhatIsNotFusedAndWhy) {

@@ -151,6 +151,23 @@ TEST_F(Onnx, NamesOfFilesNeedNotBeUtf8) {
   EXPECT_THAT(run({"run", typed}).error, HasSubstr("rename one of them"));
 }
 
+TEST_F(Onnx, InputsThatNoMemoryHoldsAreRefusedWithTheirSize) {
+  onnx::write_model(*Builder()
+                         .input("x", DType::float32, {(std::int64_t{1} << 62) + 1000})  // its bytes wrap to 4,000
+                         .node("Exp", {"x"}, {"y"})
+                         .output("y")
+                         .model(),
+                    folder_.path() / "huge.onnx");
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"onnx", "run", "huge.onnx"}, std::vector<std::string>{"graph", "huge.onnx"}}) {
+    const Outcome refused = run(words);
+    EXPECT_EQ(refused.exit_code, 1);
+    EXPECT_THAT(refused.error, HasSubstr("its input \"x\": f32[4611686018427388904] takes 1.84e+19 bytes"));
+  }
+  EXPECT_THAT(run({"onnx", "run", "small.onnx", "--dim", "batch=9223372036854775807"}).error,
+              HasSubstr("f32[9223372036854775807,3] takes 1.11e+20 bytes"));
+}
+
 TEST_F(Onnx, AModelIsAWorkload) {
   const Outcome outcome = run({"run", "small.onnx:batch=8", "micro/dispatch", "--arms", "eager,graph"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.error;

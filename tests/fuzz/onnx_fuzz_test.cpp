@@ -4,7 +4,6 @@
 #include <csignal>
 #include <fcntl.h>
 #include <new>
-#include <random>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 #include "framework/io/onnx/export.h"
 #include "framework/io/onnx/import.h"
 #include "tests/fuzz/budget.h"
+#include "tests/fuzz/model_mutator.h"
 #include "tests/io/folder.h"
 #include "tests/onnx/builder.h"
 
@@ -23,6 +23,7 @@ namespace {
 using diptych::testing::Builder;
 using diptych::testing::bytes_of;
 using diptych::testing::Folder;
+using diptych::testing::ModelMutator;
 
 /// Models that touch shapes, indices, windows, control flow and every kind of attribute.
 std::vector<std::string> seed_models() {
@@ -183,45 +184,6 @@ std::vector<std::string> seed_models() {
   }
   return files;
 }
-
-class ModelMutator {
- public:
-  explicit ModelMutator(std::uint64_t seed) : random_(seed) {}
-
-  std::string damaged(const std::string& seed) {
-    std::string bytes = seed;
-    for (std::uint64_t left = 1 + below(6); left > 0; --left) {
-      const std::size_t place = below(bytes.size());
-      switch (below(6)) {
-        case 0:
-          bytes[place] = static_cast<char>(random_());
-          break;
-        case 1:
-          bytes[place] = static_cast<char>(bytes[place] ^ (1 << below(8)));
-          break;
-        case 2:
-          bytes.erase(place, 1 + below(8));
-          break;
-        case 3:
-          bytes.insert(place, bytes.substr(below(bytes.size()), below(16)));
-          break;
-        case 4:
-          bytes.replace(place, 1, std::string("\xff\xff\xff\xff\xff\xff\xff\xff\x7f", 1 + below(9)));
-          break;
-        default:
-          bytes[place] = static_cast<char>(bytes[place] + (below(2) == 0 ? 1 : -1));
-      }
-      if (bytes.empty()) {
-        bytes = "x";
-      }
-    }
-    return bytes;
-  }
-
- private:
-  std::uint64_t below(std::uint64_t bound) { return bound == 0 ? 0 : random_() % bound; }
-  std::mt19937_64 random_;
-};
 
 /// Inputs that fit what the model says, if they are small.
 std::optional<std::vector<Tensor>> inputs_of(const ImportedModel& model) {

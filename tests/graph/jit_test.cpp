@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <malloc.h>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -106,6 +109,71 @@ TEST(Jit, TheLeastRecentlyUsedGraphGoesFirst) {
     calls += line.calls;
   }
   EXPECT_EQ(calls, 8U);
+}
+
+TEST(Jit, ListsOfAllLengthsShareOneCapacity) {
+  int captures = 0;
+  auto function = jit(
+      [&](const std::vector<Tensor>& xs) {
+        ++captures;
+        Tensor sum = xs[0];
+        for (std::size_t i = 1; i < xs.size(); ++i) {
+          sum = sum + xs[i];
+        }
+        return sum;
+      },
+      {.capacity = 3});
+  const auto call = [&](std::size_t count) {
+    const int before = captures;
+    const std::vector<Tensor> xs(count, full({2}, 1));
+    EXPECT_TRUE(bitwise_equal(function(xs), full({2}, static_cast<double>(count))));
+    return captures > before;
+  };
+  for (std::size_t count = 1; count <= 20; ++count) {
+    EXPECT_TRUE(call(count));
+  }
+  for (const std::size_t kept : {18, 19, 20, 18}) {
+    EXPECT_FALSE(call(kept));
+  }
+  EXPECT_TRUE(call(17)) << "was dropped";
+  EXPECT_TRUE(call(19)) << "17 took its place";
+  EXPECT_FALSE(call(18)) << "is of the last three";
+  const auto& ledger = function.compiled()->ledger();
+  ASSERT_EQ(ledger.size(), 22U);
+  EXPECT_EQ(ledger[0].cause, "first call");
+  EXPECT_EQ(ledger[1].cause, "1 arguments -> 2");
+  EXPECT_EQ(std::count_if(ledger.begin(), ledger.end(), [](const Compilation& line) { return line.is_dropped; }), 19);
+  EXPECT_EQ(function.compiled()->graph()->inputs.size(), 18U);
+}
+
+TEST(Jit, ListsThatDifferInTheirLengthsAloneAreTold) {
+  auto function = jit([](const std::vector<Tensor>& a, const std::vector<Tensor>& b) { return a.back() - b.back(); });
+  const Tensor x = full({2}, 3);
+  const Tensor y = full({2}, 1);
+  function(std::vector<Tensor>{x}, std::vector<Tensor>{x, y});
+  EXPECT_TRUE(bitwise_equal(function(std::vector<Tensor>{x, x}, std::vector<Tensor>{y}), full({2}, 2)));
+  const auto& ledger = function.compiled()->ledger();
+  ASSERT_EQ(ledger.size(), 2U);
+  EXPECT_EQ(ledger[1].cause, "lists of other lengths");
+}
+
+/// Bytes from malloc that are in use; 0 under AddressSanitizer.
+std::size_t allocated_bytes() { return mallinfo2().uordblks; }
+
+TEST(Jit, NewShapesForEverTakeNoMoreMemory) {
+  auto function =
+      jit([](const Tensor& x, const std::vector<Tensor>& more) { return exp(x) + more[0]; }, {.capacity = 8});
+  std::int64_t length = 0;
+  const auto call = [&](int times) {
+    for (; times > 0; --times) {
+      ++length;
+      function(full({length % 1000 + 1, 1}, 1),
+               std::vector<Tensor>(static_cast<std::size_t>(length % 7 + 1), full({}, 1)));
+    }
+    return allocated_bytes();
+  };
+  const std::size_t before = call(600);
+  EXPECT_LT(call(900), before + (std::size_t{1} << 20U)) << "a line takes about 8 KB";
 }
 
 TEST(Jit, FindsItsGraphAmongManyWithoutComparingThem) {

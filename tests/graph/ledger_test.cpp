@@ -1,5 +1,8 @@
 #include "framework/transforms/ledger.h"
 
+#include <algorithm>
+#include <bit>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -31,6 +34,91 @@ TEST(Ledger, TenBatchSizesGiveTenLinesAndTheAdvice) {
   EXPECT_THAT(text, ContainsRegex("\n10 +argument 0: f32.9,3. -> f32.10,3. +[^\n]+ +3\n"));
   EXPECT_THAT(text, HasSubstr("argument 0 came with 10 lengths of axis 0 (1 to 10), each compiled anew: "));
   EXPECT_THAT(text, HasSubstr("pad it to 1, 2, 4, 8, 16 (5 graphs)"));
+}
+
+TEST(Ledger, AGraphThatIsDroppedHasALine) {
+  auto function = jit([](const Tensor& x) { return exp(x); }, {.capacity = 2});
+  for (const std::int64_t length : {1, 2, 3}) {
+    function(ramp({length}));
+  }
+  const std::vector<Compilation>& ledger = function.compiled()->ledger();
+  ASSERT_EQ(ledger.size(), 3U);
+  EXPECT_TRUE(ledger[0].is_dropped);
+  EXPECT_FALSE(ledger[1].is_dropped || ledger[2].is_dropped);
+  EXPECT_THAT(to_text(ledger), ContainsRegex("first call[^\n]+\n +dropped for others: JitOptions::capacity *\n2 "));
+}
+
+TEST(Ledger, SumsUpOldLinesWhereThereAreVeryMany) {
+  constexpr std::int64_t kShapes = 700;
+  auto function = jit([](const Tensor& x) { return exp(x); }, {.capacity = 5});
+  const auto call = [&](std::int64_t length) {
+    function(ramp({length}));
+    function(ramp({length}));
+  };
+  for (std::int64_t length = 1; length <= kShapes; ++length) {
+    call(length);
+  }
+  const std::vector<Compilation>& ledger = function.compiled()->ledger();
+  EXPECT_LE(ledger.size(), kLedgerLines);
+  std::uint64_t calls = 0;
+  std::uint64_t compilations = 0;
+  for (const Compilation& line : ledger) {
+    calls += line.calls;
+    compilations += std::max<std::uint64_t>(line.merged, 1);
+  }
+  EXPECT_EQ(calls, 2U * kShapes);
+  EXPECT_EQ(compilations, static_cast<std::uint64_t>(kShapes));
+  EXPECT_EQ(ledger.front().cause, "first call");
+  EXPECT_EQ(ledger[1].merged, kShapes - kLedgerLines + 1);
+  EXPECT_EQ(ledger.back().calls, 2U);
+  const std::string text = to_text(ledger);
+  EXPECT_THAT(text, ContainsRegex("\nto 446 +445 others, whose graphs were dropped +[0-9.]+ [mu]s +890\n"));
+  EXPECT_THAT(text, ContainsRegex("\n700 +argument 0: f32.699. -> f32.700. "));
+  EXPECT_THAT(text, HasSubstr("argument 0 came with over 255 lengths of axis 0 (1 to 700)"));
+  function(ramp({kShapes - 4}));  // the oldest one that is kept
+  EXPECT_EQ(ledger[ledger.size() - 5].calls, 3U) << "graphs know their lines";
+}
+
+TEST(Ledger, SumsUpOldGradientsOfAGraph) {
+  constexpr std::size_t kStates = 6;
+  Variables states;
+  for (std::size_t i = 0; i < kStates; ++i) {
+    states.emplace_back(ramp({2}, static_cast<float>(i), 1), "s" + std::to_string(i));
+  }
+  auto function = jit(
+      [&](const Tensor& x) {
+        Tensor total = x;
+        for (std::size_t i = 0; i < kStates; i += 2) {
+          total = total + states[i].value() * states[i + 1].value();
+        }
+        return sum(total);
+      },
+      {.capacity = 3});
+  std::uint64_t taken = 0;
+  for (std::size_t set = 1; set < (std::size_t{1} << kStates); ++set) {
+    Variables some;
+    for (std::size_t i = 0; i < kStates; ++i) {
+      if (((set >> i) & 1U) != 0) {
+        some.push_back(states[i]);
+      }
+    }
+    const auto result = value_and_grad([&](const Tensor& x) { return function(x); }, {.weights = some})(full({2}, 1));
+    const auto first = static_cast<std::size_t>(std::countr_zero(set));
+    EXPECT_TRUE(bitwise_equal(result.weights[0], states[first ^ 1U].value())) << set;
+    ++taken;
+  }
+  const std::vector<Compilation>& ledger = function.compiled()->ledger();
+  ASSERT_EQ(ledger.size(), 1U);
+  EXPECT_LE(ledger[0].gradients.size(), 40U);
+  std::uint64_t calls = 0;
+  std::uint64_t cuts = 0;
+  for (const GradientCompilation& line : ledger[0].gradients) {
+    calls += line.calls;
+    cuts += 1 + line.merged;
+  }
+  EXPECT_EQ(calls, taken);
+  EXPECT_EQ(cuts, taken);
+  EXPECT_THAT(to_text(ledger), HasSubstr(" earlier ones"));
 }
 
 TEST(Ledger, WhatOnlyFewCompilationsShareIsNoAdvice) {

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "framework/core/allocator.h"
+#include "framework/runtime/launch_queue.h"
 #include "tests/graph/variants.h"
 
 namespace diptych::runtime {
@@ -143,6 +144,18 @@ TEST(PipelinedErrors, AreReportedBySynchronizeOnceAndOnlyTheFirst) {
   EXPECT_EQ(dispatch(), Dispatch::direct);
   EXPECT_THAT(message_of<Error>([] { synchronize(); }), HasSubstr("index 7"));
   EXPECT_NO_THROW(synchronize());
+}
+
+TEST(PipelinedErrors, AreKeptUpToALimitAndNameTheirPlaceBeyondIt) {
+  const PipelinedScope scope;
+  std::string last;
+  constexpr auto kTimes = static_cast<std::int64_t>(2 * kMostFailures);
+  const int line = __LINE__ + 2;
+  for (std::int64_t index = 10; index < kTimes; ++index) {
+    last = message_of<Error>([&] { one_hot(i64({index}, {1}), 3).to_vector<float>(); });
+  }
+  EXPECT_THAT(last, AllOf(HasSubstr("one_hot: its kernel failed"), HasSubstr(at(line))));
+  EXPECT_LE(kept_failures(), kMostFailures + 1);
 }
 
 TEST(PipelinedErrors, ReachDirectOpsGraphsAndMutableData) {

@@ -77,8 +77,8 @@ void run_cell(benchmark::State& state, const WorkerPlan& plan, const Workload& w
       }
       state.SetIterationTime(total);
       emit_event({{"event", "cell"}, {"workload", workload.name}, {"cell", result}});
-    } catch (const std::bad_alloc&) {
-      fail(kOutOfMemory);
+    } catch (const std::bad_alloc& error) {
+      fail(OutOfMemoryText(error).c_str());
       break;
     } catch (const std::exception& error) {
       fail(error.what());

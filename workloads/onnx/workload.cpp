@@ -65,12 +65,17 @@ std::int64_t entries_behind(const onnx::Graph& graph, const std::string& input) 
   return least;
 }
 
+/// Of an input with an element type.
 Shape shape_of(const onnx::ValueInfo& info, const OnnxSpec& spec) {
   if (!info.has_shape) {
     throw Error(
         fmt::format("{} says no shape for its input {}: give inputs from files", quote(spec.path), quote(info.name)));
   }
   Shape shape;
+  if (info.shape.size() > kMaxRank) {
+    throw Error(fmt::format("{}: its input {} has {} axes; a tensor can have {}", quote(spec.path), quote(info.name),
+                            info.shape.size(), kMaxRank));
+  }
   for (std::size_t axis = 0; axis < info.shape.size(); ++axis) {
     if (const auto* length = std::get_if<std::int64_t>(&info.shape[axis])) {
       if (*length < 0) {
@@ -91,6 +96,11 @@ Shape shape_of(const onnx::ValueInfo& info, const OnnxSpec& spec) {
           quote(spec.path), axis, quote(info.name), name.empty() ? "dynamic" : quote(name), spec.path, key, key));
     }
     shape.push_back(given->second);
+  }
+  try {
+    onnx::check_memory({is_floating(*info.dtype) ? *info.dtype : DType::int64, shape});  // integers are drawn as i64
+  } catch (const ShapeError& error) {
+    throw ShapeError(fmt::format("{}: its input {}: {}", quote(spec.path), quote(info.name), error.what()));
   }
   return shape;
 }

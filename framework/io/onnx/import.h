@@ -26,6 +26,8 @@ class GraphProgram;
 /// The memory limit for models in bytes: the machine's memory by default. A single tensor may have half of it, the
 /// values alive at any time in a call three quarters.
 void set_memory_limit(std::uint64_t bytes);
+/// Throws ShapeError, with the size, for a tensor beyond it, or with a negative length.
+void check_memory(const TensorType& type);
 
 /// Not thread-safe: use one per thread.
 class ImportedModel {

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "framework/core/attributes.h"
+#include "framework/core/lengths.h"
 #include "framework/io/onnx/import.h"
 #include "framework/io/onnx/program.h"
 #include "framework/ops/creation.h"
@@ -197,20 +198,17 @@ double& memory_limit() {
 
 void set_memory_limit(std::uint64_t bytes) { memory_limit() = static_cast<double>(bytes); }
 
-Shape checked_shape(std::span<const std::int64_t> lengths, DType dtype) {
+void check_memory(const TensorType& type) {
   const double most = memory_limit() / 2;  // a tensor is never the only one
-  double bytes = static_cast<double>(size_of(dtype));
-  for (const std::int64_t length : lengths) {
-    if (length < 0) {
-      throw ShapeError(fmt::format("a length of {}", length));
-    }
-    // Even without elements, tables and loops are made for each axis.
-    bytes *= static_cast<double>(std::max<std::int64_t>(length, 1));
+  if (!dense_bytes(type) || rough_bytes(type) > most) {
+    throw ShapeError(fmt::format("{}; half of the machine's memory is {:.3g}", describe_size(type), most));
   }
-  if (bytes > most) {
-    throw ShapeError(fmt::format("a tensor of {:.3g} bytes: half of the machine's memory is {:.3g}", bytes, most));
-  }
-  return Shape(lengths);
+}
+
+Shape checked_shape(std::span<const std::int64_t> lengths, DType dtype) {
+  const TensorType type{dtype, Shape(lengths)};
+  check_memory(type);
+  return type.shape;
 }
 
 Tensor integers(std::span<const std::int64_t> values) {

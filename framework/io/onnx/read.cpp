@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstring>
 #include <exception>
+#include <google/protobuf/arena.h>
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <onnx/onnx_pb.h>
@@ -13,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "framework/core/attributes.h"
+#include "framework/core/lengths.h"
 #include "framework/core/tensor_body.h"
 #include "framework/io/atomic_file.h"
 #include "framework/io/onnx/model.h"
@@ -67,19 +69,12 @@ class Reader {
       foreign_type = fmt::format("{} with {} axes", name_of(dtype), proto.dims_size());
       return {};
     }
-    Shape shape;
-    std::uint64_t places = 1;  // without empty axes, because strides are products of the other lengths too
-    std::uint64_t count = 1;
-    for (const std::int64_t length : proto.dims()) {
-      const auto least_one = static_cast<std::uint64_t>(std::max<std::int64_t>(length, 1));
-      if (length < 0 || places > kMostBytes * 1024 / least_one) {
-        fail(fmt::format("tensor {} has a length of {}", what, length));
-      }
-      shape.push_back(length);
-      places *= least_one;
-      count *= static_cast<std::uint64_t>(length);
+    const Shape shape(std::span(proto.dims().data(), static_cast<std::size_t>(proto.dims_size())));
+    const auto needed = dense_bytes({dtype, shape});
+    if (!needed) {
+      fail(fmt::format("tensor {} is none that memory holds: {}", what, describe_size({dtype, shape})));
     }
-    const std::uint64_t bytes = count * size_of(dtype);
+    const std::uint64_t bytes = *needed;
     if (proto.data_location() == pb::TensorProto_DataLocation_EXTERNAL) {
       return external(proto, dtype, shape, bytes);
     }
@@ -93,7 +88,7 @@ class Reader {
       normalise_bools(result);
       return result;
     }
-    return typed(proto, dtype, shape, count);
+    return typed(proto, dtype, shape, bytes / size_of(dtype));
   }
 
   Graph graph(const pb::GraphProto& proto) {
@@ -360,6 +355,18 @@ class Pieces : public google::protobuf::io::CopyingInputStream {
   throw FileError(fmt::format("{}: it is no {}, or is cut off; get it again", quote(origin), what));
 }
 
+/// In an arena: where memory is refused to it in the middle of a message, protobuf forgets parts of others.
+template <class Proto>
+class Message {
+ public:
+  Proto& operator*() { return *proto_; }
+  Proto* operator->() { return proto_; }
+
+ private:
+  google::protobuf::Arena arena_;
+  Proto* proto_ = google::protobuf::Arena::CreateMessage<Proto>(&arena_);
+};
+
 template <class Proto>
 void parse_file(Proto& proto, const std::filesystem::path& path, const char* what) {
   constexpr int kPiece = 1 << 18;  // fits a cache
@@ -416,28 +423,28 @@ std::string name_of_type(std::int64_t data_type) {
 }
 
 Model parse_model(std::string_view bytes, const std::string& origin, const std::filesystem::path& folder) {
-  pb::ModelProto proto;
-  if (bytes.size() > kMostBytes || !proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+  Message<pb::ModelProto> proto;
+  if (bytes.size() > kMostBytes || !proto->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     fail_to_parse(origin, kModel);
   }
-  return Reader(origin, folder).model(proto);
+  return Reader(origin, folder).model(*proto);
 }
 
 Model read_model(const std::filesystem::path& path) {
-  pb::ModelProto proto;
-  parse_file(proto, path, kModel);
-  return Reader(path.string(), path.parent_path()).model(proto);
+  Message<pb::ModelProto> proto;
+  parse_file(*proto, path, kModel);
+  return Reader(path.string(), path.parent_path()).model(*proto);
 }
 
 NamedTensor read_tensor(const std::filesystem::path& path) {
-  pb::TensorProto proto;
-  parse_file(proto, path, "TensorProto");
+  Message<pb::TensorProto> proto;
+  parse_file(*proto, path, "TensorProto");
   std::string foreign;
-  Tensor tensor = Reader(path.string(), path.parent_path()).tensor(proto, foreign);
+  Tensor tensor = Reader(path.string(), path.parent_path()).tensor(*proto, foreign);
   if (!tensor.defined()) {
     throw Unsupported(fmt::format("{}: the engine has no {} tensors", quote(path.string()), foreign));
   }
-  return {proto.name(), std::move(tensor)};
+  return {proto->name(), std::move(tensor)};
 }
 
 }  // namespace diptych::onnx
