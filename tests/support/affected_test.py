@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """What scripts/affected_units and scripts/affected_tests choose after changes of a small repository."""
+import os
 import pathlib
 import subprocess
 import tempfile
@@ -34,6 +35,10 @@ FILES = {
 FOLDERS = ["e2e", "io", "ops", "passes", "reference", "support"]
 
 
+# Whoever runs this may sign commits, or have hooks.
+ENVIRONMENT = {**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
+
+
 class Affected(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -46,7 +51,7 @@ class Affected(unittest.TestCase):
         self.commit()
 
     def run_in(self, *command):
-        return subprocess.run(command, cwd=self.root, check=True, capture_output=True, text=True).stdout.split()
+        return subprocess.run(command, cwd=self.root, env=ENVIRONMENT, check=True, capture_output=True, text=True).stdout.split()
 
     def commit(self):
         self.run_in("git", "add", "--all")
