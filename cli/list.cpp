@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/composed_functions.h"
 #include "cli/names.h"
 #include "cli/ops_page.h"
 #include "cli/suggest.h"
@@ -33,6 +34,10 @@ void print_ops() {
   }
   for (const OpDef* op : registry()) {
     fmt::print("  {:<{}}  {:<14} {}\n", op->name, width, op->family_name(), op->doc);
+  }
+  fmt::print("\nFunctions made of ops, which are what graphs and profiles show:\n");
+  for (const reports::ComposedFunction& function : reports::composed_functions()) {
+    fmt::print("  {:<{}}  {} ({})\n", function.name, width, function.doc, function.ops);
   }
 }
 

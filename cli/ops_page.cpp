@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/composed_functions.h"
 #include "framework/dispatch/op.h"
 
 namespace diptych::reports {
@@ -46,6 +47,13 @@ std::string ops_page() {
                           attributes.empty() ? "" : fmt::format("`{}`", attributes), types_of(*op),
                           op->vjp != nullptr ? "yes" : "no");
     }
+  }
+  text +=
+      "\n## Functions made of ops\n\nPublic functions of `framework/ops/` that are no op themselves. Graphs and "
+      "profiles "
+      "show the ops; gradients are theirs.\n\n| function | what it does | ops |\n|---|---|---|\n";
+  for (const ComposedFunction& function : composed_functions()) {
+    text += fmt::format("| `{}` | {} | {} |\n", function.name, function.doc, function.ops);
   }
   return text;
 }

@@ -4,6 +4,8 @@
 #include <cctype>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <map>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -12,8 +14,12 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "cli/composed_functions.h"
 #include "cli/onnx_ops_page.h"
 #include "cli/ops_page.h"
+#include "framework/capture/capture.h"
+#include "framework/diptych.h"
+#include "framework/dispatch/op.h"
 #include "tests/docs/source_text.h"
 #include "tests/support/places.h"
 
@@ -26,6 +32,134 @@ using testing::source_text;
 TEST(Documents, TheOpsPageIsCurrent) {
   EXPECT_EQ(source_text("docs/ops.md"), reports::ops_page())
       << "renew it: build/release/diptych list --ops --markdown > docs/ops.md";
+}
+
+/// The functions that the headers of ops declare for users: name and header.
+std::map<std::string, std::string> declared_functions() {
+  std::map<std::string, std::string> functions;
+  const std::string all = source_text("framework/diptych.h");
+  const std::regex included("#include \"(framework/ops/[a-z_0-9]+\\.h)\"");
+  const std::regex declaration(R"((?:^|\n)(?:std::vector<Tensor>|std::pair<Tensor, Tensor>|Tensor) (\w+)\()");
+  for (std::sregex_iterator header(all.begin(), all.end(), included), end; header != end; ++header) {
+    if ((*header)[1] == "framework/ops/debug.h") {
+      continue;  // what observes: control-flow.md
+    }
+    const std::string text = source_text((*header)[1].str());
+    for (std::sregex_iterator match(text.begin(), text.end(), declaration); match != end; ++match) {
+      functions.emplace((*match)[1].str(), (*header)[1].str());
+    }
+  }
+  return functions;
+}
+
+// A reader who looks for `split` finds it, though no op has that name.
+TEST(Documents, TheOpsPageHasEveryPublicFunction) {
+  std::set<std::string> ops;
+  for (const OpDef* op : registry()) {
+    ops.insert(op->name);
+  }
+  std::set<std::string> composed;
+  for (const reports::ComposedFunction& function : reports::composed_functions()) {
+    EXPECT_TRUE(composed.empty() || *composed.rbegin() < function.name) << function.name << " is out of order";
+    EXPECT_TRUE(composed.insert(function.name).second) << function.name;
+    EXPECT_FALSE(ops.contains(function.name)) << function.name << " is an op";
+  }
+  const std::map<std::string, std::string> declared = declared_functions();
+  EXPECT_GT(declared.size(), 150U);
+  for (const auto& [name, header] : declared) {
+    EXPECT_TRUE(ops.contains(name) || composed.contains(name))
+        << name << " (" << header << ") is no op: add it to cli/composed_functions.cpp";
+  }
+  for (const std::string& name : composed) {
+    EXPECT_TRUE(declared.contains(name)) << name << " is declared nowhere";
+  }
+}
+
+/// The ops of a capture of `function` on f32[4, 6], each once.
+std::set<std::string> recorded(const std::function<std::vector<Tensor>(const Tensor&)>& function) {
+  graph::Capture capture("function");
+  const graph::CaptureScope scope(capture);
+  const std::vector<Tensor> results = function(capture.argument({DType::float32, {4, 6}}, "x"));
+  std::set<std::string> names;
+  for (const graph::Node& node : capture.finish(results, Location::current()).nodes) {
+    names.insert(node.op->name);
+    EXPECT_THAT(node.provenance.where.file, ::testing::EndsWith("docs_test.cpp"))
+        << node.op->name << " names a line of ours: " << to_string(node.provenance.where);
+  }
+  names.erase("random_next_state");  // of every draw
+  return names;
+}
+
+TEST(Documents, FunctionsAreMadeOfTheOpsThatThePageNames) {
+  const Generator generator(1);
+  using Function = std::function<std::vector<Tensor>(const Tensor&)>;
+  const std::map<std::string, Function> functions = {
+      {"split", [](const Tensor& x) { return split(x, 2); }},
+      {"chunk", [](const Tensor& x) { return chunk(x, 2, 1); }},
+      {"unbind", [](const Tensor& x) { return unbind(x); }},
+      {"select", [](const Tensor& x) { return std::vector{select(x, 0, 1)}; }},
+      {"squeeze", [](const Tensor& x) { return std::vector{squeeze(slice(x, 0, 1, 2), 0)}; }},
+      {"unsqueeze", [](const Tensor& x) { return std::vector{unsqueeze(x, 0)}; }},
+      {"stack",
+       [](const Tensor& x) {
+         return std::vector{stack({x, x})};
+       }},
+      {"randint", [&](const Tensor&) { return std::vector{randint(0, 9, {3}, DType::int64, generator)}; }},
+      {"randperm", [&](const Tensor&) { return std::vector{randperm(5, generator)}; }},
+      {"uniform", [&](const Tensor&) { return std::vector{uniform({3}, 0, 1, DType::float32, generator)}; }},
+      {"normal", [&](const Tensor&) { return std::vector{normal({3}, 0, 1, DType::float32, generator)}; }},
+      {"dropout", [&](const Tensor& x) { return std::vector{dropout(x, 0.5, true, generator)}; }},
+      {"mean", [](const Tensor& x) { return std::vector{mean(x)}; }},
+      {"l1_loss", [](const Tensor& x) { return std::vector{l1_loss(x, x)}; }},
+      {"mse_loss", [](const Tensor& x) { return std::vector{mse_loss(x, x)}; }},
+      {"nll_loss",
+       [](const Tensor& x) {
+         return std::vector{
+             nll_loss(x, Tensor::from({std::int64_t{0}, std::int64_t{1}, std::int64_t{2}, std::int64_t{3}}, {4}))};
+       }},
+      {"outer", [](const Tensor& x) { return std::vector{outer(select(x, 0, 0), select(x, 0, 1))}; }},
+      {"bmm",
+       [](const Tensor& x) {
+         return std::vector{bmm(reshape(x, {2, 2, 6}), reshape(x, {2, 6, 2}))};
+       }},
+      {"masked_fill", [](const Tensor& x) { return std::vector{masked_fill(x, ones({6}, DType::boolean), 2)}; }},
+      {"take", [](const Tensor& x) { return std::vector{take(x, zeros({2}, DType::int64))}; }},
+      {"tile",
+       [](const Tensor& x) {
+         return std::vector{tile(x, {2, 1})};
+       }},
+      {"roll", [](const Tensor& x) { return std::vector{roll(x, {1}, {0})}; }},
+      {"transpose", [](const Tensor& x) { return std::vector{transpose(x)}; }},
+      {"flatten", [](const Tensor& x) { return std::vector{flatten(x)}; }},
+      {"sort", [](const Tensor& x) { return std::vector{sort(x).first}; }},
+      {"topk", [](const Tensor& x) { return std::vector{topk(x, 2).first}; }},
+      {"smooth_l1_loss", [](const Tensor& x) { return std::vector{smooth_l1_loss(x, x)}; }},
+      {"group_norm", [](const Tensor& x) { return std::vector{group_norm(x, 2, ones({6}), ones({6}))}; }},
+      {"conv1d",
+       [](const Tensor& x) {
+         return std::vector{conv1d(reshape(x, {2, 2, 6}), ones({3, 2, 3}))};
+       }},
+      {"max_pool1d",
+       [](const Tensor& x) {
+         return std::vector{max_pool1d(reshape(x, {2, 2, 6}), {2})};
+       }},
+  };
+  for (const reports::ComposedFunction& function : reports::composed_functions()) {
+    const auto found = functions.find(function.name);
+    if (found == functions.end()) {
+      continue;
+    }
+    const std::set<std::string> made_of = recorded(found->second);
+    const std::string named = function.ops;
+    for (const std::string& op : made_of) {
+      const bool is_given = op == "reshape" || op == "slice" || op == "full" || op == "cast";  // what the case made
+      EXPECT_TRUE(is_given || named.find(op) != std::string::npos) << function.name << " is made of " << op;
+    }
+    std::istringstream words(std::regex_replace(named, std::regex("[,;]"), " "));
+    for (std::string word; words >> word;) {
+      EXPECT_TRUE(made_of.contains(word)) << function.name << " is not made of " << word;
+    }
+  }
 }
 
 TEST(Documents, TheOnnxOperatorsPageIsCurrent) {
