@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "framework/core/error.h"
 #include "framework/core/text.h"
 
 namespace diptych::io {
@@ -46,8 +47,15 @@ std::filesystem::path path_of_text(const std::string& text) {
     i += byte ? kEscapeLength : 1;
   }
   std::error_code ignored;
-  const bool is_literal = path == text || std::filesystem::exists(text, ignored);
-  return is_literal || !std::filesystem::exists(path, ignored) ? text : path;
+  if (path == text || !std::filesystem::exists(path, ignored)) {
+    return text;
+  }
+  if (std::filesystem::exists(text, ignored)) {
+    throw FileError(fmt::format(
+        "'{}' may be two files: one is called so, the other has bytes that aren't UTF-8; rename one of them",
+        printable(text)));
+  }
+  return path;
 }
 
 }  // namespace diptych::io

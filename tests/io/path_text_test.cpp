@@ -34,6 +34,8 @@ TEST(PathText, LeadsBackToTheFileThatIsThere) {
   EXPECT_EQ(path_of_text(text), bytes);
   EXPECT_EQ(path_of_text(bytes), bytes);
   write_bytes(text, "another");
+  EXPECT_THROW(path_of_text(text), FileError);
+  std::filesystem::remove(bytes);
   EXPECT_EQ(path_of_text(text), text) << "a file of that very name";
   for (const char* no_escape : {"\\x", "\\xg0", "\\xf", "plain"}) {
     EXPECT_EQ(path_of_text(no_escape), no_escape);

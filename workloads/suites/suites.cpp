@@ -1,10 +1,8 @@
 #include <algorithm>
-#include <filesystem>
 
 #include <fmt/format.h>
 
 #include "framework/core/attributes.h"
-#include "framework/core/error.h"
 #include "framework/io/path_text.h"
 #include "workloads/graph_text/workload.h"
 #include "workloads/onnx/workload.h"
@@ -12,17 +10,6 @@
 
 namespace diptych::workloads {
 namespace {
-
-/// In reports and for measuring processes. Throws Error if another file is called so.
-std::string text_of_file_name(std::string_view name) {
-  std::string text = io::text_of_path(name);
-  std::error_code ignored;
-  if (text != name && std::filesystem::exists(text, ignored)) {
-    throw Error(fmt::format("{} isn't UTF-8, and a file is called as it would be written: {}; rename one of them",
-                            quote(name), quote(text)));
-  }
-  return text;
-}
 
 template <class Predicate>
 std::vector<std::string> names_where(Predicate chosen) {
@@ -70,10 +57,10 @@ bool is_file_name(std::string_view name) { return is_onnx_name(name) || is_graph
 
 const Workload* find_workload(std::string_view name) {
   if (is_onnx_name(name)) {
-    return &onnx_workload(text_of_file_name(name));
+    return &onnx_workload(io::text_of_path(name));
   }
   if (is_graph_name(name)) {
-    return &graph_workload(text_of_file_name(name));
+    return &graph_workload(io::text_of_path(name));
   }
   const auto& all = all_workloads();
   const auto found = std::find_if(all.begin(), all.end(), [&](const Workload& w) { return w.name == name; });
