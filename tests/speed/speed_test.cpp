@@ -11,6 +11,7 @@
 #include "profiler/trace/tracer.h"
 #include "reports/statistics/statistics.h"
 #include "tests/support/speed_bound.h"
+#include "tests/support/with_isa.h"
 
 #ifdef DIPTYCH_WITH_TORCH
 #include "tests/speed/torch_reference.h"
@@ -23,6 +24,7 @@ using testing::Block;
 using testing::block_of;
 using testing::expect_bounds;
 using testing::expect_ratio;
+using testing::for_each_isa;
 using testing::InterleavedRounds;
 using testing::seconds_of;
 
@@ -127,9 +129,8 @@ TEST(Loops, AreInVectors) {
   expect_ratio("masked_softmax", 2.5, op([=] { return masked_softmax(x, condition); }), of_exp, "of the time of exp");
 }
 
-/// The same of every loop with two operands, on every instruction set, if one of them is a single value: against the
-/// loop over an operand filled with that value. Those of bool, which move a byte an element, are in vectors twice as
-/// fast.
+/// So are those of every op with two operands, on every instruction set, if one of them is a single value: against the
+/// loop over two that have many.
 TEST(Loops, AreInVectorsWithAFixedOperand) {
   constexpr std::int64_t kCount = 8192;
   for (const OpDef* op : registry()) {
@@ -146,27 +147,25 @@ TEST(Loops, AreInVectorsWithAFixedOperand) {
       } catch (const DTypeError&) {  // a loop that never runs
         continue;
       }
-      for (int isa = 0; isa < kIsaCount && is_supported(static_cast<Isa>(isa)); ++isa) {
+      const Tensor x = cast(Rng(4).uniform({kCount}, -4, 4), dtype);
+      const Tensor y = cast(Rng(5).uniform({kCount}, -4, 4), dtype);
+      const Tensor out = Tensor::empty(DType::float64, {kCount});
+      for_each_isa([&](Isa isa) {
         const LoopFn loop = op->loops[static_cast<std::size_t>(dtype)][static_cast<std::size_t>(isa)];
         if (loop == nullptr) {
-          continue;
+          return;
         }
-        const Tensor x = cast(Rng(4).uniform({kCount}, 1, 4), dtype);
-        const Tensor y = full({kCount}, 2.3, dtype);
-        const Tensor out = Tensor::empty(DType::float64, {kCount});
         const auto size = static_cast<std::int64_t>(size_of(dtype));
-        const auto size_of_result = static_cast<std::int64_t>(size_of(result.dtype));
         const auto block = [&](std::int64_t first, std::int64_t second) {
           return block_of([=] {
             void* const data[] = {x.body()->data, y.body()->data, out.body()->data};
-            const std::int64_t strides[] = {first, second, size_of_result};
+            const std::int64_t strides[] = {first, second, static_cast<std::int64_t>(size_of(result.dtype))};
             loop(kCount, data, strides, sample.attributes.get());
           });
         };
         const std::string what =
             fmt::format("{} of {} ({})", op->name, name_of(dtype), kIsaNames[static_cast<std::size_t>(isa)]);
-        // SSE2 has few instructions for masks.
-        const double limit = static_cast<Isa>(isa) == Isa::generic ? 2.5 : 1.6;
+        const double limit = isa == Isa::generic ? 2.5 : 1.6;  // SSE2 has few instructions for masks
         const auto ratio_of = [](std::size_t contender) {
           return [contender](std::span<const double> seconds) { return seconds[contender] / seconds[0]; };
         };
@@ -174,7 +173,7 @@ TEST(Loops, AreInVectorsWithAFixedOperand) {
                       {{.what = what + ", first operand fixed", .limit = limit, .figure = ratio_of(1), .measured = 1},
                        {.what = what + ", second operand fixed", .limit = limit, .figure = ratio_of(2), .measured = 2}},
                       {.block_seconds = 2e-4});
-      }
+      });
     }
   }
 }
@@ -200,7 +199,7 @@ TEST(Power, OfSomeExponentsIsAsFastAsWhatItIs) {
     expect_ratio("pow(x, 1) of " + name, 1.3, of(1), product, "of the time of x * x");
     expect_ratio("pow(x, 3) of " + name, 5, of(3), product, "of the time of x * x");
     expect_ratio("pow(x, 4) of " + name, 5, of(4), product, "of the time of x * x");
-    expect_ratio("pow(x, -1) of " + name, 1.3, of(-1), quotient, "of the time of 1 / x");
+    expect_ratio("pow(x, -1) of " + name, 1.5, of(-1), quotient, "of the time of 1 / x");
     expect_ratio("pow(x, 0.5) of " + name, 1.5, of(0.5), root, "of the time of a square root");
     expect_ratio("pow(x, -0.5) of " + name, 8, of(-0.5), root, "of the time of a square root");
     expect_ratio("pow(x, twos) of " + name, 4, op([x, twos = full({8192}, 2.0, dtype)] { return pow(x, twos); }),
