@@ -45,9 +45,8 @@ TEST(LengthsFuzz, EveryFactoryGivesItsElementsOrSaysTheSize) {
       {"empty", [](const Shape& s, DType t) { return Tensor::empty(t, s); }},
       {"full", [](const Shape& s, DType t) { return full(s, 1, t); }},
       {"zeros", [](const Shape& s, DType t) { return zeros(s, t); }},
-      {"eye",
-       [](const Shape& s, DType t) { return s.rank() < 2 ? eye(s.rank() == 0 ? 1 : s[0], t) : eye(s[0], s[1], t); }},
-      {"linspace", [](const Shape& s, DType /*t*/) { return linspace(0, 1, s.rank() == 0 ? 1 : s[0]); }},
+      {"eye", [&](const Shape& /*s*/, DType t) { return eye(draw.length(), draw.length(), t); }},
+      {"linspace", [&](const Shape& /*s*/, DType /*t*/) { return linspace(0, 1, draw.length()); }},
       {"from", [](const Shape& s, DType /*t*/) { return Tensor::from(std::vector<float>(), s); }},
       {"Rng::uniform", [&](const Shape& s, DType t) { return rng.uniform(s, 0, 1, t); }},
       {"Rng::normal", [&](const Shape& s, DType t) { return rng.normal(s, 0, 1, t); }},
@@ -58,9 +57,9 @@ TEST(LengthsFuzz, EveryFactoryGivesItsElementsOrSaysTheSize) {
        [&](const Shape& s, DType /*t*/) { return truncated_normal(s, 0, 1, -2, 2, DType::float32, generator); }},
       {"randint", [&](const Shape& s, DType /*t*/) { return randint(0, 2, s, DType::int32, generator); }},
       {"bernoulli", [&](const Shape& s, DType /*t*/) { return bernoulli(s, 0.5, DType::boolean, generator); }},
-      {"randperm", [&](const Shape& s, DType /*t*/) { return randperm(s.rank() == 0 ? 1 : s[0], generator); }},
-      {"one_hot", [](const Shape& s,
-                     DType /*t*/) { return one_hot(Tensor::from({std::int64_t{0}}, {1}), s.rank() == 0 ? 1 : s[0]); }},
+      {"randperm", [&](const Shape& /*s*/, DType /*t*/) { return randperm(draw.length(), generator); }},
+      {"one_hot",
+       [&](const Shape& /*s*/, DType /*t*/) { return one_hot(Tensor::from({std::int64_t{0}}, {1}), draw.length()); }},
   };
   std::size_t tried = 0;
   std::size_t made = 0;
@@ -76,7 +75,7 @@ TEST(LengthsFuzz, EveryFactoryGivesItsElementsOrSaysTheSize) {
       const std::string why = error.what();
       const bool says = ::testing::Value(why, kSaysTheSize) ||
                         (std::string_view(name) == "from" && why.find("values for shape") != std::string::npos) ||
-                        (std::string_view(name) == "one_hot" && why.find("classes") != std::string::npos);
+                        (std::string_view(name) == "one_hot" && why.find("the depth is below 1") != std::string::npos);
       ASSERT_TRUE(says) << name << " of " << to_string(shape) << ": " << why;
     }
   }
@@ -124,8 +123,8 @@ TEST(LengthsFuzz, ResultsOfSeveralInputsSayTheSize) {
       call();
       ADD_FAILURE() << name << " gave a result";
     } catch (const Error& error) {
-      EXPECT_THAT(error.what(), AnyOf(HasSubstr("takes"), HasSubstr("too many elements"), HasSubstr("too large"),
-                                      HasSubstr("doesn't broadcast")))
+      EXPECT_THAT(error.what(), AnyOf(HasSubstr("takes"), HasSubstr("too many elements"), HasSubstr("exceeds"),
+                                      HasSubstr("too large"), HasSubstr("doesn't broadcast")))
           << name;
     }
   };
@@ -149,7 +148,7 @@ TEST(LengthsFuzz, IntermediateResultsThatTogetherWrapSayTheSize) {
         [](const Tensor& x) {
           std::vector<Tensor> parts;
           for (int i = 0; i < 40; ++i) {
-            parts.push_back(matmul(reshape(x, {-1, 1}), full({1, 1}, i)));
+            parts.push_back(exp(x * static_cast<float>(i)));
           }
           Tensor sum = parts[0];
           for (const Tensor& part : parts) {
@@ -173,7 +172,7 @@ TEST(LengthsFuzz, FilesSayTheSize) {
   HostileLengths draw(budget.seed());
   const Folder folder;
   const auto path = folder.path() / "x.npy";
-  for (std::size_t tried = 0; budget.lasts_tries(tried, 2000); ++tried) {
+  for (std::size_t tried = 0; budget.lasts_tries(tried, 500); ++tried) {
     const Shape shape = draw.shape();
     std::string lengths;
     for (const std::int64_t length : shape) {
