@@ -85,6 +85,8 @@ std::string advice(int error, bool is_replaced, const std::string& elsewhere) {
       return "name a file in it";
     case ELOOP:
       return "its links lead in a circle; mend them";
+    case EBUSY:
+      return "something is mounted there; choose " + elsewhere;
     case EPIPE:
       return "what read it has ended";
     case EBADF:

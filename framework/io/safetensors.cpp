@@ -9,6 +9,7 @@
 #include "framework/core/context.h"
 #include "framework/core/tensor_body.h"
 #include "framework/io/atomic_file.h"
+#include "framework/io/naming.h"
 #include "framework/io/safetensors_header.h"
 #include "framework/ops/elementwise.h"
 
@@ -81,7 +82,7 @@ void save_safetensors(const std::filesystem::path& path, const TensorFile& file)
     }
   }
   std::vector<const NamedTensor*> order;
-  const std::string header = detail::print_header(file, order);
+  const std::string header = naming(path, [&] { return detail::print_header(file, order); });
   AtomicFile out(path);
   const std::uint64_t length = header.size();
   out.write(&length, sizeof length);

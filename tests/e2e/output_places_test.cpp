@@ -3,6 +3,8 @@
 
 #include <csignal>
 #include <cstring>
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -138,6 +140,19 @@ TEST(OutputOfACalibration, IsAFile) {
   EXPECT_THAT(tree(folder.path()), IsEmpty());
 }
 
+// As while another process adds runs: each would write its own over the other's.
+TEST(OutputOfACalibration, IsOneProcessesAtATime) {
+  TemporaryFolder folder;
+  const int descriptor = open(folder.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  ASSERT_EQ(flock(descriptor, LOCK_EX | LOCK_NB), 0);
+  for (const char* option : {"--out", "--append"}) {
+    EXPECT_THAT(refused({"calibrate", option, "aa.json"}, folder.path()).error,
+                HasSubstr("another `diptych calibrate` is adding runs"));
+  }
+  close(descriptor);
+  EXPECT_THAT(tree(folder.path()), IsEmpty());
+}
+
 TEST(OutputsInAFolder, FollowLinksAndLeaveDevices) {
   TemporaryFolder folder;
   const fs::path run = folder.path() / "run";
@@ -159,7 +174,13 @@ TEST(ClosedStreams, EndWithAnErrorAndNoSignal) {
   write_text(folder.path() / "base.json", counted_run());
   for (const char* streams : {">&- 2>&-", "<&- >&- 2>&-", ">/dev/full 2>/dev/full", ">&- 2>/dev/full"}) {
     for (const std::vector<std::string>& verb : std::vector<std::vector<std::string>>{
-             {"list"}, {"--version"}, {"no-such-verb"}, {"compare", "base.json", "base.json"}}) {
+             {"list"},
+             {"--version"},
+             {"no-such-verb"},
+             {"compare", "base.json", "base.json"},
+             {"report", "base.json"},
+             {"reproduce", "base.json", "micro/dispatch"},
+             {"gate", "--base", "base.json", "--head", "base.json", "--metrics", "exact"}}) {
       const Outcome outcome = shell(fmt::format("exec \"$0\" \"$@\" {}", streams), verb, folder.path());
       EXPECT_EQ(outcome.exit_code, 1) << verb[0] << " " << streams << " signal " << outcome.signal;
     }

@@ -7,6 +7,7 @@
 #include "framework/core/attributes.h"
 #include "framework/core/tensor_body.h"
 #include "framework/io/atomic_file.h"
+#include "framework/io/naming.h"
 #include "framework/io/onnx/export.h"
 #include "framework/ops/elementwise.h"
 
@@ -141,7 +142,7 @@ void write_model(const Model& model, const std::filesystem::path& path) {
     opset->set_domain(domain);
     opset->set_version(version);
   }
-  fill(*proto.mutable_graph(), *model.graph);
+  io::naming(path, [&] { fill(*proto.mutable_graph(), *model.graph); });
   write(proto, path);
 }
 
