@@ -56,7 +56,8 @@ json to_json(const CaseResult& result) {
           {"mode", workloads::name_of(result.mode)},
           {"outcome", workloads::name_of(result.outcome)},
           {"maxabs", result.largest_difference},
-          {"reason", result.reason.empty() ? json() : json(result.reason)}};
+          {"reason", result.reason.empty() ? json() : json(result.reason)},
+          {"warning", result.warning.empty() ? json() : json(result.warning)}};
 }
 
 CaseResult from_json(const json& result) {
@@ -70,6 +71,7 @@ CaseResult from_json(const json& result) {
   read.largest_difference =
       result.at("maxabs").is_number() ? result.at("maxabs").get<double>() : std::numeric_limits<double>::infinity();
   read.reason = result.at("reason").is_string() ? result.at("reason").get<std::string>() : "";
+  read.warning = result.at("warning").is_string() ? result.at("warning").get<std::string>() : "";
   return read;
 }
 
@@ -194,9 +196,10 @@ int onnx_check(const OnnxCheckOptions& options) {
     }
     for (const CaseResult& result : results) {
       ++counts[static_cast<std::size_t>(result.outcome)];
-      fmt::print("{} {} {} maxabs={:.3g}{}\n", workloads::name_of(result.outcome), reports::printable(result.folder),
+      fmt::print("{} {} {} maxabs={:.3g}{}{}\n", workloads::name_of(result.outcome), reports::printable(result.folder),
                  workloads::name_of(result.mode), result.largest_difference,
-                 result.reason.empty() ? "" : fmt::format(" ({})", reports::printable(result.reason)));
+                 result.reason.empty() ? "" : fmt::format(" ({})", reports::printable(result.reason)),
+                 result.warning.empty() ? "" : fmt::format(" (warning: {})", reports::printable(result.warning)));
       std::fflush(stdout);
       cases.push_back(to_json(result));
     }

@@ -32,7 +32,7 @@ int onnx_ops(bool markdown) {
     return kSuccess;
   }
   for (const onnx::Operator& op : onnx::operators()) {
-    fmt::print("  {:<28} {:>2} to {}   {}\n", op.name, op.first, op.last, op.limits);
+    fmt::print("  {:<37} {:<8} {}\n", op.name, reports::onnx_opsets(op), op.limits);
   }
   return kSuccess;
 }

@@ -68,12 +68,13 @@ int onnx_run(const OnnxRunOptions& options) {
   }
   fmt::print("{}, {}, {} inputs\n", reports::printable(workloads::onnx_name(spec)), options.mode,
              spec.inputs.empty() ? fmt::format("random (seed {})", options.seed) : "given");
+  const std::vector<std::string> names = instance.model.output_names(instance.inputs);
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    fmt::print("{}\t{}\n", reports::printable(instance.model.outputs()[i].name), to_string(outputs[i]));
+    fmt::print("{}\t{}\n", reports::printable(names[i]), to_string(outputs[i]));
     if (!options.out.empty()) {
       const std::filesystem::path folder = options.out;
       io::save_npy(folder / fmt::format("output_{}.npy", i), outputs[i]);
-      onnx::write_tensor({instance.model.outputs()[i].name, outputs[i]}, folder / fmt::format("output_{}.pb", i));
+      onnx::write_tensor({names[i], outputs[i]}, folder / fmt::format("output_{}.pb", i));
     }
   }
   if (!options.out.empty()) {

@@ -36,7 +36,7 @@ class Onnx : public ::testing::Test {
                                 .output("y");
     onnx::write_model(*builder.model(), folder_.path() / "small.onnx");
     onnx::write_model(
-        *Builder().input("x", DType::float32, {2, 2}).node("DeformConv", {"x"}, {"y"}).output("y").model(),
+        *Builder().input("x", DType::float32, {2, 2}).node("ImageDecoder", {"x"}, {"y"}).output("y").model(),
         folder_.path() / "foreign.onnx");
   }
   Outcome run(const std::vector<std::string>& arguments) { return diptych(arguments, folder_.path()); }
@@ -75,7 +75,7 @@ TEST_F(Onnx, WhatIsMissingOrWrongIsNamed) {
   EXPECT_THAT(error({"onnx", "run", "small.onnx", "--dim", "batch"}), HasSubstr("NAME=LENGTH"));
   EXPECT_THAT(error({"onnx", "run", "missing.onnx"}), HasSubstr("missing.onnx"));
   EXPECT_THAT(error({"onnx", "run", "foreign.onnx"}),
-              AllOf(HasSubstr("DeformConv, opset 17"), HasSubstr("no such operator")));
+              AllOf(HasSubstr("ImageDecoder, opset 17"), HasSubstr("no such operator")));
   EXPECT_THAT(error({"run", "foreign.onnx"}), HasSubstr("no such operator"));
   EXPECT_THAT(error({"onnx", "rnu"}), HasSubstr("did you mean 'run'"));
   EXPECT_THAT(error({"onnx", "run", "small.onnx", "--rondom"}), HasSubstr("--random"));

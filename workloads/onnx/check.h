@@ -30,6 +30,7 @@ struct CaseResult {
   Outcome outcome = Outcome::error;
   double largest_difference = 0;  ///< of all outputs of all data sets
   std::string reason;             ///< empty if it passed
+  std::string warning;            ///< what a reader should know even if it passed; mostly empty
 };
 
 /// One result per mode. Doesn't throw: errors become the case's outcome.

@@ -13,12 +13,32 @@ namespace {
 
 using onnx::Node;
 
-/// Whether its results are integers or truth values, whatever it reads.
+/// Whether its results are integers, truth values or random, whatever it reads.
 bool ends_gradients(const Node& node) {
-  static const std::set<std::string_view> kEnds{
-      "ArgMax",  "ArgMin",      "ConvInteger",   "Equal",          "Greater",       "GreaterOrEqual",
-      "IsInf",   "IsNaN",       "Less",          "LessOrEqual",    "MatMulInteger", "NonMaxSuppression",
-      "NonZero", "QLinearConv", "QLinearMatMul", "QuantizeLinear", "Shape",         "Size"};
+  static const std::set<std::string_view> kEnds{"ArgMax",
+                                                "ArgMin",
+                                                "Bernoulli",
+                                                "BitCast",
+                                                "ConvInteger",
+                                                "Equal",
+                                                "Greater",
+                                                "GreaterOrEqual",
+                                                "IsInf",
+                                                "IsNaN",
+                                                "Less",
+                                                "LessOrEqual",
+                                                "MatMulInteger",
+                                                "Multinomial",
+                                                "NonMaxSuppression",
+                                                "NonZero",
+                                                "OptionalHasElement",
+                                                "QLinearConv",
+                                                "QLinearMatMul",
+                                                "QuantizeLinear",
+                                                "RandomNormalLike",
+                                                "RandomUniformLike",
+                                                "Shape",
+                                                "Size"};
   if (node.op != "Cast" || !node.domain.empty()) {
     return node.domain.empty() && kEnds.contains(node.op);
   }

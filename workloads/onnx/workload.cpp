@@ -274,12 +274,20 @@ const Workload& onnx_workload(const std::string& name) {
   return known.emplace(name, std::move(workload)).first->second;
 }
 
-onnx::ImportOptions bind_shape_inputs(const onnx::Model& model, std::vector<Tensor>& inputs) {
+onnx::ImportOptions bind_shape_inputs(const onnx::Model& model, std::vector<Tensor>& inputs,
+                                      const std::map<std::string, onnx::TensorList>& lists) {
   onnx::ImportOptions options;
+  options.lists = lists;
   const std::vector<std::string> names = onnx::shape_inputs(model);
   std::vector<Tensor> rest;
   std::size_t next = 0;
   for (const onnx::ValueInfo& info : onnx::inputs_of(*model.graph)) {
+    if (const auto list = lists.find(info.name); list != lists.end()) {
+      for (std::size_t i = 0; i < list->second.tensors.size(); ++i) {
+        rest.push_back(inputs[next++]);
+      }
+      continue;
+    }
     if (next == inputs.size()) {
       break;
     }

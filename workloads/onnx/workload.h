@@ -66,7 +66,8 @@ OnnxGradients make_onnx_gradients(const std::shared_ptr<const onnx::Model>& mode
 std::vector<Tensor> onnx_inputs(const onnx::Model& model, const OnnxSpec& spec, std::uint64_t seed);
 /// Moves the inputs that shapes depend on from `inputs`, which has one for each of the model's, to the options of an
 /// import.
-onnx::ImportOptions bind_shape_inputs(const onnx::Model& model, std::vector<Tensor>& inputs);
+onnx::ImportOptions bind_shape_inputs(const onnx::Model& model, std::vector<Tensor>& inputs,
+                                      const std::map<std::string, onnx::TensorList>& lists = {});
 
 /// A tensor from a .pb (TensorProto) or .npy file.
 Tensor read_tensor_file(const std::string& path);

@@ -8,6 +8,7 @@
 #include "framework/ops/activation.h"
 #include "framework/ops/creation.h"
 #include "framework/ops/elementwise.h"
+#include "framework/ops/random.h"
 #include "framework/ops/reduction.h"
 #include "framework/ops/softmax.h"
 #include "framework/ops/view.h"
@@ -54,11 +55,12 @@ Tensor softsign(const Tensor& x, Location where) {
   return div(x, add(abs(x, where), scalar_like(x, 1, where), where), where);
 }
 /// x sigmoid(alpha x) [Ramachandran et al. 2017]
+Tensor swish_of(const Tensor& x, double alpha, Location where) {
+  return alpha == 1 ? silu(x, where) : mul(x, sigmoid(times(x, alpha, where), where), where);
+}
 Translation swish(NodeView& node) {
   const double alpha = node.real("alpha", 1);
-  return unary(node, [alpha](const Tensor& x, Location where) {
-    return alpha == 1 ? silu(x, where) : mul(x, sigmoid(times(x, alpha, where), where), where);
-  });
+  return unary(node, [alpha](const Tensor& x, Location where) { return swish_of(x, alpha, where); });
 }
 
 /// x tanh(log(1 + e^x)) [Misra 2019]
@@ -131,28 +133,50 @@ Tensor hardmax(const Tensor& x, int axis, Location where) {
   return cast(equal(first, places, where), x.dtype(), where);
 }
 
-/// Inference only: in training the dropped elements would depend on another generator's numbers.
+/// In training each element is dropped with probability `ratio`, and the others are divided by 1 - ratio
+/// [Srivastava et al. 2014].
 Translation dropout(NodeView& node) {
-  node.ignore("seed");
   const double ratio = node.real("ratio", 0.5);
-  if (node.opset() < 7 && node.integer("is_test", 0) == 0) {
-    node.refuse("it draws random numbers (is_test is 0)");
-  }
+  const bool always_trains = node.opset() < 7 && node.integer("is_test", 0) == 0;
+  const Generator generator = generator_of(node);
   node.check_inputs(1, 3);
   const bool wants_mask = node.wants_output(1);
   const bool old_mask = node.opset() < 10;
-  return {[=](Inputs in, Outputs out, Location where) {
-            const bool trains = in.size() > 2 && in[2].tensor.defined() && in[2].tensor.item() != 0;
-            const double share = in.size() > 1 && in[1].tensor.defined() ? host_real(in[1].tensor) : ratio;
-            if (trains && share != 0) {
-              throw Unsupported("it draws random numbers (training_mode is true)");
-            }
-            out[0].tensor = in[0].tensor;
-            if (wants_mask) {
-              out[1].tensor = full(in[0].tensor.shape(), 1, old_mask ? in[0].tensor.dtype() : DType::boolean, where);
-            }
-          },
-          {1, 2}};
+  Translation result{
+      [=](Inputs in, Outputs out, Location location) {
+        const Tensor& x = in[0].tensor;
+        const bool trains = always_trains || (in.size() > 2 && in[2].tensor.defined() && in[2].tensor.item() != 0);
+        const double share = !trains ? 0 : in.size() > 1 && in[1].tensor.defined() ? host_real(in[1].tensor) : ratio;
+        if (!(share >= 0 && share < 1)) {
+          throw Error(fmt::format("its ratio is {}; it is from 0 to below 1", share));
+        }
+        Tensor keeps;
+        out[0].tensor = x;
+        if (share > 0) {
+          keeps = bernoulli(x.shape(), 1 - share, DType::boolean, generator, location);
+          out[0].tensor = where(keeps, times(x, 1 / (1 - share), location), scalar_like(x, 0, location), location);
+          out[0].drawn = true;
+        }
+        if (wants_mask) {
+          const DType type = old_mask ? x.dtype() : DType::boolean;
+          out[1].tensor = keeps.defined() ? cast(keeps, type, location) : full(x.shape(), 1, type, location);
+          out[1].drawn = keeps.defined();
+        }
+      },
+      {1, 2}};
+  result.draws = always_trains || node.has_input(2);
+  return result;
+}
+
+/// swish(a) b, of equal shapes [Shazeer 2020]
+Translation swish_gated(NodeView& node) {
+  const double alpha = node.real("alpha", 1);
+  return binary(node, [alpha](const Tensor& a, const Tensor& b, Location where) {
+    if (a.type() != b.type()) {
+      throw ShapeError(fmt::format("{} and {}", to_string(a.type()), to_string(b.type())));
+    }
+    return mul(swish_of(a, alpha, where), b, where);
+  });
 }
 
 }  // namespace
@@ -162,7 +186,7 @@ void add_activations(std::vector<Operator>& all) {
     all.push_back({name, first, kNewestOpset, translate, limits});
   };
   op("Celu", 12, celu);
-  op("Dropout", 1, dropout, "inference, or a ratio of 0");
+  op("Dropout", 1, dropout);
   op("Elu", 1, exponential);
   op("Gelu", 20, gelu_of);
   op("HardSigmoid", 1, hard_sigmoid_of);
@@ -179,6 +203,7 @@ void add_activations(std::vector<Operator>& all) {
   op("Softmax", 1, normalised<softmax>);
   op("Softplus", 1, plain<softplus_of>);
   op("Softsign", 1, plain<softsign>);
+  op("SwiGLU", 28, swish_gated);
   op("Swish", 24, swish);
   op("Tanh", 1, plain<tanh>);
   op("ThresholdedRelu", 10, thresholded);

@@ -2,6 +2,7 @@
 
 #include "framework/ops/attention.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -51,6 +52,7 @@ struct Scores {
   /// number the second and third the other way round.)
   std::int64_t stage = 0;
   bool wants_stage = false;
+  std::int64_t window = -1;  ///< how many columns before a row's own it sees; -1: all
 };
 
 /// Masks of all types: bool says what takes part, any other is added.
@@ -88,8 +90,13 @@ Tensor counted(std::int64_t from, std::int64_t count, const Shape& shape, Locati
                  where);
 }
 
-/// The columns that are no padding and, if the rows are causal, not behind them: those `before` the first row  bool[B,
-/// 1, rows or 1, columns].
+/// The column that each row stands at, of tokens up to a length of each batch: i64[B, 1, rows, 1].
+Tensor own_columns(const Tensor& valid, std::int64_t rows, Location where) {
+  const Tensor length = reshape(cast(valid, DType::int64, where), {valid.numel(), 1, 1, 1}, where);
+  return add(length, counted(-rows, rows, {1, 1, rows, 1}, where), where);
+}
+
+/// The columns that are no padding and, if the rows are causal, not behind them: bool[B, 1, rows or 1, columns].
 Tensor seen_of(const Tensor& valid, bool causal, std::int64_t rows, std::int64_t columns, Location where) {
   const Tensor column = counted(0, columns, {1, 1, 1, columns}, where);
   const Tensor length = reshape(cast(valid, DType::int64, where), {valid.numel(), 1, 1, 1}, where);
@@ -97,8 +104,7 @@ Tensor seen_of(const Tensor& valid, bool causal, std::int64_t rows, std::int64_t
   if (!causal) {
     return is_token;
   }
-  const Tensor last = add(length, counted(-rows, rows, {1, 1, rows, 1}, where), where);
-  return logical_and(is_token, less_equal(column, last, where), where);
+  return logical_and(is_token, less_equal(column, own_columns(valid, rows, where), where), where);
 }
 
 /// The scores at the wanted stage, and the result from them.
@@ -143,6 +149,11 @@ Translation attention(NodeView& node) {
   scores.wants_stage = node.wants_output(3);
   const std::int64_t query_heads = node.integer("q_num_heads", 0);
   const std::int64_t key_heads = node.integer("kv_num_heads", 0);
+  constexpr std::int64_t kFar = std::int64_t{1} << 40;  // beyond any column
+  scores.window = node.opset() >= 25 ? std::min(node.integer("left_window_size", -1), kFar) : -1;
+  if (scores.window < -1) {
+    node.malformed(fmt::format("its left_window_size is {}; it is 0 or more, or -1 for none", scores.window));
+  }
   node.ignore("softmax_precision");  // the engine's softmax is as accurate as the type allows
   if (scores.stage < 0 || scores.stage > 3) {
     node.malformed("its qk_matmul_output_mode isn't from 0 to 3");
@@ -192,6 +203,14 @@ Translation attention(NodeView& node) {
       const Tensor seen =
           less_equal(counted(0, columns, {1, columns}, location), counted(past, rows, {rows, 1}, location), location);
       options.mask = restricted(options.mask, seen, location);
+    }
+    if (scores.window >= 0) {
+      const Tensor valid = optional_input(in, 6);
+      const Tensor own =
+          valid.defined() ? own_columns(valid, rows, location) : counted(past, rows, {rows, 1}, location);
+      const Tensor first = sub(own, Tensor::scalar(scores.window), location);
+      options.mask = restricted(options.mask,
+                                greater_equal(counted(0, columns, {1, columns}, location), first, location), location);
     }
     Tensor y = attended(scores, q, k, v, options, out, location);
     if (in[0].tensor.rank() == 3) {

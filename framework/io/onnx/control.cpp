@@ -5,7 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "framework/capture/capture.h"
 #include "framework/capture/control_flow.h"
+#include "framework/core/context.h"
 #include "framework/io/onnx/program.h"
 #include "framework/ops/creation.h"
 #include "framework/ops/elementwise.h"
@@ -38,9 +40,18 @@ std::vector<Value> unknown(std::span<const Tensor> tensors) {
 std::vector<Tensor> tensors_of(std::span<const Value> values) {
   std::vector<Tensor> tensors;
   for (const Value& value : values) {
+    if (value.is_no_tensor()) {
+      throw Unsupported("a sequence or an optional that depends on elements");
+    }
     tensors.push_back(value.tensor);
   }
   return tensors;
+}
+
+void mark_drawn(Outputs out) {
+  for (Value& value : out) {
+    value.drawn = true;
+  }
 }
 
 void give(std::vector<Value> results, Outputs out) {
@@ -64,17 +75,84 @@ Translation branch(NodeView& node) {
     };
     try {
       give(unknown(graph::cond_flat(reshape(in[0].tensor, {}, where), run(then), run(otherwise), {}, where)), out);
+      if (then.program->draws || otherwise.program->draws) {
+        mark_drawn(out);
+      }
     } catch (const ShapeError& error) {
       throw Unsupported(fmt::format("branches that give other types, by a condition from elements: {}", error.what()));
     }
   }};
   result.sets_known = true;
+  result.draws = then.program->draws || otherwise.program->draws;
+  result.takes_sequences = true;
   return result;
 }
 
-/// The rows of one output of a body, stacked into one tensor.
-Tensor stacked(const std::vector<Value>& rows, int axis, Location where) {
-  return stack(tensors_of(rows), axis, where);
+/// The types that a body gives for arguments like these: it is captured, and nothing runs.
+std::vector<TensorType> types_given(const Body& body, const std::vector<Value>& own, Inputs in) {
+  graph::Capture capture("body");
+  std::vector<Value> arguments = own;
+  const Inputs captured = in.subspan(body.first_captured, body.program->captured.size());
+  arguments.insert(arguments.end(), captured.begin(), captured.end());
+  for (Value& argument : arguments) {
+    if (!argument.known && !argument.is_no_tensor()) {
+      argument.tensor = capture.argument(argument.tensor.type(), "value");
+    }
+  }
+  const graph::CaptureScope scope(capture);
+  const NoGrad guard;
+  std::vector<TensorType> types;
+  for (const Value& result : body.program->call(arguments)) {
+    types.push_back(result.tensor.type());
+  }
+  return types;
+}
+
+/// No rows of a type.
+Tensor no_rows(const TensorType& row, int axis, Location where) {
+  Shape shape = row.shape;
+  shape.push_back(0);
+  for (int i = shape.rank() - 1; i > axis; --i) {
+    std::swap(shape[i], shape[i - 1]);
+  }
+  return full(shape, 0, row.dtype, where);
+}
+
+/// The rows of one output of a body, stacked into one tensor; of none, those of its type.
+Value collected_rows(const std::vector<Value>& rows, const TensorType& type, int axis, Location where) {
+  const KnownScope scope(std::all_of(rows.begin(), rows.end(), [](const Value& row) { return row.known; }));
+  Value result{rows.empty() ? no_rows(type, axis, where) : stack(tensors_of(rows), axis, where), false};
+  result.known = std::all_of(rows.begin(), rows.end(), [](const Value& row) { return row.known; });
+  result.drawn = std::any_of(rows.begin(), rows.end(), [](const Value& row) { return row.drawn; });
+  return result;
+}
+
+/// The node's inputs on whose elements it depends how often a loop's body runs. A condition from what is carried
+/// depends on what that was made of before.
+std::vector<int> inputs_behind_condition(const Body& body, std::size_t carried) {
+  const GraphProgram& program = *body.program;
+  std::set<int> sources{program.outputs[0]};
+  for (std::size_t before = 0; before != sources.size();) {
+    before = sources.size();
+    sources = program.sources_of(std::move(sources));
+    for (std::size_t i = 0; i < carried; ++i) {
+      if (sources.contains(program.inputs[2 + i])) {
+        sources.insert(program.outputs[1 + i]);
+      }
+    }
+  }
+  std::vector<int> inputs;
+  for (std::size_t i = 0; i < carried; ++i) {
+    if (sources.contains(program.inputs[2 + i])) {
+      inputs.push_back(static_cast<int>(2 + i));
+    }
+  }
+  for (std::size_t i = 0; i < program.captured.size(); ++i) {
+    if (sources.contains(program.numbers.at(program.captured[i]))) {
+      inputs.push_back(static_cast<int>(body.first_captured + i));
+    }
+  }
+  return inputs;
 }
 
 /// M, condition, v... ; the body: iteration, condition, v... -> condition, v..., rows...
@@ -95,41 +173,43 @@ Translation loop(NodeView& node) {
       state.assign(in.begin() + 2, in.begin() + static_cast<std::ptrdiff_t>(2 + carried));
     }
     Value condition = has_condition ? in[1] : Value{Tensor::from({true}, {}), true};
+    constexpr std::int64_t kEndless = std::numeric_limits<std::int64_t>::max();
+    const bool knows_trips = !has_trip || in[0].known;
+    const std::int64_t most = has_trip && knows_trips ? host_integer(in[0].tensor) : kEndless;
+    std::int64_t done = 0;
     // Iterations are run here as long as it is known whether there is another one.
-    if ((!has_trip || in[0].known) && condition.known) {
-      const std::int64_t trips = has_trip ? host_integer(in[0].tensor) : std::numeric_limits<std::int64_t>::max();
+    if (knows_trips && condition.known) {
       std::vector<std::vector<Value>> collected(rows);
-      for (std::int64_t i = 0; i < trips && condition.tensor.item() != 0; ++i) {
-        std::vector<Value> arguments{{Tensor::scalar(i), true}, condition};
+      const auto arguments_of = [&](std::int64_t iteration) {
+        std::vector<Value> arguments{{Tensor::scalar(iteration), true}, condition};
         arguments.insert(arguments.end(), state.begin(), state.end());
-        std::vector<Value> results = body.call(std::move(arguments), in);
+        return arguments;
+      };
+      for (; done < most && condition.known && condition.tensor.item() != 0; ++done) {
+        std::vector<Value> results = body.call(arguments_of(done), in);
         condition = results[0];
-        if (!condition.known) {
-          throw Unsupported("whether it goes on depends on elements, though its first condition is a constant");
-        }
         state.assign(results.begin() + 1, results.begin() + 1 + static_cast<std::ptrdiff_t>(carried));
         for (std::size_t r = 0; r < rows; ++r) {
           collected[r].push_back(results[1 + carried + r]);
         }
       }
-      for (std::size_t r = 0; r < rows; ++r) {
-        if (collected[r].empty()) {
-          throw Unsupported("it runs no iteration: what it would collect has no shape");
+      if (condition.known || done == most) {
+        const std::vector<TensorType> types = rows > 0 && done == 0 ? types_given(body, arguments_of(0), in)
+                                                                    : std::vector<TensorType>(1 + carried + rows);
+        for (std::size_t r = 0; r < rows; ++r) {
+          state.push_back(collected_rows(collected[r], types[1 + carried + r], 0, where));
         }
-        const bool known =
-            std::all_of(collected[r].begin(), collected[r].end(), [](const Value& v) { return v.known; });
-        const KnownScope scope(known);
-        state.push_back({stacked(collected[r], 0, where), known});
+        give(std::move(state), out);
+        return;
       }
-      give(std::move(state), out);
-      return;
     }
-    std::vector<Tensor> init{Tensor::scalar(std::int64_t{0}), reshape(condition.tensor, {}, where)};
-    for (const Value& value : state) {
-      init.push_back(value.tensor);
-    }
-    const Tensor trips =
-        has_trip ? reshape(in[0].tensor, {}, where) : Tensor::scalar(std::numeric_limits<std::int64_t>::max());
+    // From here on it is known only while it runs: after none of them, or after the first ones of a do-while.
+    std::vector<Tensor> init{Tensor::scalar(done), reshape(condition.tensor, {}, where)};
+    const std::vector<Tensor> carried_tensors = tensors_of(state);
+    init.insert(init.end(), carried_tensors.begin(), carried_tensors.end());
+    const Tensor trips = has_trip ? reshape(in[0].tensor, {}, where) : Tensor::scalar(kEndless);
+    constexpr std::int64_t kMostStored = 4096;  // what gradients keep of each iteration has room for all of them
+    const std::int64_t left = most - done;
     const std::vector<Tensor> last = graph::while_flat(
         [&](std::span<const Tensor> now) {
           return std::vector<Tensor>{logical_and(now[1], less(now[0], trips, where), where)};
@@ -141,13 +221,19 @@ Translation loop(NodeView& node) {
           next.insert(next.begin(), add(now[0], Tensor::scalar(std::int64_t{1}), where));
           return next;
         },
-        init, {}, where);
+        init, {.max_iterations = left > 0 && left <= kMostStored ? left : 0}, where);
     give(unknown(std::span(last).subspan(2)), out);
+    if (body.program->draws) {
+      mark_drawn(out);
+    }
   }};
-  if (rows > 0) {
-    result.host_inputs = {0, 1};  // how many rows there are has to be known
+  if (rows > 0) {  // how many rows there are has to be known
+    result.host_inputs = inputs_behind_condition(body, carried);
+    result.host_inputs.insert(result.host_inputs.end(), {0, 1});
   }
+  result.takes_sequences = true;
   result.sets_known = true;
+  result.draws = body.program->draws;
   return result;
 }
 
@@ -183,28 +269,43 @@ Translation scan_rows(NodeView& node) {
       length = mine;
     }
     std::vector<std::vector<Value>> collected(rows);
-    for (std::int64_t step = 0; step < length; ++step) {
+    const auto arguments_of = [&](const auto& row_of) {
       std::vector<Value> arguments = state;
       for (std::size_t i = 0; i < along.size(); ++i) {
-        const Value& source = in[carried + i];
-        const std::int64_t row = entry(directions, i) != 0 ? length - 1 - step : step;
-        arguments.push_back({select(source.tensor, along[i], row, where), false});
+        arguments.push_back({row_of(in[carried + i].tensor, i), false});
       }
-      std::vector<Value> results = body.call(std::move(arguments), in);
+      return arguments;
+    };
+    for (std::int64_t step = 0; step < length; ++step) {
+      std::vector<Value> results =
+          body.call(arguments_of([&](const Tensor& source, std::size_t i) {
+                      return select(source, along[i], entry(directions, i) != 0 ? length - 1 - step : step, where);
+                    }),
+                    in);
       state.assign(results.begin(), results.begin() + static_cast<std::ptrdiff_t>(carried));
       for (std::size_t r = 0; r < rows; ++r) {
         collected[r].push_back(results[carried + r]);
       }
     }
+    std::vector<TensorType> types(carried + rows);
+    if (length == 0) {
+      types = types_given(body, arguments_of([&](const Tensor& source, std::size_t i) {
+                            Shape row;
+                            for (int axis = 0; axis < source.rank(); ++axis) {
+                              if (axis != along[i]) {
+                                row.push_back(source.shape()[axis]);
+                              }
+                            }
+                            return full(row, 0, source.dtype(), where);
+                          }),
+                          in);
+    }
     for (std::size_t r = 0; r < rows; ++r) {
-      if (collected[r].empty()) {
-        throw Unsupported("it visits no row: what it would collect has no shape");
-      }
       if (entry(out_directions, r) != 0) {
         std::reverse(collected[r].begin(), collected[r].end());
       }
-      const int rank = collected[r][0].tensor.rank() + 1;
-      state.push_back({stacked(collected[r], axis_of(entry(out_axes, r), rank), where), false});
+      const int rank = (length > 0 ? collected[r][0].tensor.rank() : types[carried + r].shape.rank()) + 1;
+      state.push_back(collected_rows(collected[r], types[carried + r], axis_of(entry(out_axes, r), rank), where));
     }
     for (Value& value : state) {
       value.known = false;
@@ -212,6 +313,7 @@ Translation scan_rows(NodeView& node) {
     give(std::move(state), out);
   }};
   result.sets_known = true;
+  result.draws = body.program->draws;
   return result;
 }
 
@@ -219,7 +321,7 @@ Translation scan_rows(NodeView& node) {
 
 void add_control(std::vector<Operator>& all) {
   all.push_back({"If", 1, kNewestOpset, branch});
-  all.push_back({"Loop", 1, kNewestOpset, loop, "rows are collected over a known number of iterations"});
+  all.push_back({"Loop", 1, kNewestOpset, loop, "with rows to collect, its condition follows from known tensors"});
   all.push_back({"Scan", 9, kNewestOpset, scan_rows});
 }
 

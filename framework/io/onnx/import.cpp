@@ -23,6 +23,8 @@ struct ImportedModel::Plan {
   std::vector<TensorType> types;
   std::vector<Value> values;  ///< the known ones that the steps read; others are set by each call and cleared after it
   std::vector<std::uint32_t> steps;
+  std::vector<bool> drawn;  ///< of each output, whether it depends on random numbers
+  std::vector<std::string> output_names;
 };
 
 namespace {
@@ -91,7 +93,18 @@ void check_input(const ValueInfo& info, const Tensor& input, std::map<std::strin
 
 ImportedModel::ImportedModel(std::shared_ptr<const Model> model, const ImportOptions& options)
     : model_(std::move(model)) {
-  inputs_ = inputs_of(*model_->graph);
+  for (const ValueInfo& input : inputs_of(*model_->graph)) {
+    const auto list = options.lists.find(input.name);
+    if (!input.is_list()) {
+      inputs_.push_back(input);
+    } else if (list == options.lists.end()) {
+      throw Unsupported(fmt::format("input {} is a {}: the engine has none", quote(input.name), input.foreign_type));
+    } else {
+      for (std::size_t i = 0; i < list->second.tensors.size(); ++i) {
+        inputs_.push_back({fmt::format("{}[{}]", input.name, i)});
+      }
+    }
+  }
   std::erase_if(inputs_, [&](const ValueInfo& input) { return options.bound.contains(input.name); });
   program_ = std::make_unique<GraphProgram>(compile(*model_->graph, *model_));
   for (const auto& [name, tensor] : options.bound) {
@@ -121,6 +134,16 @@ ImportedModel::ImportedModel(std::shared_ptr<const Model> model, const ImportOpt
     program_->inputs.push_back(constant->first);
     program_->constants.erase(constant);
   }
+  for (const int number : program_->inputs) {
+    Slot slot{number};
+    for (const auto& [name, list] : options.lists) {
+      const auto found = program_->numbers.find(name);
+      if (found != program_->numbers.end() && found->second == number) {
+        slot = {number, list.is_sequence, list.is_absent, list.tensors.size()};
+      }
+    }
+    slots_.push_back(slot);
+  }
 }
 
 ImportedModel::~ImportedModel() = default;
@@ -144,6 +167,22 @@ void ImportedModel::check(std::span<const Tensor> inputs) const {
   }
 }
 
+void ImportedModel::set_inputs(std::vector<Value>& values, std::span<const Tensor> tensors) const {
+  std::size_t next = 0;
+  for (const Slot& slot : slots_) {
+    Value& value = values[static_cast<std::size_t>(slot.number)];
+    const std::span<const Tensor> mine = tensors.subspan(next, slot.tensors);
+    next += slot.tensors;
+    if (slot.is_absent) {
+      value = absent_optional();
+    } else if (slot.is_sequence) {
+      value = sequence_of({mine.begin(), mine.end()});
+    } else {
+      value.tensor = mine[0];
+    }
+  }
+}
+
 /// Uses a capture that is thrown away: types and known values follow without running a node.
 std::unique_ptr<ImportedModel::Plan> ImportedModel::make_plan(const std::vector<TensorType>& types) const {
   graph::Capture capture("onnx");
@@ -154,19 +193,23 @@ std::unique_ptr<ImportedModel::Plan> ImportedModel::make_plan(const std::vector<
   for (const auto& [number, value] : program_->constants) {
     plan->values[static_cast<std::size_t>(number)] = value;
   }
+  std::vector<Tensor> arguments;
   for (std::size_t i = 0; i < types.size(); ++i) {
-    plan->values[static_cast<std::size_t>(program_->inputs[i])].tensor =
-        capture.argument(types[i], fmt::format("input_{}", i));
+    arguments.push_back(capture.argument(types[i], fmt::format("input_{}", i)));
   }
+  set_inputs(plan->values, arguments);
   {
     const graph::CaptureScope scope(capture);
     const NoGrad guard;
     program_->name_values(plan->values);
     plan->steps = program_->interpret(plan->values);
   }
-  for (const int output : program_->outputs) {
-    if (plan->values[static_cast<std::size_t>(output)].items != nullptr) {
-      throw Unsupported("an output is a sequence: the engine has none");
+  for (std::size_t i = 0; i < program_->outputs.size(); ++i) {
+    const Value& value = plan->values[static_cast<std::size_t>(program_->outputs[i])];
+    const std::string& name = model_->graph->outputs[i].name;
+    for (std::size_t k = 0; k < value.count(); ++k) {
+      plan->drawn.push_back(value.drawn);
+      plan->output_names.push_back(value.items != nullptr ? fmt::format("{}[{}]", name, k) : name);
     }
   }
   program_->drop_unread(plan->steps, plan->values);
@@ -191,17 +234,28 @@ ImportedModel::Plan& ImportedModel::plan_of(std::span<const Tensor> inputs) {
 std::vector<Tensor> ImportedModel::call(std::span<const Tensor> inputs) {
   Plan& plan = plan_of(inputs);
   const Leftovers leftovers(plan.values);
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    plan.values[static_cast<std::size_t>(program_->inputs[i])].tensor = inputs[i];
-  }
+  set_inputs(plan.values, inputs);
   program_->name_values(plan.values);
   program_->repeat(plan.steps, plan.values);
   std::vector<Tensor> outputs;
   for (const int output : program_->outputs) {
-    outputs.push_back(plan.values[static_cast<std::size_t>(output)].tensor);
+    const Value& value = plan.values[static_cast<std::size_t>(output)];
+    if (value.items != nullptr) {
+      outputs.insert(outputs.end(), value.items->begin(), value.items->end());
+    } else if (!value.absent) {
+      outputs.push_back(value.tensor);
+    }
   }
   return outputs;
 }
+
+std::vector<std::string> ImportedModel::output_names(std::span<const Tensor> inputs) {
+  return plan_of(inputs).output_names;
+}
+
+void check_supported(const Model& model) { compile(*model.graph, model); }
+
+std::vector<bool> ImportedModel::drawn_outputs(std::span<const Tensor> inputs) { return plan_of(inputs).drawn; }
 
 std::vector<ValueInfo> inputs_of(const Graph& graph) {
   std::vector<ValueInfo> inputs = graph.inputs;
@@ -211,24 +265,17 @@ std::vector<ValueInfo> inputs_of(const Graph& graph) {
 
 namespace {
 
-/// The values whose elements have to be known before a graph is made. Backwards: everything that a host input depends
-/// on, except for steps that read types alone.
+/// The values whose elements have to be known before a graph is made: everything that a host input depends on.
 std::set<int> known_ahead(const GraphProgram& program) {
   std::set<int> needed;
-  for (std::size_t i = program.steps.size(); i-- > 0;) {
-    const GraphProgram::Step& step = program.steps[i];
-    const bool all = !step.translation.by_type && std::any_of(step.outputs.begin(), step.outputs.end(),
-                                                              [&](int output) { return needed.contains(output); });
-    if (all) {
-      needed.insert(step.inputs.begin(), step.inputs.end());
-    }
+  for (const GraphProgram::Step& step : program.steps) {
     for (const int input : step.translation.host_inputs) {
       if (static_cast<std::size_t>(input) < step.inputs.size()) {
         needed.insert(step.inputs[static_cast<std::size_t>(input)]);
       }
     }
   }
-  return needed;
+  return program.sources_of(std::move(needed));
 }
 
 }  // namespace

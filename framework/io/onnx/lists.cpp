@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "framework/io/onnx/operators.h"
+#include "framework/io/onnx/program.h"
 #include "framework/ops/shape.h"
 #include "framework/ops/view.h"
 
@@ -19,11 +19,7 @@ const Value::Items& items_of(const Value& value) {
   return *value.items;
 }
 
-/// A list as a value. Its tensor is only its length.
-void give(Value::Items items, Value& out) {
-  out.tensor = Tensor::scalar(static_cast<std::int64_t>(items.size()));
-  out.items = std::make_shared<const Value::Items>(std::move(items));
-}
+void give(Value::Items items, Value& out) { out = sequence_of(std::move(items)); }
 
 /// A place from 0 to `end`, counted from the end if it is negative.
 std::size_t place_of(const Tensor& position, std::size_t length, std::size_t end) {
@@ -163,7 +159,98 @@ Translation split_list(NodeView& node) {
       {1});
 }
 
+/// Gives the sequences that a body makes of the elements of its first input, with those of other sequences at the same
+/// place and tensors as they are.
+Translation map_list(NodeView& node) {
+  node.check_inputs(1, NodeView::kAny);
+  const std::shared_ptr<const GraphProgram> body = node.body("body");
+  const auto own = static_cast<std::size_t>(node.inputs());
+  if (body->inputs.size() != own || body->outputs.size() != static_cast<std::size_t>(node.outputs())) {
+    node.malformed("its body doesn't take and give what it maps");
+  }
+  Translation result = of_lists(
+      [=](Inputs in, Outputs out, Location /*where*/) {
+        const std::size_t length = items_of(in[0]).size();
+        std::vector<Value::Items> mapped(out.size());
+        for (std::size_t i = 0; i < length; ++i) {
+          std::vector<Value> arguments(in.begin(), in.end());
+          for (std::size_t k = 0; k < own; ++k) {
+            if (in[k].items != nullptr) {
+              if (in[k].items->size() != length) {
+                throw ShapeError(fmt::format("sequences of {} and {}", length, in[k].items->size()));
+              }
+              arguments[k] = {(*in[k].items)[i], in[k].known};
+            }
+          }
+          const std::vector<Value> results = body->call(arguments);
+          for (std::size_t r = 0; r < out.size(); ++r) {
+            if (results[r].is_no_tensor()) {
+              throw Unsupported("a sequence of sequences or optionals");
+            }
+            mapped[r].push_back(results[r].tensor);
+          }
+        }
+        for (std::size_t r = 0; r < out.size(); ++r) {
+          give(std::move(mapped[r]), out[r]);
+        }
+      },
+      {});
+  result.draws = body->draws;
+  return result;
+}
+
+/// An optional is what it holds, or without an element marked as such: whether it has one is known when it is planned.
+Translation optional(NodeView& node) {
+  node.ignore("type");
+  node.check_inputs(0, 1);
+  return of_lists(
+      [](Inputs in, Outputs out, Location /*where*/) {
+        if (!in.empty() && in[0].tensor.defined()) {
+          out[0] = in[0];
+        } else {
+          out[0] = absent_optional();
+        }
+      },
+      {});
+}
+
+Translation has_element(NodeView& node) {
+  node.check_inputs(0, 1);
+  Translation result = of_lists(
+      [](Inputs in, Outputs out, Location /*where*/) {
+        out[0].tensor = Tensor::from({!in.empty() && in[0].tensor.defined() && !in[0].absent}, {});
+      },
+      {});
+  result.by_type = true;
+  return result;
+}
+
+Translation element_of_optional(NodeView& node) {
+  node.check_inputs(1, 1);
+  return of_lists(
+      [](Inputs in, Outputs out, Location /*where*/) {
+        if (in[0].absent) {
+          throw Error("the element of an optional that has none");
+        }
+        out[0] = in[0];
+      },
+      {});
+}
+
 }  // namespace
+
+/// Its tensor is only its length.
+Value sequence_of(Value::Items items) {
+  Value value{Tensor::scalar(static_cast<std::int64_t>(items.size()))};
+  value.items = std::make_shared<const Value::Items>(std::move(items));
+  return value;
+}
+
+Value absent_optional() {
+  Value value{Tensor::from({false}, {})};
+  value.absent = true;
+  return value;
+}
 
 void add_lists(std::vector<Operator>& all) {
   constexpr const char* kLimits = "inside a model, at known places";
@@ -171,12 +258,16 @@ void add_lists(std::vector<Operator>& all) {
     all.push_back({name, first, kNewestOpset, translate, kLimits});
   };
   op("ConcatFromSequence", 11, join_list);
+  op("Optional", 15, optional);
+  op("OptionalGetElement", 15, element_of_optional);
+  op("OptionalHasElement", 15, has_element);
   op("SequenceAt", 11, element);
   op("SequenceConstruct", 11, construct);
   op("SequenceEmpty", 11, empty);
   op("SequenceErase", 11, erase);
   op("SequenceInsert", 11, insert);
   op("SequenceLength", 11, length_of_list);
+  op("SequenceMap", 17, map_list);
   op("SplitToSequence", 11, split_list);
 }
 

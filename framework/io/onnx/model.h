@@ -28,9 +28,13 @@ struct Graph;
 struct UnreadValue {
   std::string kind;
 };
-using AttributeValue =
-    std::variant<UnreadValue, std::int64_t, double, std::string, Tensor, std::shared_ptr<const Graph>,
-                 std::vector<std::int64_t>, std::vector<double>, std::vector<std::string>>;
+/// In a function of the model: stands for an attribute of the node that calls it.
+struct AttributeReference {
+  std::string name;
+};
+using AttributeValue = std::variant<UnreadValue, AttributeReference, std::int64_t, double, std::string, Tensor,
+                                    std::shared_ptr<const Graph>, std::vector<std::int64_t>, std::vector<double>,
+                                    std::vector<std::string>>;
 
 struct Node {
   std::string name;  ///< may be empty
@@ -39,6 +43,7 @@ struct Node {
   std::vector<std::string> inputs;   ///< an empty name: omitted
   std::vector<std::string> outputs;  ///< the same
   std::map<std::string, AttributeValue> attributes;
+  std::int64_t opset = 0;  ///< of the function that it comes from; 0: the model's
 };
 
 /// A graph's input or output.
@@ -46,6 +51,8 @@ struct ValueInfo {
   std::string name;
   std::optional<DType> dtype;  ///< none: unspecified
   std::string foreign_type;    ///< a type that isn't a tensor of the engine ("f16 tensor", "sequence"); else empty
+  /// Whether it is a sequence or an optional, for which a call takes or gives any number of tensors.
+  bool is_list() const { return foreign_type == "sequence" || foreign_type == "optional"; }
   bool has_shape = false;
   std::vector<std::variant<std::int64_t, std::string>> shape;  ///< lengths, or names of dynamic ones ("" if unnamed)
 };
@@ -68,8 +75,7 @@ struct Model {
   std::int64_t ir_version = 0;
   std::string producer;
   std::map<std::string, std::int64_t> opsets;  ///< by domain; "" is ONNX's own
-  std::vector<std::string> functions;          ///< "domain::name" of the functions that the model defines itself
-  std::shared_ptr<const Graph> graph;
+  std::shared_ptr<const Graph> graph;          ///< with the model's own functions inlined
 };
 
 /// Reads a model, with external data in the same folder. Throws FileError for files that aren't ONNX, are truncated,
@@ -84,6 +90,16 @@ struct NamedTensor {
 };
 /// Reads a TensorProto ("input_0.pb"). Throws FileError; Unsupported for an element type that the engine doesn't have.
 NamedTensor read_tensor(const std::filesystem::path& path);
+
+/// A sequence of tensors, or an optional of a tensor or a sequence, with or without one.
+struct TensorList {
+  bool is_sequence = true;
+  bool is_absent = false;
+  std::vector<Tensor> tensors;
+};
+/// Reads a SequenceProto, or an OptionalProto. Throws as read_tensor().
+TensorList read_sequence(const std::filesystem::path& path);
+TensorList read_optional(const std::filesystem::path& path);
 
 /// The type that a TensorProto's data_type names; none if the engine has no such tensors.
 std::optional<DType> dtype_of_code(std::int64_t code);

@@ -19,15 +19,54 @@
 namespace diptych::onnx {
 namespace {
 
-Translation product(NodeView& node) {
-  return binary(node, [](const Tensor& a, const Tensor& b, Location where) { return matmul(a, b, where); });
+constexpr std::int64_t kLimb = std::int64_t{1} << 16U;
+
+/// The lowest bits of integers, as many as their type has, in pieces of 16 from the lowest on.
+std::vector<Tensor> limbs_of(const Tensor& x, Location where) {
+  std::vector<Tensor> limbs;
+  Tensor rest = cast(x, DType::int64, where);
+  const Tensor limb = Tensor::scalar(kLimb);
+  for (std::size_t bits = 0; bits < 8 * size_of(x.dtype()); bits += 16) {
+    const Tensor low = remainder(rest, limb, where);
+    limbs.push_back(cast(low, DType::float64, where));
+    rest = quotient(sub(rest, low, where), limb, where);
+  }
+  return limbs;
 }
+
+/// The sum over pairs of limbs of their product, each exact in f64, in the integers that wrap around.
+Tensor product_of_integers(const Tensor& a, const Tensor& b, Location where) {
+  constexpr std::int64_t kMostTerms = std::int64_t{1} << 21U;  // of 2^32 each
+  if (a.dtype() != b.dtype()) {
+    throw DTypeError(fmt::format("{} and {}", to_string(a.type()), to_string(b.type())));
+  }
+  if (a.rank() > 0 && a.shape().back() > kMostTerms) {
+    throw Unsupported(fmt::format("integers in rows of more than {}: {}", kMostTerms, to_string(a.type())));
+  }
+  const std::vector<Tensor> left = limbs_of(a, where);
+  const std::vector<Tensor> right = limbs_of(b, where);
+  Tensor total;
+  for (std::size_t i = 0; i < left.size(); ++i) {
+    for (std::size_t k = 0; i + k < right.size(); ++k) {
+      const Tensor part = cast(matmul(left[i], right[k], where), DType::int64, where);
+      const Tensor shifted = i + k == 0 ? part : mul(part, Tensor::scalar(std::int64_t{1} << (16U * (i + k))), where);
+      total = total.defined() ? add(total, shifted, where) : shifted;
+    }
+  }
+  return cast(total, a.dtype(), where);
+}
+
+Tensor matrix_product(const Tensor& a, const Tensor& b, Location where) {
+  return is_integral(a.dtype()) ? product_of_integers(a, b, where) : matmul(a, b, where);
+}
+
+Translation product(NodeView& node) { return binary(node, matrix_product); }
 
 /// a b + c, as `linear` where c is a bias: one for each column of b.
 Tensor product_plus(const Tensor& a, const Tensor& b, const Tensor& c, Location where) {
   const bool is_linear =
       a.rank() >= 2 && b.rank() == 2 && c.shape() == Shape{b.shape().back()} && c.dtype() == a.dtype();
-  return is_linear ? linear(a, b, c, where) : add(matmul(a, b, where), c, where);
+  return is_linear && is_floating(a.dtype()) ? linear(a, b, c, where) : add(matrix_product(a, b, where), c, where);
 }
 
 /// The place of the largest element of left[..., n, n]: its row and its column, each [..., 1, 1].
@@ -130,7 +169,7 @@ Translation gemm(NodeView& node) {
       out[0].tensor = product_plus(a, b, c, where);
       return;
     }
-    const Tensor y = scaled(matmul(a, b, where), alpha);
+    const Tensor y = scaled(matrix_product(a, b, where), alpha);
     out[0].tensor = c.defined() && beta != 0 ? add(y, scaled(c, beta), where) : y;
   }};
 }
@@ -310,7 +349,7 @@ void add_networks(std::vector<Operator>& all) {
   op("Gemm", 1, gemm);
   op("GlobalAveragePool", 1, over_space<mean>);
   op("GlobalMaxPool", 1, over_space<max>);
-  op("MatMul", 1, product, "floats");
+  op("MatMul", 1, product);
 }
 
 }  // namespace diptych::onnx

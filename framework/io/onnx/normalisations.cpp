@@ -27,14 +27,16 @@ Tensor per_channel(const Tensor& t, const Tensor& x, Location where) {
 Translation batch_normalisation(NodeView& node) {
   const double eps = node.real("epsilon", 1e-5);
   const double momentum = node.real("momentum", 0.9);
-  const bool trains = node.opset() >= 14 && node.integer("training_mode", 0) != 0;
+  // Said by an attribute, or by the statistics that only training gives.
+  const bool gives_statistics =
+      node.wants_output(1) || node.wants_output(2) || node.wants_output(3) || node.wants_output(4);
+  const bool trains = node.opset() >= 14  ? node.integer("training_mode", 0) != 0
+                      : node.opset() >= 7 ? gives_statistics
+                                          : node.integer("is_test", 0) == 0;
   if (node.opset() < 9 && node.integer("spatial", 1) != 1) {
     node.refuse("it normalises each place by itself (spatial is 0)");
   }
-  if (node.opset() < 7 && node.integer("is_test", 0) == 0) {
-    node.refuse("it trains (is_test is 0)");
-  }
-  if (!trains && (node.wants_output(1) || node.wants_output(2))) {
+  if (!trains && gives_statistics) {
     node.refuse("it gives running statistics in inference");
   }
   node.check_inputs(5, 5);
@@ -62,6 +64,12 @@ Translation batch_normalisation(NodeView& node) {
       }
       if (out.size() > 2) {
         out[2].tensor = moved(variance, batch_variance);
+      }
+      if (out.size() > 3) {
+        out[3].tensor = batch_mean;
+      }
+      if (out.size() > 4) {
+        out[4].tensor = batch_variance;
       }
       mean = batch_mean;
       variance = batch_variance;

@@ -39,6 +39,10 @@ const std::vector<Operator>& operators() {
     add_sequences(result);
     add_lists(result);
     add_training(result);
+    add_random(result);
+    add_bits(result);
+    add_deformable(result);
+    add_state_space(result);
     std::sort(result.begin(), result.end(),
               [](const Operator& a, const Operator& b) { return std::string_view(a.name) < b.name; });
     return result;
@@ -64,6 +68,12 @@ bool NodeView::wants_output(int index) const {
   return index < outputs() && !node_.outputs[static_cast<std::size_t>(index)].empty();
 }
 
+std::string NodeView::first_output() const {
+  const auto named =
+      std::find_if(node_.outputs.begin(), node_.outputs.end(), [](const std::string& name) { return !name.empty(); });
+  return named != node_.outputs.end() ? *named : "";
+}
+
 template <class T>
 const T* NodeView::find(const std::string& attribute, const char* kind) {
   read_.insert(attribute);
@@ -73,6 +83,10 @@ const T* NodeView::find(const std::string& attribute, const char* kind) {
   }
   if (const auto* unread = std::get_if<UnreadValue>(&found->second)) {
     refuse(fmt::format("its attribute {} is a {}", quote(attribute), unread->kind));
+  }
+  if (const auto* reference = std::get_if<AttributeReference>(&found->second)) {
+    malformed(fmt::format("its attribute {} refers to the attribute {} of a function, but it is in none",
+                          quote(attribute), quote(reference->name)));
   }
   const T* value = std::get_if<T>(&found->second);
   if (value == nullptr) {
@@ -124,6 +138,10 @@ void NodeView::refuse(const std::string& why) const { throw Unsupported(fmt::for
 void NodeView::malformed(const std::string& why) const { throw Error(fmt::format("{}: {}", what_, why)); }
 
 void NodeView::check_inputs(int least, int most) const {
+  if (inputs() > most && opset_ > kNewestOpset) {
+    refuse(fmt::format("its input {} isn't known in opset {}, which is newer than {}, the newest that is known", most,
+                       opset_, kNewestOpset));
+  }
   if (inputs() < least || inputs() > most) {
     malformed(fmt::format("it has {} inputs, not {}{}", inputs(), least,
                           most == least  ? ""
@@ -140,7 +158,10 @@ void NodeView::check_inputs(int least, int most) const {
 void NodeView::check_all_read() const {
   for (const auto& [name, value] : node_.attributes) {
     if (!read_.contains(name)) {
-      refuse(fmt::format("its attribute {} isn't known in opset {}", quote(name), opset_));
+      refuse(fmt::format("its attribute {} isn't known in opset {}{}", quote(name), opset_,
+                         opset_ > kNewestOpset
+                             ? fmt::format(", which is newer than {}, the newest that is known", kNewestOpset)
+                             : ""));
     }
   }
 }

@@ -11,6 +11,7 @@
 
 #include "framework/capture/capture.h"
 #include "framework/io/onnx/model.h"
+#include "framework/ops/random.h"
 
 /// Maps ONNX's operators to the engine's ops: one entry each, in the file of its family.
 namespace diptych::onnx {
@@ -24,12 +25,23 @@ struct Value {
   Tensor tensor;
   bool known = false;
   std::shared_ptr<const Items> items = nullptr;  ///< of a sequence, whose tensor is only its length (lists.cpp)
+  bool absent = false;                           ///< an optional without an element, whose tensor says nothing
+  bool drawn = false;                            ///< depends on random numbers
 
   void clear() {
     tensor = Tensor();
     items.reset();
+    absent = false;
   }
+  /// Something that operators on tensors don't take.
+  bool is_no_tensor() const { return items != nullptr || absent; }
+  /// The number of its tensors.
+  std::size_t count() const { return items != nullptr ? items->size() : absent ? 0 : 1; }
 };
+
+/// A sequence as a value, and an optional without an element (lists.cpp).
+Value sequence_of(Value::Items items);
+Value absent_optional();
 
 using Inputs = std::span<const Value>;
 using Outputs = std::span<Value>;
@@ -42,7 +54,8 @@ struct Translation {
   std::vector<int> host_inputs = {};  ///< inputs whose elements it reads, so they have to be known
   bool by_type = false;               ///< reads types alone, so its results are always known
   bool sets_known = false;            ///< sets `known` itself (control flow)
-  bool takes_sequences = false;       ///< others never see one
+  bool takes_sequences = false;       ///< and optionals; others never see one
+  bool draws = false;                 ///< may draw random numbers, anew in each call; says in `drawn` where it did
 };
 
 /// A node being translated. Attributes that no translation has read in the end are refused.
@@ -56,6 +69,8 @@ class NodeView {
   int outputs() const { return static_cast<int>(node_.outputs.size()); }
   bool has_input(int index) const;
   bool wants_output(int index) const;
+  /// The name of the first output that has one: the same in each import.
+  std::string first_output() const;
   const std::string& op() const { return node_.op; }
 
   bool has(const std::string& attribute) const { return node_.attributes.contains(attribute); }
@@ -98,12 +113,14 @@ class NodeView {
 struct Operator {
   const char* name;
   int first;  ///< opsets for which the translation holds
-  int last;
+  int last;   ///< kNewestOpset: it stands in all later ones, too
   Translation (*translate)(NodeView& node);
   const char* limits = "";  ///< the unsupported parts, for people
 };
 
-inline constexpr int kNewestOpset = 25;
+/// Up to here it is known what each opset changes (docs/onnx.md). A later one leaves almost all operators as they are:
+/// they are read, and an attribute or input that is new is refused by its name.
+inline constexpr int kNewestOpset = 28;
 /// The domain whose operators stand in the table with it: "ai.onnx.preview.training::Adam".
 inline constexpr std::string_view kTrainingDomain = "ai.onnx.preview.training";
 
@@ -133,6 +150,10 @@ void add_detection(std::vector<Operator>& all);
 void add_sequences(std::vector<Operator>& all);
 void add_lists(std::vector<Operator>& all);
 void add_training(std::vector<Operator>& all);
+void add_random(std::vector<Operator>& all);
+void add_bits(std::vector<Operator>& all);
+void add_deformable(std::vector<Operator>& all);
+void add_state_space(std::vector<Operator>& all);
 
 // Shared by the families.
 
@@ -182,6 +203,9 @@ Translation plain(NodeView& node) {
   return unary(node, op);
 }
 Translation binary(NodeView& node, std::function<Tensor(const Tensor&, const Tensor&, Location)> function);
+
+/// The node's own generator, seeded by its attribute, or by the name of its first output if it has none.
+Generator generator_of(NodeView& node);
 
 /// The convolution of its first two inputs, with the node's windows and groups: for operators with more inputs.
 Translation convolution_of_two(NodeView& node);

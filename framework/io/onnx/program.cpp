@@ -70,7 +70,7 @@ class Compiler {
     for (const ValueInfo& input : graph_.inputs) {
       if (!graph_.initializers.contains(input.name)) {
         program_.inputs.push_back(add(input.name));
-        if (!input.foreign_type.empty()) {
+        if (!input.foreign_type.empty() && !input.is_list()) {
           foreign_[input.name] = input.foreign_type;
         }
       }
@@ -88,11 +88,6 @@ class Compiler {
       }
     }
     for (const ValueInfo& output : graph_.outputs) {
-      if (output.foreign_type == "sequence" || output.foreign_type == "optional") {
-        problems_.push_back(
-            fmt::format("output {} is a {}: the engine has none", quote(output.name), output.foreign_type));
-        continue;
-      }
       if (const auto foreign = foreign_.find(output.name); foreign != foreign_.end()) {
         problems_.push_back(fmt::format("output {} is a {}: the engine has none", quote(output.name), foreign->second));
         continue;
@@ -140,7 +135,10 @@ class Compiler {
   void add_step(const Node& node, std::size_t index) {
     const auto opset = model_.opsets.find(node.domain);
     const bool is_own = node.domain.empty() || node.domain == kTrainingDomain;
-    const std::int64_t version = is_own && opset != model_.opsets.end() ? opset->second : 0;
+    const std::int64_t version = !is_own                        ? 0
+                                 : node.opset != 0              ? node.opset
+                                 : opset != model_.opsets.end() ? opset->second
+                                                                : 0;
     GraphProgram::Step step;
     step.what = describe(node, index, version);
     step.scope = node.name.empty() ? fmt::format("{}{}", node.op, index) : node.name;
@@ -160,6 +158,7 @@ class Compiler {
       return std::make_shared<GraphProgram>(compile(body, model_, visible));
     });
     step.translation = translate(view, node, version);
+    program_.draws = program_.draws || step.translation.draws;
     for (const std::string& name : view.captured()) {
       refuse_foreign(name, step.what);
       step.inputs.push_back(find(name, step.what));
@@ -222,11 +221,8 @@ class Compiler {
     }
   }
 
-  Translation translate(NodeView& view, const Node& node, std::int64_t version) const {
+  static Translation translate(NodeView& view, const Node& node, std::int64_t version) {
     const std::string full_name = node.domain + "::" + node.op;
-    if (std::find(model_.functions.begin(), model_.functions.end(), full_name) != model_.functions.end()) {
-      view.refuse("it is a function of the model's own; export with functions inlined");
-    }
     if (!node.domain.empty() && node.domain != kTrainingDomain) {
       view.refuse("the importer knows ONNX's own operators alone; export without custom ones");
     }
@@ -234,7 +230,10 @@ class Compiler {
     if (op == nullptr || node.op.find(':') != std::string::npos) {
       view.refuse("the engine has no such operator (`diptych onnx ops` lists those that it has)");
     }
-    if (version < op->first || version > op->last) {
+    if (version < op->first) {
+      view.refuse(fmt::format("supported from opset {} on; export with a later one", op->first));
+    }
+    if (version > op->last && op->last != kNewestOpset) {
       view.refuse(fmt::format("supported from opset {} to {}; export with one of these", op->first, op->last));
     }
     Translation translation = op->translate(view);
@@ -279,10 +278,13 @@ void GraphProgram::run(const Step& step, std::vector<Value>& values, std::vector
   for (const int input : step.inputs) {
     arguments.push_back(input >= 0 ? values[static_cast<std::size_t>(input)] : Value());
   }
-  const auto is_sequence = [](const Value& value) { return value.items != nullptr; };
-  if (!step.translation.takes_sequences && std::any_of(arguments.begin(), arguments.end(), is_sequence)) {
-    throw Unsupported(
-        fmt::format("{}: one of its inputs is a sequence: the engine has it for tensors alone", step.what));
+  if (!step.translation.takes_sequences) {
+    for (const Value& argument : arguments) {
+      if (argument.is_no_tensor()) {
+        throw Unsupported(fmt::format("{}: one of its inputs is {}: the engine has it for tensors alone", step.what,
+                                      argument.absent ? "an optional without an element" : "a sequence"));
+      }
+    }
   }
   results.assign(step.outputs.size(), Value());
   const graph::ModuleScope scope(step.scope);
@@ -376,7 +378,12 @@ std::vector<std::uint32_t> GraphProgram::interpret(std::vector<Value>& values) c
             step.what, input));
       }
     }
-    const bool fold = step.translation.by_type || std::all_of(step.inputs.begin(), step.inputs.end(), known);
+    const bool fold = step.translation.by_type ||
+                      (!step.translation.draws && std::all_of(step.inputs.begin(), step.inputs.end(), known));
+    const bool follows_drawn =
+        !step.translation.by_type && std::any_of(step.inputs.begin(), step.inputs.end(), [&](int input) {
+          return input >= 0 && values[static_cast<std::size_t>(input)].drawn;
+        });
     if (fold) {
       const EagerScope eager;
       const NoGrad guard_gradients;
@@ -391,6 +398,7 @@ std::vector<std::uint32_t> GraphProgram::interpret(std::vector<Value>& values) c
         check_size(step, value.tensor);
         live.add(step, output, value.tensor);
         value.known = fold || (step.translation.sets_known && value.known);
+        value.drawn = value.drawn || follows_drawn;
         all_known = all_known && value.known;
       }
     }
@@ -420,6 +428,17 @@ void GraphProgram::repeat(std::span<const std::uint32_t> chosen, std::vector<Val
       }
     }
   }
+}
+
+std::set<int> GraphProgram::sources_of(std::set<int> values) const {
+  for (std::size_t i = steps.size(); i-- > 0;) {
+    const Step& step = steps[i];
+    if (!step.translation.by_type && std::any_of(step.outputs.begin(), step.outputs.end(),
+                                                 [&](int output) { return output >= 0 && values.contains(output); })) {
+      values.insert(step.inputs.begin(), step.inputs.end());
+    }
+  }
+  return values;
 }
 
 void GraphProgram::drop_unread(std::span<const std::uint32_t> chosen, std::vector<Value>& values) const {

@@ -30,6 +30,8 @@ class GraphProgram {
   void drop_unread(std::span<const std::uint32_t> chosen, std::vector<Value>& values) const;
   /// Passes the file's names of these values (its inputs and constants) to the active capture, if there is one.
   void name_values(const std::vector<Value>& values) const;
+  /// These values and all whose elements they depend on.
+  std::set<int> sources_of(std::set<int> values) const;
   /// Runs a body on its inputs, followed by the values that it captured.
   std::vector<Value> call(std::span<const Value> arguments) const;
 
@@ -39,6 +41,7 @@ class GraphProgram {
   std::vector<std::pair<int, Value>> constants;  ///< initializers
   std::vector<std::string> captured;             ///< names of outer values that it reads
   std::map<std::string, int> numbers;            ///< of all values, by name
+  bool draws = false;                            ///< one of the steps may draw random numbers
 
  private:
   void run(const Step& step, std::vector<Value>& values, std::vector<Value>& arguments,

@@ -1,5 +1,7 @@
 // The only file that uses protobuf's classes for reading.
 
+#include "framework/io/onnx/read.h"
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -8,6 +10,7 @@
 #include <google/protobuf/arena.h>
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <google/protobuf/unknown_field_set.h>
 #include <onnx/onnx_pb.h>
 #include <set>
 
@@ -17,6 +20,7 @@
 #include "framework/core/lengths.h"
 #include "framework/core/tensor_body.h"
 #include "framework/io/atomic_file.h"
+#include "framework/io/onnx/functions.h"
 #include "framework/io/onnx/model.h"
 
 namespace diptych::onnx {
@@ -50,10 +54,16 @@ class Reader {
     if (model.opsets.empty()) {
       model.opsets[""] = 1;  // files of IR version 1 and 2 have none
     }
-    for (const auto& function : proto.functions()) {
-      model.functions.push_back(function.domain() + "::" + function.name());
+    std::map<std::string, Function> functions;
+    for (const auto& each : proto.functions()) {
+      Function read = function(each);
+      const std::string name = read.domain + "::" + read.name;
+      if (!functions.emplace(name, std::move(read)).second) {
+        throw Unsupported(
+            fmt::format("{}: it has two functions {}: overloads aren't told apart", quote(origin_), quote(name)));
+      }
     }
-    model.graph = std::make_shared<Graph>(graph(proto.graph()));
+    model.graph = std::make_shared<Graph>(inlined(graph(proto.graph()), functions));
     return model;
   }
 
@@ -260,7 +270,8 @@ class Reader {
     }
     info.has_shape = type.tensor_type().has_shape();
     for (const auto& dimension : type.tensor_type().shape().dim()) {
-      if (dimension.has_dim_value()) {
+      // Some exporters write -1 for a dynamic length.
+      if (dimension.has_dim_value() && dimension.dim_value() >= 0) {
         info.shape.emplace_back(dimension.dim_value());
       } else {
         info.shape.emplace_back(dimension.dim_param());
@@ -284,9 +295,51 @@ class Reader {
     return node;
   }
 
+  Function function(const pb::FunctionProto& proto) {
+    Function function;
+    function.domain = proto.domain() == "ai.onnx" ? "" : proto.domain();
+    function.name = proto.name();
+    function.inputs.assign(proto.input().begin(), proto.input().end());
+    function.outputs.assign(proto.output().begin(), proto.output().end());
+    for (const auto& opset : proto.opset_import()) {
+      function.opsets[opset.domain() == "ai.onnx" ? "" : opset.domain()] = opset.version();
+    }
+    for (const auto& node_proto : proto.node()) {
+      function.nodes.push_back(node(node_proto));
+    }
+    for_each_default(proto, [&](const pb::AttributeProto& attribute) {
+      function.defaults.emplace(attribute.name(), attribute_value(attribute));
+    });
+    return function;
+  }
+
+  /// Attributes with default values came with IR version 9: older protobuf definitions keep them as unknown fields.
+  template <class Proto, class Fn>
+  void for_each_default(const Proto& proto, const Fn& fn) {
+    if constexpr (requires { proto.attribute_proto(); }) {
+      for (const auto& attribute : proto.attribute_proto()) {
+        fn(attribute);
+      }
+    } else {
+      constexpr int kAttributeProto = 11;
+      const auto& unknown = proto.unknown_fields();
+      for (int i = 0; i < unknown.field_count(); ++i) {
+        const auto& field = unknown.field(i);
+        if (field.number() == kAttributeProto &&
+            field.type() == google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED) {
+          pb::AttributeProto attribute;
+          if (!attribute.ParseFromString(field.length_delimited())) {
+            fail(fmt::format("an attribute of the function {} is damaged", quote(proto.name())));
+          }
+          fn(attribute);
+        }
+      }
+    }
+  }
+
   AttributeValue attribute_value(const pb::AttributeProto& proto) {
     if (!proto.ref_attr_name().empty()) {
-      return UnreadValue{"reference to a function's attribute"};
+      return AttributeReference{proto.ref_attr_name()};
     }
     switch (proto.type()) {
       case pb::AttributeProto_AttributeType_FLOAT:
@@ -380,6 +433,7 @@ void parse_file(Proto& proto, const std::filesystem::path& path, const char* wha
 }
 
 constexpr const char* kModel = "ONNX model";
+constexpr const char* kTensor = "TensorProto";
 
 }  // namespace
 
@@ -436,15 +490,31 @@ Model read_model(const std::filesystem::path& path) {
   return Reader(path.string(), path.parent_path()).model(*proto);
 }
 
-NamedTensor read_tensor(const std::filesystem::path& path) {
-  Message<pb::TensorProto> proto;
-  parse_file(*proto, path, "TensorProto");
+namespace {
+
+NamedTensor named_tensor(const pb::TensorProto& proto, const std::filesystem::path& path) {
   std::string foreign;
-  Tensor tensor = Reader(path.string(), path.parent_path()).tensor(*proto, foreign);
+  Tensor tensor = Reader(path.string(), path.parent_path()).tensor(proto, foreign);
   if (!tensor.defined()) {
     throw Unsupported(fmt::format("{}: the engine has no {} tensors", quote(path.string()), foreign));
   }
-  return {proto->name(), std::move(tensor)};
+  return {proto.name(), std::move(tensor)};
+}
+
+}  // namespace
+
+NamedTensor read_tensor(const std::filesystem::path& path) {
+  Message<pb::TensorProto> proto;
+  parse_file(*proto, path, kTensor);
+  return named_tensor(*proto, path);
+}
+
+Tensor parse_tensor(const std::string& bytes, const std::filesystem::path& path) {
+  Message<pb::TensorProto> proto;
+  if (!proto->ParseFromString(bytes)) {
+    fail_to_parse(path.string(), kTensor);
+  }
+  return named_tensor(*proto, path).tensor;
 }
 
 }  // namespace diptych::onnx

@@ -21,6 +21,8 @@ Model parse_model(std::string_view /*bytes*/, const std::string& /*origin*/, con
 }
 Model read_model(const std::filesystem::path& /*path*/) { refuse(); }
 NamedTensor read_tensor(const std::filesystem::path& /*path*/) { refuse(); }
+TensorList read_sequence(const std::filesystem::path& /*path*/) { refuse(); }
+TensorList read_optional(const std::filesystem::path& /*path*/) { refuse(); }
 void write_model(const Model& /*model*/, const std::filesystem::path& /*path*/) { refuse(); }
 void write_tensor(const NamedTensor& /*tensor*/, const std::filesystem::path& /*path*/) { refuse(); }
 

@@ -27,6 +27,7 @@ struct Style {
   std::string nearest;
   double cubic = -0.75;
   bool exclude_outside = false;
+  bool antialias = false;
   double outside = 0;  ///< value outside, for tf_crop_and_resize
 };
 
@@ -80,15 +81,48 @@ double nearest_of(double x, const std::string& rule) {
   return std::round(x);
 }
 
-/// The weights of the inputs, beginning at floor(x) - before.
-std::vector<double> weights_of(double fraction, const Style& style) {
+/// The filter of a mode, at a distance from the point.
+double filter(double distance, const Style& style) {
+  const double t = std::fabs(distance);
   if (style.mode == "linear") {
-    return {1 - fraction, fraction};
+    return std::max(1 - t, 0.0);
   }
   const double a = style.cubic;
-  const auto near = [a](double t) { return ((a + 2) * t - (a + 3)) * t * t + 1; };
-  const auto far = [a](double t) { return ((a * t - 5 * a) * t + 8 * a) * t - 4 * a; };
-  return {far(1 + fraction), near(fraction), near(1 - fraction), far(2 - fraction)};
+  return t <= 1 ? ((a + 2) * t - (a + 3)) * t * t + 1 : t < 2 ? ((a * t - 5 * a) * t + 8 * a) * t - 4 * a : 0;
+}
+
+/// The inputs that a point is made of: how many before floor(x), and how many in all. Where it smooths what it makes
+/// smaller, the filter is stretched.
+struct Reach {
+  std::int64_t before = 0;
+  std::size_t taps = 0;
+  double stretch = 1;  ///< a distance of 1 to an input is one of `stretch` to the filter
+};
+
+Reach reach_of(const Axis& axis, const Style& style) {
+  const double half = style.mode == "cubic" ? 2 : 1;
+  const double stretch = style.antialias ? std::min(axis.scale, 1.0) : 1;
+  constexpr double kMostTaps = 4096;  // each is an op of its own
+  if (half / stretch > kMostTaps / 2) {
+    throw Unsupported(fmt::format("smoothed to {} of its length", axis.scale));
+  }
+  const auto before = static_cast<std::int64_t>(std::ceil(half / stretch)) - 1;
+  return {before, static_cast<std::size_t>(2 * before + 2), stretch};
+}
+
+/// The weights of those inputs.
+std::vector<double> weights_of(double fraction, const Reach& reach, const Style& style) {
+  std::vector<double> weights;
+  double total = 0;
+  for (std::size_t k = 0; k < reach.taps; ++k) {
+    const double distance = static_cast<double>(k) - static_cast<double>(reach.before) - fraction;
+    weights.push_back(filter(distance * reach.stretch, style));
+    total += weights.back();
+  }
+  for (double& weight : weights) {
+    weight = reach.stretch < 1 ? weight / total : weight;
+  }
+  return weights;
 }
 
 Tensor column(const std::vector<double>& values, const Tensor& like, int axis, Location where) {
@@ -113,16 +147,16 @@ Tensor resized(const Tensor& x, int place, const Axis& axis, const Style& style,
     }
     result = index_select(x, place, integers(indices), location);
   } else {
-    const int before = style.mode == "cubic" ? 1 : 0;
-    const std::size_t taps = style.mode == "cubic" ? 4 : 2;
+    const Reach reach = reach_of(axis, style);
+    const std::size_t taps = reach.taps;
     std::vector<std::vector<double>> weights(taps);
     std::vector<List> indices(taps);
     for (const double at : places) {
       const double below = std::floor(at);
-      std::vector<double> mine = weights_of(at - below, style);
+      std::vector<double> mine = weights_of(at - below, reach, style);
       double total = 0;
       for (std::size_t k = 0; k < taps; ++k) {
-        const double index = below - before + static_cast<double>(k);
+        const double index = below - static_cast<double>(reach.before) + static_cast<double>(k);
         if (style.exclude_outside && (index < 0 || index >= static_cast<double>(axis.from))) {
           mine[k] = 0;
         }
@@ -198,8 +232,9 @@ Tensor resized_all(const Tensor& input, std::vector<double> scales, const List& 
   checked_shape(lengths, x.dtype());
   std::copy(input.shape().begin(), input.shape().end(), lengths.begin());
   for (std::size_t k = 0; k < count; ++k) {
-    constexpr std::int64_t kTaps = 4;
-    checked_shape(std::array{all[k].to, kTaps}, DType::float64);  // the axis' positions and weights
+    const auto taps =
+        style.mode == "nearest" ? std::int64_t{1} : static_cast<std::int64_t>(reach_of(all[k], style).taps);
+    checked_shape(std::array{all[k].to, taps}, DType::float64);  // the axis' positions and weights
     lengths[static_cast<std::size_t>(axes[static_cast<int>(k)])] = all[k].to;
     checked_shape(lengths, x.dtype());  // intermediate results may be larger than the final one
     if (all[k].from != all[k].to || all[k].scale != 1 || style.transform == "tf_crop_and_resize") {
@@ -237,9 +272,7 @@ Translation resize(NodeView& node) {
   style.outside = node.real("extrapolation_value", 0);
   const auto named = node.opset() >= 18 ? node.integers("axes") : std::nullopt;
   const std::string policy = node.opset() >= 18 ? node.text("keep_aspect_ratio_policy", "stretch") : "stretch";
-  if (node.opset() >= 18 && node.integer("antialias", 0) != 0) {
-    node.refuse("it smooths what it makes smaller (antialias)");
-  }
+  style.antialias = node.opset() >= 18 && node.integer("antialias", 0) != 0;
   if (is_new) {
     check_text(node, "mode", style.mode, {"nearest", "linear", "cubic"});
   } else {
@@ -321,7 +354,7 @@ Translation centre_crop_or_pad(NodeView& node) {
 
 void add_resizing(std::vector<Operator>& all) {
   all.push_back({"CenterCropPad", 18, kNewestOpset, centre_crop_or_pad, "to a known shape"});
-  all.push_back({"Resize", 10, kNewestOpset, resize, "not smoothed (antialias)"});
+  all.push_back({"Resize", 10, kNewestOpset, resize});
   all.push_back({"Upsample", 7, 9, upsample});
 }
 

@@ -69,6 +69,30 @@ Tensor transformed(const Tensor& signal, const Transform& transform, Location wh
   return transform.inverse ? div(y, scalar_like(y, static_cast<double>(n), where), where) : y;
 }
 
+/// The real signal of n elements whose one-sided transform is spectrum[..., bins, 1 or 2]: [..., n, 1]. The other bins
+/// are the conjugates of these; of bin 0, and of the middle one of an even n, only the real parts count.
+Tensor real_signal(const Tensor& spectrum, std::int64_t n, Location where) {
+  const int last = spectrum.rank() - 1;
+  const std::int64_t bins = spectrum.shape()[last - 1];
+  const Waves w = waves(n, bins, spectrum.dtype(), where);
+  std::vector<double> shares;
+  std::vector<double> crossed_shares;
+  for (std::int64_t k = 0; k < bins; ++k) {
+    const bool is_own_conjugate = k == 0 || 2 * k == n;
+    shares.push_back((is_own_conjugate ? 1.0 : 2.0) / static_cast<double>(n));
+    crossed_shares.push_back(is_own_conjugate ? 0 : shares.back());
+  }
+  const auto weighted = [&](const Tensor& part, const std::vector<double>& weights, const Tensor& wave) {
+    const Tensor weight = cast(Tensor::from(weights, {bins}), spectrum.dtype(), where);
+    return matmul(mul(part, weight, where), transpose(wave, 0, 1, where), where);
+  };
+  Tensor y = weighted(select(spectrum, last, 0, where), shares, w.cosine);
+  if (spectrum.shape()[last] == 2) {
+    y = sub(y, weighted(select(spectrum, last, 1, where), crossed_shares, w.sine), where);
+  }
+  return unsqueeze(y, last, where);
+}
+
 void check_signal(const Tensor& x) {
   if (x.rank() < 2 || (x.shape().back() != 1 && x.shape().back() != 2) || !is_floating(x.dtype())) {
     throw ShapeError(fmt::format("{} is no signal: its last axis has the real part, or the real and imaginary ones",
@@ -91,9 +115,6 @@ Translation fourier(NodeView& node) {
   const Transform transform{node.integer("inverse", 0) != 0, node.integer("onesided", 0) != 0};
   const bool axis_is_input = node.opset() >= 20;
   const std::int64_t fixed_axis = axis_is_input ? -2 : node.integer("axis", 1);
-  if (transform.inverse && transform.onesided) {
-    node.refuse("it is both inverse and one-sided");
-  }
   node.check_inputs(1, axis_is_input ? 3 : 2);
   return {[=](Inputs in, Outputs out, Location where) {
             const Tensor& x = in[0].tensor;
@@ -103,14 +124,19 @@ Translation fourier(NodeView& node) {
             if (axis == x.rank() - 1) {
               throw ShapeError("a transform of the axis of real and imaginary parts");
             }
-            const std::int64_t length = optional_input(in, 1).defined() ? host_integer(in[1].tensor) : x.shape()[axis];
+            const bool is_half = transform.inverse && transform.onesided;
+            const std::int64_t length = optional_input(in, 1).defined() ? host_integer(in[1].tensor)
+                                        : is_half                       ? 2 * (x.shape()[axis] - 1)
+                                                                        : x.shape()[axis];
             if (length < 1 || length > kLongestTransform) {
               throw Unsupported(
                   fmt::format("a transform of {} elements; the engine has 1 to {}", length, kLongestTransform));
             }
             const int inner = x.rank() - 2;
-            const Tensor turned = transpose(to_length(x, axis, length, where), axis, inner, where);
-            out[0].tensor = transpose(transformed(turned, transform, where), axis, inner, where);
+            const Tensor turned =
+                transpose(to_length(x, axis, is_half ? length / 2 + 1 : length, where), axis, inner, where);
+            const Tensor y = is_half ? real_signal(turned, length, where) : transformed(turned, transform, where);
+            out[0].tensor = transpose(y, axis, inner, where);
           },
           {1, 2}};
 }
@@ -237,7 +263,7 @@ void add_signal(std::vector<Operator>& all) {
     all.push_back({name, first, kNewestOpset, translate, limits});
   };
   op("BlackmanWindow", 17, window<42, 50, 8, 100>, "of a known length");
-  op("DFT", 17, fourier, "up to 8192 elements, not both inverse and one-sided");
+  op("DFT", 17, fourier, "up to 8192 elements");
   op("HammingWindow", 17, window<25, 21, 0, 46>, "of a known length");
   op("HannWindow", 17, window<1, 1, 0, 2>, "of a known length");
   op("MelWeightMatrix", 17, mel_weights, "of known numbers");

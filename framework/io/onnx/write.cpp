@@ -52,6 +52,9 @@ void fill(pb::AttributeProto& proto, const std::string& name, const AttributeVal
     void operator()(const UnreadValue& unread) const {
       throw Error(fmt::format("an attribute that is a {} can't be written", unread.kind));
     }
+    void operator()(const AttributeReference& reference) const {
+      throw Error(fmt::format("an attribute that refers to {} can't be written", quote(reference.name)));
+    }
     void operator()(std::int64_t number) const {
       proto.set_type(pb::AttributeProto_AttributeType_INT);
       proto.set_i(number);
