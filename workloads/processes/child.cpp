@@ -7,10 +7,8 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
-#include <optional>
 #include <poll.h>
 #include <signal.h>
-#include <sstream>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -48,18 +46,6 @@ double seconds_of(const timeval& time) {
   return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
 }
 
-/// Calls `visit` for /proc/PID of every process.
-template <class Visit>
-void each_process(const Visit& visit) {
-  std::error_code error;
-  for (fs::directory_iterator entry("/proc", error), end; !error && entry != end; entry.increment(error)) {
-    const char first = entry->path().filename().native()[0];
-    if (first >= '0' && first <= '9') {
-      visit(entry->path());
-    }
-  }
-}
-
 /// From "ran waited timeslices", in nanoseconds.
 double waited_in(const fs::path& schedstat) {
   std::ifstream file(schedstat);
@@ -67,29 +53,6 @@ double waited_in(const fs::path& schedstat) {
   double waited = 0;
   file >> ran >> waited;
   return file ? waited * 1e-9 : 0;
-}
-
-/// User and system time, and that of waited children, in clock ticks; empty if the process is gone or in another group.
-std::optional<double> ticks_in_group(const fs::path& process, pid_t group) {
-  std::ifstream file(process / "stat");
-  std::string line;
-  std::getline(file, line);
-  // "pid (name) state ppid pgrp ...": the name may contain anything. The times are fields 14 to 17.
-  std::istringstream fields(line.substr(std::min(line.rfind(')') + 1, line.size())));
-  std::string state;
-  pid_t parent = 0;
-  pid_t its_group = 0;
-  fields >> state >> parent >> its_group;
-  for (int i = 0; i < 8; ++i) {
-    fields >> state;
-  }
-  double ticks = 0;
-  for (int i = 0; i < 4; ++i) {
-    double part = 0;
-    fields >> part;
-    ticks += part;
-  }
-  return fields && its_group == group ? std::optional(ticks) : std::nullopt;
 }
 
 }  // namespace
@@ -102,8 +65,15 @@ Child::Child(const std::vector<std::string>& command, const std::vector<std::str
   Pipe output;
   Pipe input;
   Pipe problem;  // why it can't be started; closed by the exec
+  std::vector<std::string> variables = environment;
+  std::erase_if(variables, is_family_mark);  // of a program that has started us
+  const std::string mark = options.is_told ? family_mark() : "";
+  if (!mark.empty()) {
+    variables.push_back(mark);
+  }
   const std::vector<char*> argv = pointers(command);
-  const std::vector<char*> envp = pointers(environment);
+  const std::vector<char*> envp = pointers(variables);
+  Family::adopt_orphans();
   const pid_t parent = getpid();
   const pid_t child = fork();
   if (child < 0) {
@@ -149,6 +119,7 @@ Child::Child(const std::vector<std::string>& command, const std::vector<std::str
     }
     throw Error(fmt::format("can't start a process ({}): {}", command[0], std::strerror(why)));
   }
+  family_ = Family(pid_, mark);
   output_ = std::exchange(output.read_end, -1);
   if (options.is_told) {
     input_ = std::exchange(input.write_end, -1);
@@ -158,7 +129,7 @@ Child::Child(const std::vector<std::string>& command, const std::vector<std::str
 
 Child::~Child() {
   if (pid_ > 0) {
-    kill(-pid_, SIGKILL);
+    family_.end();
     while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
     }
   }
@@ -229,12 +200,13 @@ bool Child::has_ended(std::string& how) {
   if (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) {
     return false;
   }
-  kill(-pid_, SIGKILL);  // with what it has started; its process id stays taken until it is waited for
+  family_.end();  // what it has started; its process id stays taken until it is waited for
   int status = 0;
   rusage usage{};
   while (wait4(pid_, &status, 0, &usage) < 0 && errno == EINTR) {
   }
   pid_ = -1;
+  family_ = Family();
   cpu_seconds_ = seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime);
   if (WIFSIGNALED(status)) {
     how = fmt::format("was ended by signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)));
@@ -248,10 +220,12 @@ double Child::cpu_seconds() {
   if (pid_ < 0) {
     return cpu_seconds_;
   }
-  double ticks = 0;
-  each_process([&](const fs::path& process) { ticks += ticks_in_group(process, pid_).value_or(0); });
+  double seconds = 0;
+  for (const Family::Member& member : family_.members()) {
+    seconds += member.cpu_seconds;
+  }
   // The time of a process that has ended without being waited for would be lost.
-  cpu_seconds_ = std::max(cpu_seconds_, ticks / static_cast<double>(sysconf(_SC_CLK_TCK)));
+  cpu_seconds_ = std::max(cpu_seconds_, seconds);
   return cpu_seconds_;
 }
 
@@ -265,13 +239,10 @@ double Child::waited_seconds() const {
 
 std::vector<profiler::ThreadTimes> Child::threads() const {
   std::vector<profiler::ThreadTimes> threads;
-  each_process([&](const fs::path& process) {
-    if (pid_ < 0 || !ticks_in_group(process, pid_)) {
-      return;
-    }
-    const auto found = profiler::thread_times(profiler::SystemFiles(), process.string());
+  for (const Family::Member& member : pid_ < 0 ? std::vector<Family::Member>() : family_.members()) {
+    const auto found = profiler::thread_times(profiler::SystemFiles(), member.folder().string());
     threads.insert(threads.end(), found.begin(), found.end());
-  });
+  }
   return threads;
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "profiler/machine/cpu_times.h"
+#include "workloads/processes/family.h"
 
 namespace diptych::workloads {
 
@@ -17,8 +18,8 @@ struct ChildOptions {
 };
 
 /// A child process whose standard output is read line by line. It is killed when the object is destroyed, together with
-/// everything that it has started in its process group. Nor does it outlive the thread of this process that started it,
-/// however that thread ends.
+/// everything that it has started (Family). Nor does it outlive the thread of this process that started it, however
+/// that thread ends.
 class Child {
  public:
   /// command[0] is the path of the program. Throws Error if it can't be started.
@@ -42,8 +43,8 @@ class Child {
 
   /// Whether the process has ended, and how: "" if successfully. Doesn't wait.
   bool has_ended(std::string& how);
-  /// CPU seconds of the process and of everything that it has started and that stayed in its group; the last figure
-  /// once it has ended. 0 if that can't be read.
+  /// CPU seconds of the process and of everything that it has started; the last figure once it has ended. 0 if that
+  /// can't be read.
   double cpu_seconds();
   /// Seconds in which the threads of those processes were ready but had no CPU, for those that still run; 0 if the
   /// kernel doesn't tell.
@@ -56,6 +57,7 @@ class Child {
   int output_ = -1;
   int input_ = -1;
   std::size_t most_line_ = 0;
+  Family family_;
   double cpu_seconds_ = 0;
   std::string buffer_;
 };
