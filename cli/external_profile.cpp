@@ -9,6 +9,7 @@
 #include "framework/core/error.h"
 #include "reports/text/text.h"
 #include "workloads/arms/arm.h"
+#include "workloads/harness/probes/arithmetic.h"
 #include "workloads/processes/timing.h"
 
 namespace diptych::cli {
@@ -33,15 +34,15 @@ ExternalProfiles::ExternalProfiles(const workloads::Workload& workload, const st
   model_ = workloads::external_model(workload, seed, folder_.path());
   workloads::ArmInstance eager(workload, *workloads::find_arm("eager"), seed);
   reference_ = eager.call(0);
+  const std::optional<graph::Graph> graph = workloads::captured(eager.program(), workload.name);
+  const workloads::ArithmeticFloor floor = graph ? workloads::floor_of(*graph) : workloads::ArithmeticFloor{};
   for (const workloads::Arm* arm : arms) {
     Turns& turns = arms_.emplace_back(Turns{workloads::ExternalArm(*arm, workloads::steady_seconds)});
     turns.arm.start(model_, reference_, folder_.path().string());
     constexpr double kWarmUpSeconds = 0.2;
-    constexpr double kBlockSeconds = 2e-3;
     constexpr std::size_t kMostFirstCalls = 10;
-    const double call = turns.arm.warm_up(kWarmUpSeconds, kBlockSeconds, kMostFirstCalls);
+    turns.arm.warm_up(kWarmUpSeconds, workloads::kLeastBlockSeconds, kMostFirstCalls, floor);
     require(turns);
-    turns.calls = static_cast<std::int64_t>(std::clamp(std::ceil(kBlockSeconds / std::max(call, 1e-7)), 1.0, 2000.0));
   }
 }
 
@@ -53,7 +54,8 @@ void ExternalProfiles::require(const Turns& turns) {
 
 void ExternalProfiles::take_turns() {
   for (Turns& turns : arms_) {
-    turns.seconds.push_back(turns.arm.time_block(turns.calls) / static_cast<double>(turns.calls));
+    const workloads::ExternalArm::Timed block = turns.arm.time_block(1);
+    turns.seconds.push_back(block.seconds / static_cast<double>(block.calls));
   }
 }
 

@@ -32,7 +32,6 @@ class ExternalProfiles {
  private:
   struct Turns {
     workloads::ExternalArm arm;
-    std::int64_t calls = 1;            ///< of a block
     std::vector<double> seconds = {};  ///< of a call, by block
   };
   static void require(const Turns& turns);

@@ -15,6 +15,7 @@
 #include "framework/diptych.h"
 #include "tests/support/speed_bound.h"
 #include "workloads/arms/arm.h"
+#include "workloads/harness/probes/arithmetic.h"
 #include "workloads/processes/timing.h"
 
 namespace diptych::workloads {
@@ -69,6 +70,29 @@ TEST(AnalyticWork, OfAPowerIsThatOfItsExponent) {
   }
   EXPECT_GT(flops_an_element(2.5), 20);
   EXPECT_GT(work([](const Tensor& a, const Tensor& b) { return pow(a, b); }, x, x)["flops"].get<double>(), 15 * 20);
+}
+
+template <class Fn>
+double least(Fn program, const Tensor& x, const Tensor& y) {
+  graph::JitOptions options;
+  options.pipeline = passes::PipelineOptions::none();
+  auto compiled = jit(program, options);
+  compiled(x, y);
+  return least_operations(*compiled.compiled()->graph());
+}
+
+// Neither what is the same in each call, nor what is there twice, nor how a power is computed.
+TEST(LeastOperations, AreThoseOfWhatDependsOnTheArguments) {
+  const Tensor x = full({3, 5}, 1.0);
+  const Tensor y = full({3, 7}, 1.0);
+  const Tensor w = full({5, 7}, 1.0);
+  const Tensor v = full({7, 7}, 1.0);
+  EXPECT_EQ(least([&](const Tensor& a, const Tensor& b) { return pow(matmul(a, matmul(w, v)), b); }, x, y),
+            2 * 3 * 5 * 7 + 21);
+  EXPECT_EQ(least([&](const Tensor& a, const Tensor&) { return matmul(a, w) + matmul(a, w); }, x, y),
+            2 * 3 * 5 * 7 + 21);
+  EXPECT_EQ(least([&](const Tensor& a, const Tensor&) { return transpose(reshape(a, {5, 3})); }, x, y), 0);
+  EXPECT_EQ(least([&](const Tensor&, const Tensor&) { return exp(w); }, x, y), 0);
 }
 
 TEST(AnalyticWork, ViewsMoveNothing) {

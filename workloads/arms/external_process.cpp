@@ -1,8 +1,13 @@
 #include "workloads/arms/external_process.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <filesystem>
-#include <fstream>
+#include <limits>
+#include <memory>
+#include <thread>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -10,6 +15,7 @@
 #include "framework/core/attributes.h"
 #include "framework/core/parallel.h"
 #include "framework/core/tensor_body.h"
+#include "framework/io/atomic_file.h"
 #include "framework/ops/elementwise.h"
 #include "workloads/processes/child.h"
 
@@ -23,19 +29,24 @@ namespace fs = std::filesystem;
 constexpr double kStartSeconds = 120;
 constexpr double kLoadSeconds = 600;
 constexpr double kFirstCallSeconds = 600;
-constexpr double kRunSeconds = 60;  ///< in addition to `kRunFactor` times the expected time
+constexpr double kRunSeconds = 60;  ///< of all runs together, in addition to `kRunFactor` times the expected time
 constexpr double kRunFactor = 50;
 constexpr std::size_t kMostLine = 1 << 20;  ///< bytes of an answer
 constexpr std::size_t kMostCounters = 32;
 constexpr std::size_t kMostName = 40;  ///< of a counter
+constexpr double kMostRuns = 1e9;      ///< of a node in a call
 
 std::string write_raw(const Tensor& tensor, const fs::path& path) {
   const Tensor dense = contiguous(tensor);
-  std::ofstream file(path, std::ios::binary);
-  file.write(static_cast<const char*>(dense.body()->data),
-             static_cast<std::streamsize>(dense.numel()) * static_cast<std::streamsize>(size_of(dense.dtype())));
-  if (!file.flush()) {
-    throw FileError(fmt::format("can't write {}", quote(path.string())));
+  const auto bytes = static_cast<std::size_t>(dense.numel()) * size_of(dense.dtype());
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  // A new file: nothing that the arm has put there meanwhile, which might never take the bytes.
+  const std::unique_ptr<std::FILE, Close> file(std::fopen(path.c_str(), "wbx"));
+  if (file == nullptr || std::fwrite(dense.body()->data, 1, bytes, file.get()) != bytes ||
+      std::fflush(file.get()) != 0) {
+    throw FileError(fmt::format("can't write {}: {}", quote(path.string()), std::strerror(errno)));
   }
   return path.string();
 }
@@ -85,7 +96,7 @@ json parsed(const std::string& line) {
 }  // namespace
 
 ExternalProcess::ExternalProcess(const std::vector<std::string>& command, Clock clock, double patience)
-    : clock_(std::move(clock)), patience_(patience) {
+    : clock_(std::move(clock)), patience_(patience), started_(clock_()), grace_(kRunSeconds) {
   try {
     child_ = std::make_unique<Child>(command, arm_environment(),
                                      ChildOptions{.is_told = true, .search_path = true, .most_line = kMostLine});
@@ -126,30 +137,34 @@ json ExternalProcess::ask(const json& request, double usual_seconds) {
     fail(fmt::format("it says {} before it is asked; what else it has to say belongs on standard error",
                      quote((line + child_->pending()).substr(0, 80))));
   }
-  const double start = clock_();
   std::string asked;
   try {
     asked = request.dump();
   } catch (const json::type_error&) {
     fail("the path of the model, or of the temporary folder, isn't UTF-8, which JSON needs; rename or move it");
   }
+  deadline_ = clock_() + most_seconds;
   // The reply shows whether it was listening; it may also have said why it ended.
   child_->write_line(asked, static_cast<int>(std::min(most_seconds, 60.0) * 1000));
   for (;;) {
-    const double left = most_seconds - (clock_() - start);
-    if (left <= 0) {
+    const double left = deadline_ - clock_();
+    if (!(left > 0)) {
       fail(fmt::format("no answer within {:.3g} s: it hangs", most_seconds));
     }
-    const Child::Read read = child_->read_line(line, static_cast<int>(std::min(left, 1.0) * 1000) + 1);
+    Child::Read read = child_->read_line(line, static_cast<int>(std::min(left, 1.0) * 1000) + 1);
+    std::string how;
+    // One that it has left behind may hold its standard output open. What it wrote before its end comes first.
+    bool ended = read == Child::Read::timeout && child_->has_ended(how);
+    if (ended) {
+      read = child_->read_line(line, 0);
+    }
     if (read == Child::Read::line) {
       break;
     }
     if (read == Child::Read::too_long) {
       fail("its answer is longer than a megabyte");
     }
-    if (read == Child::Read::end) {
-      std::string how;
-      bool ended = false;
+    if (read == Child::Read::end || ended) {
       for (int i = 0; i < 100 && !ended; ++i) {
         ended = child_->has_ended(how);
         usleep(ended ? 0 : 10'000);
@@ -176,11 +191,21 @@ json ExternalProcess::describe() {
     fail(fmt::format("it speaks protocol {}, this program {}",
                      protocol == answer.end() ? "none" : protocol->dump().substr(0, 20), kArmProtocol));
   }
+  number(answer, "threads", kThreadsRange);
+  number(answer, "overhead_nanoseconds", kOverheadRange);
   return answer;
 }
 
-json ExternalProcess::load(const std::string& model, const std::vector<Tensor>& inputs, const std::string& folder,
-                           const ArmGradients& gradients) {
+std::optional<double> ExternalProcess::number(const json& answer, const char* name, const Range& range) {
+  try {
+    return number_in(answer, name, range);
+  } catch (const ArmFailure& failure) {
+    fail(failure.what());
+  }
+}
+
+ExternalProcess::Loaded ExternalProcess::load(const std::string& model, const std::vector<Tensor>& inputs,
+                                              const std::string& folder, const ArmGradients& gradients) {
   json request = {{"do", "load"},
                   {"model", model},
                   {"inputs", described_files(inputs, folder, "input")},
@@ -192,11 +217,18 @@ json ExternalProcess::load(const std::string& model, const std::vector<Tensor>& 
       request["gradients"]["optimizer"] = gradients.optimizer;
     }
   }
-  return ask(request, kLoadSeconds);
+  const double start = clock_();
+  const json answer = ask(request, kLoadSeconds);
+  const double passed = elapsed_since(clock_, start);
+  Loaded loaded;
+  loaded.load_seconds = number(answer, "load_seconds", {0, passed}).value_or(0);
+  loaded.compile_seconds = number(answer, "compile_seconds", {0, passed - loaded.load_seconds}).value_or(0);
+  return loaded;
 }
 
 std::vector<Tensor> ExternalProcess::check(const std::string& folder, const std::vector<TensorType>& types,
                                            double* moved) {
+  const double start = clock_();
   const json answer = ask({{"do", "check"}, {"folder", folder}}, kFirstCallSeconds);
   const auto outputs = answer.find("outputs");
   if (outputs == answer.end() || !outputs->is_array()) {
@@ -210,11 +242,14 @@ std::vector<Tensor> ExternalProcess::check(const std::string& folder, const std:
     tensors.push_back(read_output((*outputs)[i], types[i], folder, i));
   }
   if (moved != nullptr) {
-    const auto said = answer.find("moved");
-    if (said == answer.end() || !said->is_number()) {
+    const std::optional<double> said = number(answer, "moved", {0, std::numeric_limits<double>::max()});
+    if (!said) {
       fail("it doesn't say how far a training step moved the weights");
     }
-    *moved = said->get<double>();
+    *moved = *said;
+  }
+  if (quickest_call_ == 0) {
+    quickest_call_ = elapsed_since(clock_, start);
   }
   return tensors;
 }
@@ -236,26 +271,37 @@ Tensor ExternalProcess::read_output(const json& described, const TensorType& typ
   Tensor tensor = Tensor::empty(type.dtype, type.shape);
   const auto bytes = static_cast<std::uint64_t>(tensor.numel()) * size_of(type.dtype);
   const fs::path path = fs::path(folder) / fs::path(text("file")).filename();
-  std::error_code error;
-  const bool fits = fs::is_regular_file(path, error) && fs::file_size(path, error) == bytes;
-  std::ifstream file(path, std::ios::binary);
-  if (!fits || !file.read(static_cast<char*>(tensor.body()->data), static_cast<std::streamsize>(bytes))) {
-    fail(fmt::format("output {} doesn't lie in its folder as it is described", index));
+  constexpr std::uint64_t kPart = std::uint64_t{16} << 20;
+  try {
+    const io::InputFile file(path);
+    if (file.size() != bytes) {
+      throw FileError(fmt::format("it has {} bytes, not {}", file.size(), bytes));
+    }
+    for (std::uint64_t at = 0; at < bytes; at += kPart) {
+      if (!(clock_() < deadline_)) {
+        throw FileError("it can't be read in time");
+      }
+      file.read(at, static_cast<std::byte*>(tensor.body()->data) + at, std::min(kPart, bytes - at));
+    }
+  } catch (const FileError& error) {
+    fail(fmt::format("output {} doesn't lie in its folder as it is described: {}", index, error.what()));
   }
   return tensor;
 }
 
 ExternalProcess::Block ExternalProcess::timed(const char* request, std::int64_t count) {
-  const double expected = longest_call_ * static_cast<double>(count);
+  const double usual = kRunFactor * quickest_call_ * static_cast<double>(count);
   const double start = clock_();
-  const json answer = ask({{"do", request}, {"count", count}}, kRunSeconds + kRunFactor * expected);
+  const json answer = ask({{"do", request}, {"count", count}}, grace_ + usual);
   const double passed = elapsed_since(clock_, start);
   const auto nanoseconds = answer.find("nanoseconds");
   const double said = nanoseconds != answer.end() && nanoseconds->is_number() ? nanoseconds->get<double>() * 1e-9 : -1;
   if (!(said > 0) || said > passed) {
     fail(fmt::format("it says that {} calls took {:.6g} s, while {:.6g} s passed here", count, said, passed));
   }
-  longest_call_ = std::max(longest_call_, passed / static_cast<double>(count));
+  grace_ -= std::max(0.0, passed / patience_ - usual);
+  const double call = passed / static_cast<double>(count);
+  quickest_call_ = quickest_call_ > 0 ? std::min(quickest_call_, call) : call;
   return {said, passed};
 }
 
@@ -263,7 +309,7 @@ std::vector<ExternalProcess::NodeTime> ExternalProcess::profile(std::int64_t cou
   const double start = clock_();
   // Preparing it may mean to load the model again.
   const json answer = ask({{"do", "profile"}, {"count", count}, {"folder", folder}},
-                          kLoadSeconds + kRunFactor * longest_call_ * static_cast<double>(count));
+                          kLoadSeconds + kRunFactor * quickest_call_ * static_cast<double>(count));
   const double passed = elapsed_since(clock_, start);
   const auto nodes = answer.find("nodes");
   if (nodes == answer.end() || !nodes->is_array() || nodes->empty()) {
@@ -275,12 +321,12 @@ std::vector<ExternalProcess::NodeTime> ExternalProcess::profile(std::int64_t cou
     const auto text = [&](const char* name) {
       return node.is_object() && node.contains(name) && node[name].is_string() ? node[name].get<std::string>() : "";
     };
-    const auto number = [&](const char* name, double otherwise) {
+    const auto figure = [&](const char* name, double otherwise) {
       return node.is_object() && node.contains(name) && node[name].is_number() ? node[name].get<double>() : otherwise;
     };
-    NodeTime& time = times.emplace_back(NodeTime{text("node"), text("op"), number("seconds", -1), number("runs", 1)});
+    NodeTime& time = times.emplace_back(NodeTime{text("node"), text("op"), figure("seconds", -1), figure("runs", 1)});
     sum += time.seconds * static_cast<double>(count);
-    if (time.op.empty() || !(time.seconds >= 0) || !(time.runs > 0)) {
+    if (time.op.empty() || !(time.seconds >= 0) || !(time.runs > 0) || time.runs > kMostRuns) {
       fail(fmt::format("its node {} isn't described by op, seconds and runs", times.size() - 1));
     }
   }
@@ -305,36 +351,31 @@ std::vector<profiler::ThreadTimes> ExternalProcess::threads() const {
 }
 
 json ExternalProcess::peak_bytes() {
-  const json answer = ask({{"do", "memory"}}, kRunSeconds);
-  const auto bytes = answer.find("peak_bytes");
-  return bytes != answer.end() && bytes->is_number() ? *bytes : json();
+  const json answer = ask({{"do", "memory"}}, grace_);
+  return number(answer, "peak_bytes", kBytesRange) ? answer["peak_bytes"] : json();
 }
 
 json ExternalProcess::counters() {
-  const json answer = ask({{"do", "counters"}}, kRunSeconds);
+  const json answer = ask({{"do", "counters"}}, grace_);
   const auto counters = answer.find("counters");
   if (counters == answer.end() || !counters->is_object() || counters->size() > kMostCounters) {
     fail(fmt::format("its answer has no object of up to {} counters", kMostCounters));
   }
+  // Of all CPUs, if it adds up those of its threads.
+  const double most_seconds = elapsed_since(clock_, started_) * std::max(1U, std::thread::hardware_concurrency());
   for (const auto& [name, value] : counters->items()) {
-    if (!is_plain(name) || !value.is_number() || !(value.get<double>() >= 0)) {
-      fail(fmt::format("its counter {} is {}; a name has up to {} of a-z, 0-9 and _, a counter is a number from 0 on",
-                       quote(name.substr(0, kMostName)), value.dump().substr(0, 40), kMostName));
+    if (!is_plain(name)) {
+      fail(fmt::format("its counter {} is {}; a name has up to {} of a-z, 0-9 and _", quote(name.substr(0, kMostName)),
+                       value.dump().substr(0, 40), kMostName));
+    }
+    const Range range = name.ends_with("_seconds") ? Range{0, most_seconds}
+                        : name.ends_with("_bytes") ? kBytesRange
+                                                   : kCounterRange;
+    if (const std::string complaint = complaint_about(value, name, range); !complaint.empty()) {
+      fail(complaint);
     }
   }
   return *counters;
-}
-
-double seconds_in(const json& answer, const char* name, double most) {
-  const auto value = answer.find(name);
-  if (value == answer.end() || value->is_null()) {
-    return 0;
-  }
-  const double seconds = value->is_number() ? value->get<double>() : -1;
-  if (!(seconds >= 0) || seconds > most) {
-    throw ArmFailure(fmt::format("it says {} {}, while {:.6g} s passed here", name, value->dump().substr(0, 40), most));
-  }
-  return seconds;
 }
 
 }  // namespace diptych::workloads

@@ -8,6 +8,7 @@
 
 #include "framework/core/tensor.h"
 #include "profiler/machine/cpu_times.h"
+#include "workloads/arms/answer.h"
 #include "workloads/processes/timing.h"
 
 /// The host side of docs/arms.md: a process that runs a model in its own framework, on requests of one line of JSON
@@ -15,11 +16,6 @@
 namespace diptych::workloads {
 
 class Child;
-
-/// The arm drops out: it hangs, has died, or returns something impossible. Other arms are not affected.
-class ArmFailure : public Error {
-  using Error::Error;
-};
 
 inline constexpr int kArmProtocol = 1;
 
@@ -39,15 +35,20 @@ class ExternalProcess {
   ExternalProcess(const ExternalProcess&) = delete;
   ExternalProcess& operator=(const ExternalProcess&) = delete;
 
-  // Each throws ArmFailure for anything that isn't an answer, after ending the process.
+  // Each throws ArmFailure for anything that isn't an answer, after ending the process, and for an answer that comes
+  // too late. Answers to all requests together can be late only by as much as one.
 
-  /// Its description of itself: "framework", "threads", "overhead_nanoseconds".
+  /// Its description of itself: "framework", "threads", "overhead_nanoseconds", in their ranges.
   nlohmann::json describe();
-  /// Loads a model and its inputs, which are written to `folder`. Returns its own "load_seconds" and "compile_seconds".
+  struct Loaded {
+    double load_seconds = 0;     ///< as it says
+    double compile_seconds = 0;  ///< the same
+  };
+  /// Loads a model and its inputs, which are written to `folder`.
   /// `gradients`: instead of outputs, if there are any; only for a process that describes itself with "gradients", or,
   /// with an optimizer, "training".
-  nlohmann::json load(const std::string& model, const std::vector<Tensor>& inputs, const std::string& folder,
-                      const ArmGradients& gradients = {});
+  Loaded load(const std::string& model, const std::vector<Tensor>& inputs, const std::string& folder,
+              const ArmGradients& gradients = {});
   /// Runs the model once and returns its outputs, which must be of these types. A training step starts from the weights
   /// as they were loaded, by an optimizer without history; `moved`: how far it says that these moved in the mean.
   std::vector<Tensor> check(const std::string& folder, const std::vector<TensorType>& types, double* moved = nullptr);
@@ -89,6 +90,7 @@ class ExternalProcess {
   /// Sends one line and receives one.
   nlohmann::json ask(const nlohmann::json& request, double usual_seconds);
   Block timed(const char* request, std::int64_t count);
+  std::optional<double> number(const nlohmann::json& answer, const char* name, const Range& range);
   Tensor read_output(const nlohmann::json& described, const TensorType& type, const std::string& folder,
                      std::size_t index);
   [[noreturn]] void fail(const std::string& why);
@@ -97,11 +99,11 @@ class ExternalProcess {
   double patience_;
   std::unique_ptr<Child> child_;
   std::string doing_ = "start";
-  double cpu_seconds_ = 0;   ///< at the latest query
-  double longest_call_ = 0;  ///< seconds of one call so far, for the timeouts
+  double cpu_seconds_ = 0;  ///< at the latest query
+  double started_ = 0;
+  double deadline_ = 0;       ///< of the request at hand and of the files that belong to its answer
+  double quickest_call_ = 0;  ///< seconds; 0: none yet
+  double grace_;              ///< seconds that all answers to come may take beyond what was to be expected
 };
-
-/// Seconds that an answer reports, below `most`; 0 if it reports none. Throws ArmFailure for impossible values.
-double seconds_in(const nlohmann::json& answer, const char* name, double most);
 
 }  // namespace diptych::workloads

@@ -16,6 +16,7 @@
 #include "workloads/harness/cell/rounds.h"
 #include "workloads/harness/cell/turns.h"
 #include "workloads/harness/cell/ulp.h"
+#include "workloads/harness/probes/arithmetic.h"
 #include "workloads/harness/probes/fusion_clock.h"
 #include "workloads/harness/probes/limits.h"
 #include "workloads/harness/probes/op_split.h"
@@ -75,7 +76,8 @@ class Cell {
       describe_work();
       const std::vector<MemoryLevel> levels = memory_levels(plan_.files);
       json limits = {{"before", measure_limits(levels, thread_count())}};
-      json process = time_rounds(plan_, arms_, external_, layout_, progress_);
+      const CallSize size = size_of_call();
+      json process = time_rounds(plan_, arms_, external_, layout_, size, progress_);
       if (plan_.turns != nullptr) {
         plan_.turns->take();
         process["turns"] = plan_.turns->has_partner();
@@ -416,6 +418,28 @@ class Cell {
         return;
       }
     }
+  }
+
+  CallSize size_of_call() {
+    const auto compiled = std::find_if(arms_.begin(), arms_.end(),
+                                       [](const WarmArm& arm) { return arm.instance->compiled() != nullptr; });
+    // Of the instance that is captured anyway, if there is one.
+    ArmInstance& instance = *(compiled != arms_.end() ? *compiled : arms_.front()).instance;
+    CallSize size;
+    const std::optional<graph::Graph> graph = captured(instance.program(), plan_.workload->name);
+    if (!graph) {
+      return size;
+    }
+    size.nominal_seconds = nominal_seconds(*graph);
+    const int rounds = rounds_of(plan_.settings, size.nominal_seconds);
+    if (rounds < plan_.settings.rounds) {
+      cell_["fewer_rounds"] = {
+          {"planned", plan_.settings.rounds}, {"timed", rounds}, {"nominal_call_seconds", size.nominal_seconds}};
+    }
+    if (!external_.arms().empty()) {
+      size.floor = floor_of(*graph);
+    }
+    return size;
   }
 
   /// Runs a quarter of a timed block of each arm, after all timing, because counting isn't free.

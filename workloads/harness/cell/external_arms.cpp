@@ -9,6 +9,8 @@
 #include "framework/core/attributes.h"
 #include "framework/core/parallel.h"
 #include "workloads/harness/cell/cell.h"
+#include "workloads/harness/probes/arithmetic.h"
+#include "workloads/harness/probes/limits.h"
 #include "workloads/onnx/export.h"
 #include "workloads/onnx/workload.h"
 #include "workloads/processes/child.h"
@@ -20,13 +22,8 @@ namespace {
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-// The part of a block that a request, its reply and the arm's own loop may take in three of four rounds; anything more
-// is time that the arm leaves out. In single rounds it may be more: a process that has slept can wait for a tick of the
-// scheduler (4 ms have been seen in up to half of the rounds).
-constexpr double kUnaccountedSeconds = 1e-3;
-constexpr double kUnaccountedShare = 0.02;
-/// The most calls used to find out how long one takes.
-constexpr std::int64_t kMostWarmUp = 1 << 20;
+/// Of a block. So many take longer than a block even if they do nothing but return.
+constexpr std::int64_t kMostCalls = std::int64_t{1} << 28;
 /// CPUs that it may keep busy in its blocks if it has one thread, measured only over enough seconds to tell.
 constexpr double kMostCpus = 1.5;
 constexpr double kLeastForCpus = 0.5;
@@ -72,12 +69,13 @@ std::string mismatch(const std::vector<Tensor>& got, const std::vector<Tensor>& 
   return {};
 }
 
-json number_or_null(const json& object, const char* name) {
-  const auto found = object.find(name);
-  return found != object.end() && found->is_number() ? *found : json();
-}
-
 }  // namespace
+
+ArithmeticFloor floor_of(const graph::Graph& graph) {
+  // The best that the CPU has, whatever the engine was told to use.
+  const Isa isa = is_supported(Isa::avx512) ? Isa::avx512 : is_supported(Isa::avx2) ? Isa::avx2 : Isa::generic;
+  return {least_operations(graph), peak_flops_per_second(isa, thread_count())};
+}
 
 ExternalArm::Model external_model(const Workload& workload, std::uint64_t seed, const fs::path& folder) {
   if (is_onnx_name(workload.name)) {
@@ -145,11 +143,9 @@ void ExternalArm::start(const Model& model, const std::vector<Tensor>& reference
     if (of_gradients_ && !optimizer_ && description_.value("gradients", json()) != json(true)) {
       throw ArmFailure("it computes no gradients");
     }
-    begin = clock_();
-    const json loaded = process_->load(model.file, model.inputs, folder_, model.gradients);
-    const double passed = elapsed_since(clock_, begin);
-    load_seconds_ = seconds_in(loaded, "load_seconds", passed);
-    compile_seconds_ = seconds_in(loaded, "compile_seconds", passed - load_seconds_);
+    const ExternalProcess::Loaded loaded = process_->load(model.file, model.inputs, folder_, model.gradients);
+    load_seconds_ = loaded.load_seconds;
+    compile_seconds_ = loaded.compile_seconds;
     begin = clock_();
     compare(reference);
     first_call_ = elapsed_since(clock_, begin);
@@ -173,43 +169,68 @@ void ExternalArm::compare(const std::vector<Tensor>& reference) {
   }
 }
 
-double ExternalArm::warm_up(double seconds, double block_seconds, std::size_t most) {
+ExternalProcess::Block ExternalArm::block_of(Request request, std::int64_t& count, double least) {
+  for (;;) {
+    const ExternalProcess::Block block = (process_.get()->*request)(count);
+    const double call = block.said / static_cast<double>(count);
+    if (call < floor_.seconds()) {
+      throw ArmFailure(fmt::format(
+          "it says that a call takes {:.3g} s, while the model's {:.3g} operations take {:.3g} s at {:.3g} a "
+          "second, the most that this machine does; less than a {:.0f}th of that is no computation",
+          call, floor_.operations, floor_.operations / floor_.per_second, floor_.per_second, kFloorFactor));
+    }
+    if (block.passed >= least) {
+      return block;
+    }
+    if (count >= kMostCalls) {
+      throw ArmFailure(fmt::format("{} calls took {:.3g} s here, and {:.3g} s as it says: no call is that short", count,
+                                   block.passed, block.said));
+    }
+    constexpr double kMostGrowth = 16;
+    count = std::min(kMostCalls, static_cast<std::int64_t>(static_cast<double>(count) *
+                                                           std::clamp(1.2 * least / block.passed, 2.0, kMostGrowth)));
+  }
+}
+
+double ExternalArm::warm_up(double seconds, double block_seconds, std::size_t most, const ArithmeticFloor& floor) {
   double least = 0;
   attempt([&] {
+    block_seconds_ = block_seconds;
+    floor_ = floor;
     double spent = 0;
     do {
-      const ExternalProcess::Block call = process_->warm_up(1);
+      std::int64_t one = 1;
+      const ExternalProcess::Block call = block_of(&ExternalProcess::warm_up, one, 0);
       first_calls_.push_back(call.said);
       spent += call.passed;
     } while (spent < seconds && first_calls_.size() < most);
     // A request and its reply may take longer than a call, so a call's time is measured in blocks that are long in
     // comparison.
     std::int64_t count = 1;
-    ExternalProcess::Block block = process_->warm_up(count);
-    while (count < kMostWarmUp && block.passed < std::min(block_seconds, 20 * kUnaccountedSeconds)) {
-      count *= 2;
-      block = process_->warm_up(count);
-    }
+    const ExternalProcess::Block block = block_of(&ExternalProcess::warm_up, count, block_seconds);
     latest_call_ = block.passed / static_cast<double>(count);
     least = std::max(block.said, block.passed - kUnaccountedSeconds) / static_cast<double>(count);
   });
   return least;
 }
 
-double ExternalArm::time_block(std::int64_t count) {
-  ExternalProcess::Block block;
+ExternalArm::Timed ExternalArm::time_block(std::int64_t count) {
+  Timed timed;
   attempt([&] {
     if (cpu_before_ < 0) {
       cpu_before_ = process_->cpu_seconds();
       waited_before_ = process_->waited_seconds();
     }
     const double waited = own_waited_seconds();
-    block = process_->run(count);
+    // What gets faster later on needs more calls than those that it warmed up with.
+    calls_ = std::max({count, calls_, static_cast<std::int64_t>(std::ceil(block_seconds_ / latest_call_))});
+    const ExternalProcess::Block block = block_of(&ExternalProcess::run, calls_, block_seconds_ / 2);
     waited_ += own_waited_seconds() - waited;
     passed_.push_back(block.passed);
     unaccounted_.push_back(block.passed - block.said);
+    timed = {calls_, std::max(block.said, block.passed * (1 - kUnaccountedShare) - kUnaccountedSeconds)};
   });
-  return runs() ? block.said : 0;
+  return timed;
 }
 
 std::vector<ExternalProcess::NodeTime> ExternalArm::profile(std::int64_t count) {
@@ -260,8 +281,8 @@ json ExternalArm::describe() const {
   const auto framework = description_.find("framework");
   arm["external"] = {{"command", arm_->command},
                      {"framework", framework != description_.end() && framework->is_string() ? *framework : json()},
-                     {"threads", number_or_null(description_, "threads")},
-                     {"overhead_nanoseconds", number_or_null(description_, "overhead_nanoseconds")}};
+                     {"threads", description_.value("threads", json())},
+                     {"overhead_nanoseconds", description_.value("overhead_nanoseconds", json())}};
   if (!runs()) {
     arm["failed"] = failure_;
   }
@@ -277,7 +298,8 @@ json ExternalArm::measurements() {
       {"load_seconds", load_seconds_},
       {"worst_call_seconds", std::max(first_call_, *std::max_element(first_calls_.begin(), first_calls_.end()))},
       {"warmup_seconds", first_calls_},
-      {"protocol_seconds", median_of(unaccounted_)}};
+      {"protocol_seconds", median_of(unaccounted_)},
+      {"iterations", calls_}};
   attempt([&] {
     result["memory"] = {{"peak_rss_bytes", process_->peak_bytes()},
                         {"page_faults", nullptr},

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/core/temporary_folder.h"
+#include "framework/graph/ir.h"
 #include "workloads/arms/external_process.h"
 #include "workloads/harness/cell/cell_plan.h"
 #include "workloads/onnx/training.h"
@@ -25,6 +26,24 @@ inline constexpr double kGradientNoise = 1e-6;
 /// makes of the gradients: this fraction of it. An update that is left out, or by another rate, is further off; one
 /// step doesn't show what is made of its history.
 inline constexpr double kMoveTolerance = 0.05;
+/// The part of a block that a request, its reply and the arm's own loop may take; anything more is time that the arm
+/// leaves out.
+inline constexpr double kUnaccountedSeconds = 1e-3;
+inline constexpr double kUnaccountedShare = 0.02;
+/// Blocks of cells with such arms last at least this long, so that those seconds are no more than that share.
+inline constexpr double kLeastBlockSeconds = kUnaccountedSeconds / kUnaccountedShare;
+/// How much less than the model's operations at the machine's peak a call may take: room for what a better algorithm
+/// saves.
+inline constexpr double kFloorFactor = 20;
+
+/// What a call's time is bounded by from below.
+struct ArithmeticFloor {
+  double operations = 0;  ///< of a call (least_operations)
+  double per_second = 1;  ///< the most that the machine does, on as many threads as the arm has
+  double seconds() const { return operations / per_second / kFloorFactor; }
+};
+/// Of a program as it was captured. Measures the peak, for 3 ms.
+ArithmeticFloor floor_of(const graph::Graph& graph);
 
 class ExternalArm {
  public:
@@ -50,9 +69,13 @@ class ExternalArm {
   void start(const Model& model, const std::vector<Tensor>& reference, const std::string& folder);
   /// Makes the first calls one by one, up to `most` in `seconds`, then as many as a block of `block_seconds` needs.
   /// Returns a lower bound for the time of one call, by our own clock, whatever the arm reports.
-  double warm_up(double seconds, double block_seconds, std::size_t most);
-  /// Seconds of a timed block, by the arm's own clock; 0 if it failed.
-  double time_block(std::int64_t count);
+  double warm_up(double seconds, double block_seconds, std::size_t most, const ArithmeticFloor& floor);
+  struct Timed {
+    std::int64_t calls = 0;  ///< at least `count`, and more if these would be over too soon to tell what is left out
+    double seconds = 0;      ///< by the arm's own clock, or by ours if more is missing than an answer takes
+  };
+  /// A timed block; no calls if it failed.
+  Timed time_block(std::int64_t count);
   /// What each of its nodes takes, by its own profile of so many calls; nothing if it failed, or has no profile.
   std::vector<ExternalProcess::NodeTime> profile(std::int64_t count);
   /// Checks after the rounds whether its figures agree with ours, whether it kept to its threads, and whether it still
@@ -74,6 +97,9 @@ class ExternalArm {
   template <class Action>
   void attempt(const Action& action);
   void compare(const std::vector<Tensor>& reference);
+  using Request = ExternalProcess::Block (ExternalProcess::*)(std::int64_t count);
+  /// A block of `count` calls, which grows until it lasts `least` seconds by our clock.
+  ExternalProcess::Block block_of(Request request, std::int64_t& count, double least);
 
   const Arm* arm_;
   Clock clock_;
@@ -89,6 +115,9 @@ class ExternalArm {
   double compile_seconds_ = 0;  ///< as it reports; 0 if it doesn't
   double first_call_ = 0;
   double latest_call_ = 0;
+  double block_seconds_ = 0;
+  ArithmeticFloor floor_;
+  std::int64_t calls_ = 0;           ///< in its latest block
   std::vector<double> first_calls_;  ///< after the first one, in order
   std::vector<double> passed_;       ///< of the timed blocks, by our clock
   std::vector<double> unaccounted_;  ///< the part of that time that it doesn't report

@@ -20,7 +20,7 @@ constexpr std::size_t kWarmupCalls = 64;  ///< the most that are recorded
 constexpr double kWarmupSeconds = 0.2;    ///< the most that an arm may spend on them
 constexpr double kMostIterations = 1e7;   ///< of a block
 constexpr double kWarmupBlocks = 2;       ///< the most that may be spent on that, for a long enough series
-constexpr double kLongRounds = 10;        ///< times as long as rounds of short calls; beyond that there are fewer
+constexpr double kLongCalls = 10;         ///< blocks: of calls that are longer there are fewer rounds
 constexpr int kLeastRounds = 5;
 constexpr double kFastest =
     100;  ///< times as fast as the engine's fastest: the limit for an external arm's influence on the counts
@@ -41,8 +41,15 @@ double typical_move(const std::vector<double>& controls) {
 class Rounds {
  public:
   Rounds(const CellPlan& plan, std::vector<WarmArm>& arms, ExternalArms& external, HeapLayout& layout,
-         const Progress& progress)
-      : plan_(plan), arms_(arms), external_(external), layout_(layout), progress_(progress), watch_(plan.files) {}
+         const CallSize& size, const Progress& progress)
+      : plan_(plan),
+        arms_(arms),
+        external_(external),
+        layout_(layout),
+        size_(size),
+        progress_(progress),
+        block_seconds_(block_seconds_of(plan, external)),
+        watch_(plan.files) {}
 
   json run() {
     warm_up();
@@ -53,6 +60,7 @@ class Rounds {
                     {"layout_seed", plan_.settings.layout_seed},
                     {"layouts", layouts_},
                     {"iterations", iterations},
+                    {"block_seconds", block_seconds_},
                     {"control_drift", typical_move(controls_)},
                     {"blocks", watch_.summary()},
                     {"harness_overhead", harness_seconds(plan_.clock, iterations) / shortest_block_},
@@ -100,17 +108,18 @@ class Rounds {
 
   // By index: the engine's arms, then the external ones.
   ExternalArm& external(std::size_t index) { return external_.arms()[index - arms_.size()]; }
-  double time_block(std::size_t index, std::int64_t iterations) {
-    return index < arms_.size() ? time_block(arms_[index], iterations, stretch_of(arms_[index]))
-                                : external(index).time_block(iterations);
+  ExternalArm::Timed time_block(std::size_t index, std::int64_t iterations) {
+    return index < arms_.size()
+               ? ExternalArm::Timed{iterations, time_block(arms_[index], iterations, stretch_of(arms_[index]))}
+               : external(index).time_block(iterations);
   }
   /// The same, while measuring what others take of the machine.
-  double watched_block(std::size_t index, std::int64_t iterations) {
+  ExternalArm::Timed watched_block(std::size_t index, std::int64_t iterations) {
     const bool is_external = index >= arms_.size();
     watch_.begin(threads_of(index));
-    const double seconds = time_block(index, iterations);
-    watch_.end(is_external ? BlockWatch::Side::external : BlockWatch::Side::engine, threads_of(index), seconds);
-    return seconds;
+    const ExternalArm::Timed block = time_block(index, iterations);
+    watch_.end(is_external ? BlockWatch::Side::external : BlockWatch::Side::engine, threads_of(index), block.seconds);
+    return block;
   }
   std::vector<profiler::ThreadTimes> threads_of(std::size_t index) {
     std::vector<profiler::ThreadTimes> threads = profiler::thread_times(plan_.files, "/proc/self");
@@ -133,22 +142,21 @@ class Rounds {
   /// whose calls are longer than a block is already warm.
   void warm_up() {
     progress_("warm-up");
-    const double for_series = std::min(kWarmupSeconds, kWarmupBlocks * plan_.settings.block_seconds);
+    const double for_series = std::min(kWarmupSeconds, kWarmupBlocks * block_seconds_);
     for (WarmArm& arm : arms_) {
       double spent = arm.steady_call;
-      while (spent < plan_.settings.block_seconds || (spent < for_series && arm.later_calls.size() < kWarmupCalls)) {
+      while (spent < block_seconds_ || (spent < for_series && arm.later_calls.size() < kWarmupCalls)) {
         const double seconds = time_block(arm, 1, 0);
         arm.later_calls.push_back(seconds);
         spent += seconds;
         fastest_ = std::min(fastest_, seconds);
       }
       fastest_ = std::min(fastest_, arm.steady_call);
-      typical_calls_ += median_of(arm.later_calls);
       one_renewal_ += arm.build + arm.first_call + arm.steady_call;
     }
     const double own = fastest_;
     for (ExternalArm& arm : external_.arms()) {
-      const double least = arm.warm_up(for_series, plan_.settings.block_seconds, kWarmupCalls);
+      const double least = arm.warm_up(for_series, block_seconds_, kWarmupCalls, size_.floor);
       fastest_ = arm.runs() ? std::min(fastest_, std::max(least, own / kFastest)) : fastest_;
     }
   }
@@ -180,35 +188,22 @@ class Rounds {
   /// One count for all arms, because separate counts would bias the ratio. The fastest arm determines it, so that every
   /// block is long enough.
   std::int64_t shared_iterations() const {
-    return static_cast<std::int64_t>(
-        std::clamp(std::ceil(plan_.settings.block_seconds / fastest_), 1.0, kMostIterations));
+    return static_cast<std::int64_t>(std::clamp(std::ceil(block_seconds_ / fastest_), 1.0, kMostIterations));
   }
 
-  /// Cells of long calls have fewer rounds; only their length decides. An external arm whose blocks would be very much
-  /// longer than the others' drops out, because all would wait for it.
+  /// An external arm whose blocks would be very much longer than the others' drops out, because all would wait for it.
   Schedule own_schedule() {
     const std::int64_t iterations = shared_iterations();
-    double calls = typical_calls_;
-    std::size_t arms = arms_.size();
     for (ExternalArm& arm : external_.arms()) {
       const double block = arm.latest_call() * static_cast<double>(iterations);
-      if (arm.runs() && block > kSlowest * plan_.settings.block_seconds && iterations > 1) {
+      if (arm.runs() && block > kSlowest * block_seconds_ && iterations > 1) {
         arm.fail(
             fmt::format("too slow for this cell: a block of {} calls, which the fastest arm does in {:.3g} s, "
                         "would take it {:.3g} s",
-                        iterations, plan_.settings.block_seconds, block));
-      }
-      if (arm.runs()) {
-        calls += arm.latest_call();
-        ++arms;
+                        iterations, block_seconds_, block));
       }
     }
-    const double round = calls * static_cast<double>(iterations);
-    const double longest =
-        kLongRounds * plan_.settings.block_seconds * static_cast<double>(arms) * plan_.settings.rounds;
-    const int least = std::min(plan_.settings.rounds, kLeastRounds);
-    return {iterations, std::clamp(static_cast<std::int64_t>(std::min(longest / round, 1e6)),
-                                   static_cast<std::int64_t>(least), static_cast<std::int64_t>(plan_.settings.rounds))};
+    return {iterations, rounds_of(plan_.settings, size_.nominal_seconds)};
   }
 
   json time_all(std::int64_t iterations, std::int64_t count) {
@@ -235,15 +230,15 @@ class Rounds {
       controls_.push_back(control_seconds(plan_.clock));
       json entry = {{"order", json::array()}, {"seconds", json::object()}};
       for (const std::size_t i : order) {
-        const double block = runs(i) ? watched_block(i, iterations) : 0;
+        const ExternalArm::Timed block = runs(i) ? watched_block(i, iterations) : ExternalArm::Timed{};
         if (!runs(i)) {
           continue;
         }
         const std::string& name = name_of(i);
-        shortest_block_ = i < arms_.size() ? std::min(shortest_block_, block) : shortest_block_;
-        timed_seconds_ += block;
+        shortest_block_ = i < arms_.size() ? std::min(shortest_block_, block.seconds) : shortest_block_;
+        timed_seconds_ += block.seconds;
         entry["order"].push_back(name);
-        entry["seconds"][name] = block / static_cast<double>(iterations);
+        entry["seconds"][name] = block.seconds / static_cast<double>(block.calls);
       }
       if (plan_.turns != nullptr) {
         plan_.turns->end_round(round);
@@ -258,7 +253,9 @@ class Rounds {
   std::vector<WarmArm>& arms_;
   ExternalArms& external_;
   HeapLayout& layout_;
+  const CallSize& size_;
   const Progress& progress_;
+  double block_seconds_;
   BlockWatch watch_;
   std::vector<double> controls_;
   int layouts_ = 1;
@@ -266,16 +263,27 @@ class Rounds {
   double renewal_seconds_ = 0;
   double timed_seconds_ = 0;
   double fastest_ = std::numeric_limits<double>::infinity();
-  double typical_calls_ = 0;  ///< seconds of one call of each arm
   double shortest_block_ = std::numeric_limits<double>::infinity();
   std::int64_t next_step_ = 0;
 };
 
 }  // namespace
 
+double block_seconds_of(const CellPlan& plan, const ExternalArms& external) {
+  const std::vector<ExternalArm>& arms = external.arms();
+  const bool has_others = std::any_of(arms.begin(), arms.end(), [](const ExternalArm& arm) { return arm.runs(); });
+  return has_others ? std::max(plan.settings.block_seconds, kLeastBlockSeconds) : plan.settings.block_seconds;
+}
+
+int rounds_of(const CellSettings& settings, double nominal_seconds) {
+  const double share = kLongCalls * settings.block_seconds / nominal_seconds;
+  return share < 1 ? std::max(static_cast<int>(settings.rounds * share), std::min(settings.rounds, kLeastRounds))
+                   : settings.rounds;
+}
+
 json time_rounds(const CellPlan& plan, std::vector<WarmArm>& arms, ExternalArms& external, HeapLayout& layout,
-                 const Progress& progress) {
-  return Rounds(plan, arms, external, layout, progress).run();
+                 const CallSize& size, const Progress& progress) {
+  return Rounds(plan, arms, external, layout, size, progress).run();
 }
 
 }  // namespace diptych::workloads

@@ -20,9 +20,20 @@ struct WarmArm {
   std::vector<double> later_calls{};  ///< seconds of the calls after the first, in order
 };
 
+/// What is known of a cell's calls before they are timed.
+struct CallSize {
+  double nominal_seconds = 0;  ///< of a call (probes/arithmetic.h)
+  ArithmeticFloor floor = {};  ///< for external arms
+};
+
+/// Seconds that a block is to last: those of the plan, or longer for other frameworks' arms.
+double block_seconds_of(const CellPlan& plan, const ExternalArms& external);
+/// How many rounds a process times: those of the plan, or fewer if the calls are long. No clock has a say in it.
+int rounds_of(const CellSettings& settings, double nominal_seconds);
+
 /// One element of a cell's `processes`. Afterwards the instances may be different ones, and external arms may have
 /// failed, which then have no times. Throws Error for a clock that steps.
 nlohmann::json time_rounds(const CellPlan& plan, std::vector<WarmArm>& arms, ExternalArms& external, HeapLayout& layout,
-                           const Progress& progress);
+                           const CallSize& size, const Progress& progress);
 
 }  // namespace diptych::workloads
