@@ -15,6 +15,7 @@
 #include "reports/run/run_file.h"
 #include "reports/run/verdicts.h"
 #include "reports/text/text.h"
+#include "reports/views/compare_sentences.h"
 #include "reports/views/compare_views.h"
 
 namespace diptych::cli {
@@ -50,8 +51,7 @@ int compare(const CompareVerbOptions& options) {
     markdown.write(reports::render_comparison_markdown(document, names));
   }
   if (document.summary().verdict() == reports::Verdict::invalid) {
-    complain(fmt::format("nothing could be compared: {}",
-                         document.rows().empty() ? "the two sides have no cell in common" : "no row is valid"));
+    complain(reports::comparison_headline(document));
     return kCannotTell;
   }
   return kSuccess;

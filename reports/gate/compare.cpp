@@ -21,6 +21,7 @@
 #include "reports/statistics/statistics.h"
 #include "reports/statistics/welch.h"
 #include "reports/text/format.h"
+#include "reports/text/text.h"
 
 namespace diptych::reports {
 namespace {
@@ -58,6 +59,7 @@ class RunComparison {
   Json run() {
     const MachineComparison machine = compare_machines(base_.environment, head_.environment);
     machine_ = machine.same;
+    machine_difference_ = machine.differences.empty() ? "" : shorten(machine.differences.front(), 80);
     method_changes_ = method_changes(base_.method, head_.method, machine_ != SameMachine::no);
     note_method("", method_changes_);
     for (const Subject& subject : base_.subjects) {
@@ -83,6 +85,7 @@ class RunComparison {
   double delta(const Subject& subject, const char* metric, Tier tier) const {
     return options_.delta ? options_.delta(subject.workload, subject.arm, metric, tier) : default_delta(tier);
   }
+  bool is_of_benchmarks() const { return base_.format == "google-benchmark" || head_.format == "google-benchmark"; }
   bool wants(Tier tier) const { return options_.tiers.contains(tier); }
 
   static Json make_row(const Subject& subject, const char* metric, Tier tier, const char* unit, double allowed) {
@@ -219,6 +222,13 @@ class RunComparison {
     rows_.push_back(std::move(row));
   }
 
+  /// "both have", "the base has" or "the head has" statistics alone, not the repetitions that they are over.
+  static std::string aggregated_side(const Subject& base, const Subject& head) {
+    const bool in_base = base.log_seconds.empty() && base.aggregate;
+    const bool in_head = head.log_seconds.empty() && head.aggregate;
+    return in_base && in_head ? "both sides have" : in_base ? "the base has" : in_head ? "the head has" : "";
+  }
+
   /// "time" or "speedup": one value per process, on the log scale.
   void compare_samples(const Subject& base, const Subject& head, const char* metric) {
     const bool is_time = metric == std::string("time");
@@ -229,14 +239,20 @@ class RunComparison {
     candidate.delta = delta(base, metric, Tier::time);
     candidate.state = worse(base.state, head.state);
     Json row = make_row(base, metric, Tier::time, is_time ? "seconds" : "ratio", candidate.delta);
-    row["base"] = centre(a);
-    row["head"] = centre(b);
+    row["base"] = a.empty() && is_time ? to_json(base.aggregate) : centre(a);
+    row["head"] = b.empty() && is_time ? to_json(head.aggregate) : centre(b);
     quick_ = quick_ || candidate.state.quick;
-    if (is_time && machine_ != SameMachine::yes && !options_.force_time) {
+    if (const std::string side = is_time ? aggregated_side(base, head) : ""; !side.empty()) {
+      set_verdict(row, Verdict::invalid, "aggregates-only",
+                  side +
+                      " statistics over repetitions alone, which no test can judge; measure again without "
+                      "--benchmark_report_aggregates_only");
+    } else if (is_time && machine_ != SameMachine::yes && !options_.force_time) {
       const bool unknown = machine_ == SameMachine::unknown;
       set_verdict(row, Verdict::invalid, unknown ? "machine-unknown" : "machines-differ",
                   unknown ? "the files don't say whether they come from one machine; --force-time compares anyway"
-                          : "times of different machines don't compare; --force-time compares anyway");
+                          : fmt::format("times of different machines don't compare ({}); --force-time compares anyway",
+                                        machine_difference_));
     } else {
       if (is_time && options_.interleaved) {
         candidate.effects = paired_log_ratios(base, head);
@@ -335,6 +351,9 @@ class RunComparison {
     }
     row.update(options_.interleaved || !candidate.effect ? decide_change(candidate.effects, rule, candidate.state)
                                                          : decide_independent(candidate, rule));
+    if (ComparisonRow(row).reason() == "too-few-processes" && is_of_benchmarks()) {
+      row["detail"] = "one repetition has no interval; measure both sides with --benchmark_repetitions=10";
+    }
   }
 
   /// The order of decide_change (verdict.h). The verdicts that follow from the state come from a call with a single
@@ -386,7 +405,7 @@ class RunComparison {
           "a "
           "change; processes are independent samples (Welch's t). `diptych gate` measures interleaved");
     }
-    if (statistical && (base_.format == "google-benchmark" || head_.format == "google-benchmark")) {
+    if (statistical && is_of_benchmarks()) {
       out.emplace_back(
           "repetitions of Google Benchmark share a process: the interval doesn't hold how a launch's memory layout "
           "moves "
@@ -433,6 +452,7 @@ class RunComparison {
   const Side& base_;
   const Side& head_;
   SameMachine machine_ = SameMachine::unknown;
+  std::string machine_difference_;  // the best known field
   bool quick_ = false, is_statistical_ = false;
   std::vector<MethodChange> method_changes_;  // of the whole runs
   Json method_ = Json::array();

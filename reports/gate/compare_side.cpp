@@ -108,13 +108,19 @@ double unit_seconds(const std::string& unit, const std::string& name) {
   return found->second;
 }
 
-/// Statistics over repetitions, and fits of complexity, which aren't samples. Before version 1.5 only the name tells.
-bool is_aggregate(const Json& benchmark, const std::string& name) {
+/// Which statistic over repetitions ("mean"), or fit of complexity, an entry is: no sample. Empty for a sample. Before
+/// version 1.5 only the name tells.
+std::string aggregate_of(const Json& benchmark, const std::string& name) {
   if (const std::string type = text(benchmark, "run_type"); !type.empty()) {
-    return type != "iteration";
+    const std::string statistic = text(benchmark, "aggregate_name");
+    return type == "iteration" ? "" : statistic.empty() ? type : statistic;
   }
-  return std::ranges::any_of(std::vector<std::string>{"_mean", "_median", "_stddev", "_cv", "_BigO", "_RMS"},
-                             [&](const std::string& suffix) { return name.ends_with(suffix); });
+  for (const std::string statistic : {"mean", "median", "stddev", "cv", "BigO", "RMS"}) {
+    if (name.ends_with("_" + statistic)) {
+      return statistic;
+    }
+  }
+  return "";
 }
 
 bool has_failed(const Json& benchmark) {
@@ -128,8 +134,12 @@ void read_benchmark(const Json& benchmark, std::vector<Subject>& subjects) {
   if (name.empty()) {
     throw Error("a benchmark without a name; is this file Google Benchmark's?");
   }
-  if (is_aggregate(benchmark, text(benchmark, "name"))) {
+  const std::string statistic = aggregate_of(benchmark, text(benchmark, "name"));
+  if (!statistic.empty() && statistic != "mean" && statistic != "median") {
     return;
+  }
+  if (!statistic.empty() && text(benchmark, "run_name").empty() && name.ends_with("_" + statistic)) {
+    name.resize(name.size() - statistic.size() - 1);
   }
   auto found = std::ranges::find(subjects, name, &Subject::workload);
   if (found == subjects.end()) {
@@ -145,7 +155,11 @@ void read_benchmark(const Json& benchmark, std::vector<Subject>& subjects) {
   }
   const std::string unit = benchmark.contains("time_unit") ? text(benchmark, "time_unit") : "ns";
   const double time = positive(member(benchmark, "real_time"), fmt::format("real_time of benchmark '{}'", shown(name)));
-  found->log_seconds.push_back(std::log(time) + std::log(unit_seconds(unit, name)));
+  if (statistic.empty()) {
+    found->log_seconds.push_back(std::log(time) + std::log(unit_seconds(unit, name)));
+  } else if (!found->aggregate || statistic == "median") {
+    found->aggregate = time * unit_seconds(unit, name);
+  }
 }
 
 Side read_benchmarks(const Json& document) {
@@ -156,6 +170,7 @@ Side read_benchmarks(const Json& document) {
                       {"cpu", {{"model", member(context, "cpu_model")}}},
                       {"os", {{"kernel", member(context, "kernel")}}}};
   side.about = {{"name", text(context, "executable")}, {"created", text(context, "date")}};
+  side.method = method_of_benchmarks(context);
   if (!member(document, "benchmarks").is_array()) {
     throw Error("\"benchmarks\" is no list; is this file Google Benchmark's?");
   }

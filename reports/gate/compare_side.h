@@ -21,6 +21,8 @@ struct Subject {
   /// Seconds of each round of those processes; empty for processes that took no turns with one of the other side.
   std::vector<std::vector<double>> turns;
   std::vector<double> log_speedups;  ///< over eager in the same process; empty for eager itself
+  /// Seconds: the median over repetitions, or else their mean, where a file has such statistics alone.
+  std::optional<double> aggregate;
   std::map<std::string, std::optional<double>> exact;
   bool counted = false;                                ///< whether instructions were asked for
   std::optional<double> instructions;                  ///< per call

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "reports/run/json_access.h"
 #include "reports/text/format.h"
 #include "reports/text/text.h"
 
@@ -68,6 +69,15 @@ Method method_of(const Run& run, const Cell& cell, const Arm& arm) {
     // How many there are depends on the time that building a program takes, and differs from run to run.
     const bool are_recorded = processes.front().layouts().has_value();
     method.push_back({"layouts of the heap", are_recorded ? "recorded" : "not recorded", Tier::time});
+  }
+  return method;
+}
+
+Method method_of_benchmarks(const Json& context) {
+  Method method;
+  add_known(method, "Google Benchmark's build type", text(context, "library_build_type"), Tier::time);
+  if (const Json& scales = member(context, "cpu_scaling_enabled"); scales.is_boolean()) {
+    method.push_back({"CPU frequency scales", scales.get<bool>() ? "yes" : "no", Tier::time, true});
   }
   return method;
 }

@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "reports/gate/compare.h"
 #include "reports/run/run.h"
 
@@ -28,6 +30,9 @@ Method method_of(const Run& run);
 /// Of an arm in its cell, besides: what a call is, the arm's threads if not the run's, another framework's version,
 /// whether rounds were spread over layouts of the heap.
 Method method_of(const Run& run, const Cell& cell, const Arm& arm);
+
+/// Of a file of Google Benchmark, by its `context`: how the library was built, and whether the CPU's frequency scales.
+Method method_of_benchmarks(const nlohmann::json& context);
 
 struct MethodChange {
   std::string name, base, head;

@@ -157,6 +157,37 @@ std::vector<ComparisonRow> rows_by_change(const Parts<ComparisonRow>& rows) {
   return out;
 }
 
+std::vector<std::string> reasons_of_the_undecided(const std::vector<ComparisonRow>& rows) {
+  constexpr std::size_t most_reasons = 6;
+  std::vector<std::pair<std::string, std::size_t>> counted;  // in the order of the rows
+  std::vector<std::string> verdicts;
+  for (const ComparisonRow& row : rows) {
+    const std::optional<Verdict> verdict = row.verdict();
+    const bool is_undecided =
+        verdict == Verdict::invalid || verdict == Verdict::contaminated || verdict == Verdict::inconclusive;
+    const bool is_said = row.reason() == "effect-below-mde" || row.reason() == "quick-size";  // beside it, and above
+    if (!is_undecided || is_said || row.detail().empty()) {
+      continue;
+    }
+    const auto found = std::ranges::find(counted, row.detail(), [](const auto& entry) { return entry.first; });
+    if (found != counted.end()) {
+      ++found->second;
+    } else {
+      counted.emplace_back(row.detail(), 1);
+      verdicts.push_back(row.verdict_name());
+    }
+  }
+  std::vector<std::string> lines;
+  for (std::size_t i = 0; i < std::min(counted.size(), most_reasons); ++i) {
+    const auto& [detail, count] = counted[i];
+    lines.push_back(fmt::format("{} ({} row{}): {}", verdicts[i], count, count == 1 ? "" : "s", shorten(detail, 200)));
+  }
+  if (counted.size() > most_reasons) {
+    lines.push_back(fmt::format("and {} more reasons; --json has all", counted.size() - most_reasons));
+  }
+  return lines;
+}
+
 std::string count_line(const RowSummary& summary) {
   std::string out = fmt::format("{} compared", summary.rows().value_or(0));
   const char* separator = ": ";
@@ -206,7 +237,8 @@ std::string render_comparison(const ComparisonDocument& comparison, const SideNa
   }
   TextTable table({"cell", "metric", "base -> head", "change", "verdict"});
   std::size_t same = 0;
-  for (const ComparisonRow& row : rows_by_severity(comparison.rows())) {
+  const std::vector<ComparisonRow> rows = rows_by_severity(comparison.rows());
+  for (const ComparisonRow& row : rows) {
     if (is_unremarkable(row)) {
       ++same;
     } else {
@@ -215,6 +247,9 @@ std::string render_comparison(const ComparisonDocument& comparison, const SideNa
   }
   if (!table.empty()) {
     out += "\n" + table.render(options.colour, options.width);
+  }
+  for (const std::string& reason : reasons_of_the_undecided(rows)) {
+    out += printable(reason) + "\n";
   }
   if (same > 0) {
     out += fmt::format("{}{} exact and near-exact metrics are the same.\n", table.empty() ? "\n" : "", same);

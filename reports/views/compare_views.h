@@ -41,6 +41,9 @@ std::string comparison_setup(const ComparisonDocument& comparison);
 /// A count that hasn't changed.
 bool is_unremarkable(const ComparisonRow& row);
 std::vector<EnvironmentDifference> differences_that_matter(const Parts<EnvironmentDifference>& environment);
+/// Why rows that no verdict follows from have none: a line for each reason, "INVALID (2 rows): no host name; ...". Not
+/// escaped.
+std::vector<std::string> reasons_of_the_undecided(const std::vector<ComparisonRow>& rows);
 /// "12 compared: 1 REGRESSED, 11 EQUIVALENT".
 std::string count_line(const RowSummary& summary);
 /// The heading and the names of each list that has any.

@@ -115,7 +115,8 @@ std::string render_gate(const GateDocument& gate, const TableOptions& options) {
   }
   TextTable table({"cell", "metric", "base -> head", "change", "verdict"});
   std::size_t same = 0;
-  for (const ComparisonRow& row : ordered(gate)) {
+  const std::vector<ComparisonRow> rows = ordered(gate);
+  for (const ComparisonRow& row : rows) {
     if (row.verdict() == Verdict::equivalent && row.decides()) {
       ++same;
     } else {
@@ -124,6 +125,9 @@ std::string render_gate(const GateDocument& gate, const TableOptions& options) {
   }
   if (!table.empty()) {
     out += "\n" + table.render(options.colour, options.width);
+  }
+  for (const std::string& reason : reasons_of_the_undecided(rows)) {
+    out += printable(reason) + "\n";
   }
   if (same > 0) {
     out += fmt::format("{} deciding rows are EQUIVALENT.\n", same);

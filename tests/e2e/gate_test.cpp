@@ -77,6 +77,24 @@ TEST_F(Gate, ComparingNothingIsExitCode3) {
   EXPECT_EQ(run({"gate", "--base", "empty.json", "--head", "empty.json"}).exit_code, 3);
 }
 
+// On the terminal, not in the JSON alone.
+TEST_F(Gate, WhyNothingComparesIsSaid) {
+  put("a.json",
+      std::string(
+          R"({"context": {"host_name": "a"}, "benchmarks": [{"name": "BM_x", "real_time": 3, "time_unit": "ns"}]})"));
+  put("b.json",
+      std::string(
+          R"({"context": {"host_name": "b"}, "benchmarks": [{"name": "BM_x", "real_time": 3, "time_unit": "ns"}]})"));
+  const Outcome hosts = run({"compare", "a.json", "b.json"});
+  EXPECT_EQ(hosts.exit_code, 3);
+  for (const std::string& said : {hosts.output, hosts.error}) {
+    EXPECT_THAT(said, AllOf(HasSubstr("benchmark.host_name: a / b"), HasSubstr("--force-time")));
+  }
+  const Outcome once = run({"compare", "a.json", "b.json", "--force-time"});
+  EXPECT_EQ(once.exit_code, 0) << once.error;
+  EXPECT_THAT(once.output, HasSubstr("--benchmark_repetitions=10"));
+}
+
 TEST_F(Gate, BrokenFilesAreRefusedByName) {
   put("good.json", measured());
   const std::string text = measured().dump();
@@ -200,7 +218,7 @@ TEST_F(Gate, GitRefsAreBuiltAndCleanedUp) {
   put("CMakeLists.txt", std::string("cmake_minimum_required(VERSION 3.25)\nproject(fake LANGUAGES NONE)\n"
                                     "add_custom_target(diptych COMMAND ${CMAKE_COMMAND} -E copy "
                                     "${CMAKE_SOURCE_DIR}/program ${CMAKE_BINARY_DIR}/diptych)\n"));
-  put("program", std::string("#!/bin/sh\nexec ") + places::program() + " \"$@\"\n");
+  put("program", "#!/bin/sh\nexec '" + places::program() + "' \"$@\"\n");
   const std::string git = "git -c user.name=t -c user.email=t@example.com ";
   ASSERT_EQ(shell("chmod +x program && git init -q -b main . && git add CMakeLists.txt program && " + git +
                   "commit -qm good && "

@@ -1,6 +1,7 @@
 // Files as Google Benchmark writes them: compared with each other and with runs, and refused where they make no sense.
 
 #include <string>
+#include <tuple>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,12 +9,14 @@
 #include "reports/gate/compare.h"
 #include "reports/run/google_benchmark.h"
 #include "reports/run/json_access.h"
+#include "reports/views/compare_views.h"
 #include "tests/reports/compared.h"
 #include "tests/reports/sample_run.h"
 
 namespace diptych::reports {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::refusal;
 using testing::slowed_run;
@@ -77,6 +80,73 @@ TEST(GoogleBenchmark, UnitsHostsAndErrors) {
   Json skipped = benchmarks();
   skipped["benchmarks"][1]["skipped"] = "SKIPPED_WITH_ERROR";
   EXPECT_EQ(compare_runs(benchmarks(), skipped)["rows"][0]["verdict"], "INVALID");
+}
+
+/// The times in a text: what a terminal shows of a comparison.
+std::string shown(const Json& base, const Json& head) {
+  return render_comparison(compare_runs(base, head), {"a.json", "b.json"});
+}
+
+/// As --benchmark_report_aggregates_only writes it.
+Json aggregates_alone(Json document) {
+  Json& list = document["benchmarks"];
+  list.erase(list.begin(), list.begin() + 5);
+  list[0]["real_time"] = 20.2;
+  list.push_back(list[0]);
+  list.back()["name"] = "BM_Copy/64_BigO";
+  list.back()["aggregate_name"] = "BigO";
+  list.back()["run_name"] = "BM_Copy";
+  return document;
+}
+
+TEST(GoogleBenchmark, AggregatesAloneAreNamedAsSuch) {
+  const Json alone = aggregates_alone(benchmarks());
+  for (const auto& [base, head, who] :
+       {std::tuple(alone, alone, "both sides have"), std::tuple(benchmarks(), alone, "the head has"),
+        std::tuple(alone, benchmarks(), "the base has")}) {
+    const Json comparison = compare_runs(base, head);
+    ASSERT_EQ(comparison["rows"].size(), 1u) << "a fit of complexity is no benchmark";
+    EXPECT_EQ(comparison["rows"][0]["verdict"], "INVALID");
+    EXPECT_EQ(comparison["rows"][0]["reason"], "aggregates-only");
+    EXPECT_NEAR(comparison["rows"][0]["base"].get<double>(), 20.15e-6, 0.06e-6);
+    EXPECT_THAT(shown(base, head), AllOf(HasSubstr(who), HasSubstr("without --benchmark_report_aggregates_only")));
+  }
+  Json old = alone;  // before version 1.5
+  for (Json& benchmark : old["benchmarks"]) {
+    benchmark.erase("run_type");
+    benchmark.erase("run_name");
+    benchmark.erase("aggregate_name");
+  }
+  EXPECT_EQ(compare_runs(old, alone)["rows"][0]["reason"], "aggregates-only");
+}
+
+TEST(GoogleBenchmark, WhyNothingIsJudgedStandsInTheText) {
+  EXPECT_THAT(shown(benchmarks(), benchmarks(1, "there")),
+              AllOf(HasSubstr("benchmark.host_name: here / there"), HasSubstr("--force-time compares anyway")));
+  Json once = benchmarks();
+  once["benchmarks"].erase(once["benchmarks"].begin() + 1, once["benchmarks"].end());
+  EXPECT_THAT(shown(once, once),
+              AllOf(HasSubstr("INCONCLUSIVE (1 row): one repetition"), HasSubstr("--benchmark_repetitions=10")));
+  Json nowhere = benchmarks();
+  nowhere.erase("context");
+  EXPECT_THAT(shown(nowhere, nowhere), HasSubstr("don't say whether they come from one machine; --force-time"));
+}
+
+TEST(GoogleBenchmark, AnotherBuildOfTheLibraryIsAnotherMethod) {
+  Json debug = benchmarks(1.2);
+  debug["context"]["library_build_type"] = "debug";
+  Json release = benchmarks();
+  release["context"]["library_build_type"] = "release";
+  const Json comparison = compare_runs(release, debug);
+  EXPECT_EQ(comparison["rows"][0]["verdict"], "METHOD CHANGED");
+  EXPECT_THAT(shown(release, debug), HasSubstr("Google Benchmark's build type release -> debug"));
+  EXPECT_EQ(compare_runs(release, release)["rows"][0]["verdict"], "EQUIVALENT");
+  EXPECT_EQ(compare_runs(benchmarks(), debug)["rows"][0]["verdict"], "REGRESSED") << "one of them doesn't say it";
+  Json scaling = benchmarks();
+  scaling["context"]["cpu_scaling_enabled"] = true;
+  Json fixed = benchmarks();
+  fixed["context"]["cpu_scaling_enabled"] = false;
+  EXPECT_EQ(compare_runs(scaling, fixed)["rows"][0]["verdict"], "METHOD CHANGED");
 }
 
 TEST(GoogleBenchmark, BrokenTimesAreRefusedByName) {
