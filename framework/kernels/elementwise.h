@@ -223,6 +223,30 @@ struct ShortCasesLoopBody {
     }
     return false;
   }
+  /// Writes the results of those elements that `Short` is meant for over those of `Fn::Long`.
+  template <class Short>
+  DIPTYCH_INLINE static void replace(const T* first, const T* second, std::int64_t n, T* results) {
+    const T value = static_cast<T>(static_cast<float>(Short::kSecond));
+    unsigned any = 0;
+    for (std::int64_t i = 0; i < n; ++i) {
+      any |= static_cast<unsigned>(second[i] == value);
+    }
+    if (any != 0) {
+      for (std::int64_t i = 0; i < n; ++i) {
+        const T shorter = Fn::template Shortened<Short>::apply(first[i]);
+        results[i] = second[i] == value ? shorter : results[i];
+      }
+    }
+  }
+  template <class... Short>
+  DIPTYCH_INLINE static void run_mixed(std::int64_t n, void* const* data, T* results, Functions<Short...> /*list*/) {
+    void* const operands[] = {data[0], data[1], results};
+    Long::run_dense(0, n, operands, nullptr);
+    (replace<Short>(static_cast<const T*>(data[0]), static_cast<const T*>(data[1]), n, results), ...);
+    for (std::int64_t i = 0; i < n; ++i) {
+      static_cast<T*>(data[2])[i] = results[i];
+    }
+  }
   template <class... Short>
   DIPTYCH_INLINE static bool run_short(T second, std::int64_t n, void* const* data, Functions<Short...> /*list*/) {
     return (run_if<Short>(second, n, data) || ...);
@@ -243,6 +267,7 @@ struct ShortCasesLoopBody {
       return run_in_blocks(PerIsa<ShortCasesLoopBody>::active(), 2, Exact::kSizes, n, data, strides, attributes);
     }
     constexpr std::int64_t kBlock = 512;
+    T results[kBlock];  // an output may lie in an input's place
     for (std::int64_t begin = 0; begin < n; begin += kBlock) {
       const std::int64_t count = begin + kBlock < n ? kBlock : n - begin;
       void* const block[] = {static_cast<T*>(data[0]) + begin, static_cast<T*>(data[1]) + begin,
@@ -258,7 +283,7 @@ struct ShortCasesLoopBody {
       if (any_short == 0) {
         Long::run_dense(0, count, block, nullptr);
       } else if (differ != 0 || !run_short(first, count, block, typename Fn::Short())) {
-        Exact::run_dense(0, count, block, nullptr);
+        run_mixed(count, block, results, typename Fn::Short());
       }
     }
   }

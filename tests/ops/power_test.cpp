@@ -152,6 +152,25 @@ TEST(PowerForms, EveryInstructionSetGivesTheSame) {
   }
 }
 
+// As a graph places it: exponents of all kinds, the result where the bases or the exponents were.
+TEST(PowerForms, MayBeWrittenOverEitherOperand) {
+  constexpr std::int64_t kCount = 1300;
+  for (const DType dtype : {DType::float32, DType::float64, DType::bfloat16}) {
+    const Tensor x = bases(dtype, {kCount});
+    const Tensor exponents = cast(Rng(8).integers({kCount}, -4, 9), dtype) * 0.5;
+    const Tensor expected = pow(x, exponents);
+    const auto size = static_cast<std::int64_t>(size_of(dtype));
+    const std::int64_t strides[] = {size, size, size};
+    const TensorType* const types[] = {&x.type(), &x.type()};
+    for (const int place : {0, 1}) {
+      const Tensor operands[] = {copy(x), copy(exponents)};
+      void* const data[] = {operands[0].body()->data, operands[1].body()->data, operands[place].body()->data};
+      find_op("pow")->loop(types, x.type())(kCount, data, strides, nullptr);
+      EXPECT_TRUE(bitwise_equal(operands[place], expected)) << name_of(dtype) << " over input " << place;
+    }
+  }
+}
+
 // n x^(n - 1), in float64 and by the C library.
 TEST(PowerForms, HaveTheirGradientsInBothModes) {
   const Tensor x = Rng(3).uniform({5, 13}, 0.25, 4, DType::float64);
