@@ -33,18 +33,24 @@ Failures& failures() {
 const Failure* keep(Failure failure) {
   Failures& kept = failures();
   const std::lock_guard lock(kept.mutex);
+  std::size_t of_place = 0;
   const auto find = [&] {
-    return std::find_if(kept.all.begin(), kept.all.end(), [&](const Failure& known) {
-      return known.what == failure.what && known.where.line == failure.where.line &&
-             known.where.file == failure.where.file;
-    });
+    of_place = 0;
+    for (const Failure& known : kept.all) {
+      const bool is_here = known.where.line == failure.where.line && known.where.file == failure.where.file;
+      of_place += is_here ? 1 : 0;
+      if (is_here && known.what == failure.what) {
+        return &known;
+      }
+    }
+    return static_cast<const Failure*>(nullptr);
   };
-  auto known = find();
-  if (known == kept.all.end() && kept.all.size() >= kMostFailures) {  // as of indices that a loop catches, for hours
-    failure.what = failure.what.substr(0, failure.what.find(':')) + ": its kernel failed, as very many did before";
+  const Failure* known = find();
+  if (known == nullptr && of_place >= kMostFailures) {  // as of indices that a loop catches, for hours
+    failure.what = failure.what.substr(0, failure.what.find(':')) + ": its kernel failed, as very often here";
     known = find();
   }
-  return known != kept.all.end() ? &*known : &kept.all.emplace_back(std::move(failure));
+  return known != nullptr ? known : &kept.all.emplace_back(std::move(failure));
 }
 
 const Failure* describe_current_exception(const Launch& launch) noexcept {

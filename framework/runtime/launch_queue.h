@@ -16,14 +16,14 @@
 namespace diptych::runtime {
 
 /// The reason why a launch has no result. Kept until the program ends, because tensors point to it; equal ones are
-/// stored once, and beyond kMostFailures one for each place.
+/// stored once, and of those of one place kMostFailures.
 struct Failure {
   enum class Kind : std::uint8_t { user, internal, memory };
   std::string what;
   Location where;
   Kind kind = Kind::user;
 };
-inline constexpr std::size_t kMostFailures = 1024;
+inline constexpr std::size_t kMostFailures = 64;
 
 /// How many are kept.
 std::size_t kept_failures();
