@@ -11,7 +11,7 @@ namespace detail {
 template <Tensor (*function)(const Tensor&, Location)>
 class Activation : public Module {
  public:
-  Tensor forward(const Tensor& x) override { return function(x, Location::current()); }
+  Tensor forward(const Tensor& x) override { return function(x, caller()); }
 };
 }  // namespace detail
 
@@ -27,7 +27,7 @@ using HardSwish = detail::Activation<hard_swish>;
 class LeakyReLU : public Module {
  public:
   explicit LeakyReLU(double negative_slope = 0.01) : slope_(negative_slope) {}
-  Tensor forward(const Tensor& x) override { return leaky_relu(x, slope_); }
+  Tensor forward(const Tensor& x) override { return leaky_relu(x, slope_, caller()); }
 
  private:
   double slope_;
@@ -35,7 +35,7 @@ class LeakyReLU : public Module {
 class ELU : public Module {
  public:
   explicit ELU(double alpha = 1) : alpha_(alpha) {}
-  Tensor forward(const Tensor& x) override { return elu(x, alpha_); }
+  Tensor forward(const Tensor& x) override { return elu(x, alpha_, caller()); }
 
  private:
   double alpha_;
@@ -43,7 +43,7 @@ class ELU : public Module {
 class Softplus : public Module {
  public:
   explicit Softplus(double beta = 1) : beta_(beta) {}
-  Tensor forward(const Tensor& x) override { return softplus(x, beta_); }
+  Tensor forward(const Tensor& x) override { return softplus(x, beta_, caller()); }
 
  private:
   double beta_;
@@ -51,7 +51,7 @@ class Softplus : public Module {
 class Softmax : public Module {
  public:
   explicit Softmax(int axis = -1) : axis_(axis) {}
-  Tensor forward(const Tensor& x) override { return softmax(x, axis_); }
+  Tensor forward(const Tensor& x) override { return softmax(x, axis_, caller()); }
 
  private:
   int axis_;

@@ -23,22 +23,23 @@ MultiHeadAttention::MultiHeadAttention(std::int64_t width, std::int64_t heads, R
   output_ = add("output", std::make_shared<Linear>(width, width, rng, projection));
 }
 
-Tensor MultiHeadAttention::split_heads(const Tensor& x) const {
-  return transpose(reshape(x, {x.shape()[0], x.shape()[1], heads_, width_ / heads_}), 1, 2);
+Tensor MultiHeadAttention::split_heads(const Tensor& x, Location where) const {
+  return transpose(reshape(x, {x.shape()[0], x.shape()[1], heads_, width_ / heads_}, where), 1, 2, where);
 }
 
 Tensor MultiHeadAttention::forward(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask) {
+  const Location where = caller();
   for (const Tensor* x : {&query, &key, &value}) {
     if (x->rank() != 3 || x->shape()[2] != width_) {
-      throw ShapeError(
-          fmt::format("MultiHeadAttention: {} is not [N, L, {}]; reshape it, or build the module with its width",
-                      to_string(x->type()), width_));
+      throw ShapeError(fmt::format("MultiHeadAttention: {} is not [N, L, {}]", to_string(x->type()), width_), where,
+                       "reshape it, or build the module with its width");
     }
   }
   const Tensor heads = scaled_dot_product_attention(
-      split_heads((*query_)(query)), split_heads((*key_)(key)), split_heads((*value_)(value)),
-      {.mask = mask, .is_causal = is_causal_, .dropout = is_training() ? dropout_ : 0, .generator = generator_});
-  return (*output_)(reshape(transpose(heads, 1, 2), query.shape()));
+      split_heads((*query_)(query, where), where), split_heads((*key_)(key, where), where),
+      split_heads((*value_)(value, where), where),
+      {.mask = mask, .is_causal = is_causal_, .dropout = is_training() ? dropout_ : 0, .generator = generator_}, where);
+  return (*output_)(reshape(transpose(heads, 1, 2, where), query.shape(), where), where);
 }
 
 }  // namespace diptych::nn

@@ -36,7 +36,7 @@ class MultiHeadAttention : public ModuleOf<4> {
 
  private:
   /// [N, L, width] -> [N, heads, L, width / heads], a view.
-  Tensor split_heads(const Tensor& x) const;
+  Tensor split_heads(const Tensor& x, Location where) const;
 
   std::int64_t width_, heads_;
   bool is_causal_;

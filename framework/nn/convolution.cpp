@@ -44,7 +44,7 @@ Conv2d::Conv2d(std::int64_t inputs, std::int64_t outputs, const Dims& kernel_siz
     bias = parameter("bias", init::by_name(options.bias_init, rng, {outputs}, fans, options.dtype));
   }
 }
-Tensor Conv2d::forward(const Tensor& x) { return conv2d(x, weight, bias.value_or_none(), options_); }
+Tensor Conv2d::forward(const Tensor& x) { return conv2d(x, weight, bias.value_or_none(), options_, caller()); }
 
 Conv1d::Conv1d(std::int64_t inputs, std::int64_t outputs, std::int64_t kernel_size, Rng& rng,
                const ConvOptions& options)
@@ -56,6 +56,6 @@ Conv1d::Conv1d(std::int64_t inputs, std::int64_t outputs, std::int64_t kernel_si
     bias = parameter("bias", init::by_name(options.bias_init, rng, {outputs}, fans, options.dtype));
   }
 }
-Tensor Conv1d::forward(const Tensor& x) { return conv1d(x, weight, bias.value_or_none(), options_); }
+Tensor Conv1d::forward(const Tensor& x) { return conv1d(x, weight, bias.value_or_none(), options_, caller()); }
 
 }  // namespace diptych::nn

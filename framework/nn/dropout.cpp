@@ -11,7 +11,7 @@ Dropout::Dropout(double p, std::optional<Generator> generator) : p_(p), generato
 }
 
 Tensor Dropout::forward(const Tensor& x) {
-  return dropout(x, p_, is_training(), generator_ ? *generator_ : default_generator());
+  return dropout(x, p_, is_training(), generator_ ? *generator_ : default_generator(), caller());
 }
 
 }  // namespace diptych::nn

@@ -11,6 +11,6 @@ Embedding::Embedding(std::int64_t entries, std::int64_t width, Rng& rng, const E
   detail::checked_length("Embedding", "width", width);
   weight = parameter("weight", init::by_name(options.init, rng, {entries, width}, {entries, width}, options.dtype));
 }
-Tensor Embedding::forward(const Tensor& indices) { return embedding(indices, weight); }
+Tensor Embedding::forward(const Tensor& indices) { return embedding(indices, weight, caller()); }
 
 }  // namespace diptych::nn

@@ -78,7 +78,8 @@ class OutputRule final : public autograd::CustomRule {
   std::shared_ptr<BackwardCall> call_;
 };
 
-std::shared_ptr<BackwardCall> attach_to_inputs(const std::shared_ptr<Hooks>& hooks, std::vector<Tensor>& inputs) {
+std::shared_ptr<BackwardCall> attach_to_inputs(const std::shared_ptr<Hooks>& hooks, std::vector<Tensor>& inputs,
+                                               Location where) {
   auto call = std::make_shared<BackwardCall>(BackwardCall{hooks, {}, {}});
   std::vector<Tensor> watched;
   std::vector<Tensor> identities;
@@ -90,7 +91,7 @@ std::shared_ptr<BackwardCall> attach_to_inputs(const std::shared_ptr<Hooks>& hoo
     }
   }
   if (!watched.empty()) {
-    autograd::record_custom(std::make_unique<InputRule>(call), watched, identities, Location::current());
+    autograd::record_custom(std::make_unique<InputRule>(call), watched, identities, where);
     std::size_t next = 0;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       if (call->watched[i]) {
@@ -103,21 +104,21 @@ std::shared_ptr<BackwardCall> attach_to_inputs(const std::shared_ptr<Hooks>& hoo
 
 }  // namespace
 
-Tensor call_with_hooks(const std::shared_ptr<Hooks>& hooks, Inputs inputs, const std::function<Tensor(Inputs)>& run) {
+Tensor call_with_hooks(const std::shared_ptr<Hooks>& hooks, Inputs inputs, const std::function<Tensor(Inputs)>& run,
+                       Location where) {
   std::vector<Tensor> changed(inputs.begin(), inputs.end());
   for (const auto& hook : HookList<ForwardPreHook>(hooks->forward_pre)) {
     (*hook)(*hooks->module, changed);
   }
   const bool backward = thread_context.grad_enabled && (!hooks->backward.empty() || !hooks->backward_pre.empty());
-  const std::shared_ptr<BackwardCall> call = backward ? attach_to_inputs(hooks, changed) : nullptr;
+  const std::shared_ptr<BackwardCall> call = backward ? attach_to_inputs(hooks, changed, where) : nullptr;
   Tensor output = run(changed);
   for (const auto& hook : HookList<ForwardHook>(hooks->forward)) {
     (*hook)(*hooks->module, changed, output);
   }
   if (backward && output.requires_grad()) {
     Tensor identity = detached_alias(output);
-    autograd::record_custom(std::make_unique<OutputRule>(call), std::span(&output, 1), std::span(&identity, 1),
-                            Location::current());
+    autograd::record_custom(std::make_unique<OutputRule>(call), std::span(&output, 1), std::span(&identity, 1), where);
     return identity;
   }
   return output;

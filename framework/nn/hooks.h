@@ -46,7 +46,8 @@ struct Hooks {
 };
 
 /// Runs the module's forward pass `run` between its hooks.
-Tensor call_with_hooks(const std::shared_ptr<Hooks>& hooks, Inputs inputs, const std::function<Tensor(Inputs)>& run);
+Tensor call_with_hooks(const std::shared_ptr<Hooks>& hooks, Inputs inputs, const std::function<Tensor(Inputs)>& run,
+                       Location where);
 
 }  // namespace detail
 }  // namespace diptych::nn

@@ -20,7 +20,9 @@ Linear::Linear(std::int64_t inputs, std::int64_t outputs, Rng& rng, const Linear
     bias = parameter("bias", init::by_name(options.bias_init, rng, {outputs}, {inputs, outputs}, options.dtype));
   }
 }
-Tensor Linear::forward(const Tensor& x) { return linear(x, weight, bias.defined() ? bias.value() : Tensor()); }
+Tensor Linear::forward(const Tensor& x) {
+  return linear(x, weight, bias.defined() ? bias.value() : Tensor(), caller());
+}
 
 namespace {
 /// The options for adjacent patches.
@@ -40,11 +42,12 @@ PatchEmbed::PatchEmbed(std::int64_t channels, std::int64_t patch, std::int64_t w
 Tensor PatchEmbed::forward(const Tensor& x) {
   const Shape& shape = x.shape();
   if (shape.rank() != 4 || shape[1] != channels_ || shape[2] % patch_ != 0 || shape[3] % patch_ != 0) {
-    throw ShapeError(
-        fmt::format("PatchEmbed: {} is no batch of images of {} channels that patches of {}x{} fill; reshape or pad it",
-                    to_string(x.type()), channels_, patch_, patch_));
+    throw ShapeError(fmt::format("PatchEmbed: {} is no batch of images of {} channels that patches of {}x{} fill",
+                                 to_string(x.type()), channels_, patch_, patch_),
+                     caller(), "reshape or pad it");
   }
-  return transpose(flatten((*projection_)(x), 2), 1, 2);
+  const Location where = caller();
+  return transpose(flatten((*projection_)(x, where), 2, -1, where), 1, 2, where);
 }
 
 Tensor Flatten::forward(const Tensor& x) {
@@ -52,7 +55,8 @@ Tensor Flatten::forward(const Tensor& x) {
   const int start = start_ < 0 ? start_ + rank : start_;
   const int end = end_ < 0 ? end_ + rank : end_;
   if (start < 0 || end >= rank || start > end) {
-    throw ShapeError(fmt::format("Flatten: {} has no axes {} to {}; choose others", to_string(x.type()), start_, end_));
+    throw ShapeError(fmt::format("Flatten: {} has no axes {} to {}", to_string(x.type()), start_, end_), caller(),
+                     "choose others");
   }
   Shape shape;
   for (int i = 0; i < rank; ++i) {
@@ -62,7 +66,7 @@ Tensor Flatten::forward(const Tensor& x) {
       shape[start] *= x.shape()[i];
     }
   }
-  return reshape(x, shape);
+  return reshape(x, shape, caller());
 }
 
 Sequential::Sequential(std::vector<ModulePtr> modules) : modules_(std::move(modules)) {
@@ -73,7 +77,7 @@ Sequential::Sequential(std::vector<ModulePtr> modules) : modules_(std::move(modu
 Tensor Sequential::forward(const Tensor& x) {
   Tensor y = x;
   for (const ModulePtr& module : modules_) {
-    y = (*module)(y);
+    y = (*module)(y, caller());
   }
   return y;
 }

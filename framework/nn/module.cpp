@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -22,12 +23,29 @@ Variables without_names(const NamedVariables& named) {
   return all;
 }
 
+constinit thread_local Location called_from{};
+
+/// While this lives, the forward pass that runs is called from there.
+class CallSite {
+ public:
+  explicit CallSite(Location where) : previous_(std::exchange(called_from, where)) {}
+  ~CallSite() { called_from = previous_; }
+  CallSite(const CallSite&) = delete;
+  CallSite& operator=(const CallSite&) = delete;
+
+ private:
+  Location previous_;
+};
+
 }  // namespace
+
+Location ModuleBase::caller() { return called_from; }
 
 ModuleBase::ModuleBase() : hooks_(std::make_shared<detail::Hooks>()) { hooks_->module = this; }
 ModuleBase::~ModuleBase() = default;
 
 Tensor ModuleBase::call(Inputs inputs, Location where) {
+  const CallSite site(where);
   if (wants_graph()) {
     return call_as_graph(inputs, where);
   }
@@ -38,7 +56,8 @@ Tensor ModuleBase::call(Inputs inputs, Location where) {
   if (hooks_->version.get() == 0 || !hooks_->any()) {
     return run(inputs);
   }
-  return detail::call_with_hooks(hooks_, inputs, [this](Inputs changed) { return run(changed); });
+  return detail::call_with_hooks(
+      hooks_, inputs, [this](Inputs changed) { return run(changed); }, where);
 }
 
 // One function for each set of defined inputs, because graphs have no undefined tensors.
@@ -64,7 +83,7 @@ Tensor ModuleBase::call_as_graph(Inputs inputs, Location where) {
               all[i] = given[next++];
             }
           }
-          return std::vector<Tensor>{call(all, Location::current())};
+          return std::vector<Tensor>{call(all, caller())};
         },
         std::move(options));
   }

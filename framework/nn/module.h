@@ -59,6 +59,9 @@ class ModuleBase {
   Tensor call(Inputs inputs, Location where);
   /// The forward pass.
   virtual Tensor run(Inputs inputs) = 0;
+  /// The line that called the module whose forward pass this thread is in. Ops of a forward pass that take it,
+  /// `linear(x, weight, bias, caller())`, say in messages and in graphs which call of the module they belong to.
+  static Location caller();
 
   /// A name is one step of a path: not empty, without dots, and unique in its module. Throws Error.
   Variable parameter(const std::string& name, const Tensor& initial);

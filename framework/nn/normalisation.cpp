@@ -33,12 +33,13 @@ BatchNorm::BatchNorm(const char* name, std::int64_t channels, Dims ranks, const 
 
 Tensor BatchNorm::forward(const Tensor& x) {
   if (!ranks_.contains(x.rank())) {
-    throw ShapeError(
-        fmt::format("{}: {} has {} axes, not {}", name_, to_string(x.type()), x.rank(), to_string(ranks_)));
+    throw ShapeError(fmt::format("{}: {} has {} axes, not {}", name_, to_string(x.type()), x.rank(), to_string(ranks_)),
+                     caller(), "reshape it, or choose the module for its axes");
   }
   return batch_norm(
       x, weight.value_or_none(), bias.value_or_none(), running_mean, running_var,
-      {.training = is_training() || !options_.track_running_stats, .momentum = options_.momentum, .eps = options_.eps});
+      {.training = is_training() || !options_.track_running_stats, .momentum = options_.momentum, .eps = options_.eps},
+      caller());
 }
 
 LayerNorm::LayerNorm(const Shape& normalized_shape, const NormOptions& options)
@@ -51,7 +52,7 @@ LayerNorm::LayerNorm(const Shape& normalized_shape, const NormOptions& options)
   }
 }
 Tensor LayerNorm::forward(const Tensor& x) {
-  return layer_norm(x, shape_, weight.value_or_none(), bias.value_or_none(), eps_);
+  return layer_norm(x, shape_, weight.value_or_none(), bias.value_or_none(), eps_, caller());
 }
 
 RMSNorm::RMSNorm(const Shape& normalized_shape, const NormOptions& options)
@@ -60,7 +61,7 @@ RMSNorm::RMSNorm(const Shape& normalized_shape, const NormOptions& options)
     weight = parameter("weight", ones(shape_, options.dtype));
   }
 }
-Tensor RMSNorm::forward(const Tensor& x) { return rms_norm(x, shape_, weight.value_or_none(), eps_); }
+Tensor RMSNorm::forward(const Tensor& x) { return rms_norm(x, shape_, weight.value_or_none(), eps_, caller()); }
 
 GroupNorm::GroupNorm(std::int64_t groups, std::int64_t channels, const NormOptions& options)
     : groups_(detail::checked_length("GroupNorm", "groups", groups)), eps_(options.eps) {
@@ -76,7 +77,7 @@ GroupNorm::GroupNorm(std::int64_t groups, std::int64_t channels, const NormOptio
   }
 }
 Tensor GroupNorm::forward(const Tensor& x) {
-  return group_norm(x, groups_, weight.value_or_none(), bias.value_or_none(), eps_);
+  return group_norm(x, groups_, weight.value_or_none(), bias.value_or_none(), eps_, caller());
 }
 
 }  // namespace diptych::nn

@@ -11,7 +11,7 @@ template <Tensor (*function)(const Tensor&, const Dims&, const PoolOptions&, Loc
 class Pool : public Module {
  public:
   explicit Pool(const Dims& kernel_size, const PoolOptions& options = {}) : kernel_(kernel_size), options_(options) {}
-  Tensor forward(const Tensor& x) override { return function(x, kernel_, options_, Location::current()); }
+  Tensor forward(const Tensor& x) override { return function(x, kernel_, options_, caller()); }
 
  private:
   Dims kernel_;
@@ -22,7 +22,7 @@ template <Tensor (*function)(const Tensor&, const Dims&, Location)>
 class AdaptivePool : public Module {
  public:
   explicit AdaptivePool(const Dims& output_size) : output_size_(output_size) {}
-  Tensor forward(const Tensor& x) override { return function(x, output_size_, Location::current()); }
+  Tensor forward(const Tensor& x) override { return function(x, output_size_, caller()); }
 
  private:
   Dims output_size_;
@@ -31,7 +31,7 @@ class AdaptivePool : public Module {
 template <Tensor (*function)(const Tensor&, Location)>
 class GlobalPool : public Module {
  public:
-  Tensor forward(const Tensor& x) override { return function(x, Location::current()); }
+  Tensor forward(const Tensor& x) override { return function(x, caller()); }
 };
 }  // namespace detail
 

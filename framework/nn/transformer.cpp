@@ -28,18 +28,20 @@ TransformerEncoderLayer::TransformerEncoderLayer(std::int64_t width, std::int64_
   activation_ = add("activation", activation_by_name(options.activation));
 }
 
-Tensor TransformerEncoderLayer::feed_forward(const Tensor& x) {
-  return (*dropout2_)((*linear2_)((*dropout_)((*activation_)((*linear1_)(x)))));
+Tensor TransformerEncoderLayer::feed_forward(const Tensor& x, Location where) {
+  const Tensor hidden = (*dropout_)((*activation_)((*linear1_)(x, where), where), where);
+  return (*dropout2_)((*linear2_)(hidden, where), where);
 }
 
 Tensor TransformerEncoderLayer::forward(const Tensor& x, const Tensor& mask) {
-  const auto attend = [&](const Tensor& y) { return (*dropout1_)((*attention_)(y, y, y, mask)); };
+  const Location where = caller();
+  const auto attend = [&](const Tensor& y) { return (*dropout1_)((*attention_)(y, y, y, mask, where), where); };
   if (norm_first_) {
-    const Tensor attended = x + attend((*norm1_)(x));
-    return attended + feed_forward((*norm2_)(attended));
+    const Tensor attended = diptych::add(x, attend((*norm1_)(x, where)), where);
+    return diptych::add(attended, feed_forward((*norm2_)(attended, where), where), where);
   }
-  const Tensor attended = (*norm1_)(x + attend(x));
-  return (*norm2_)(attended + feed_forward(attended));
+  const Tensor attended = (*norm1_)(diptych::add(x, attend(x), where), where);
+  return (*norm2_)(diptych::add(attended, feed_forward(attended, where), where), where);
 }
 
 }  // namespace diptych::nn

@@ -34,7 +34,7 @@ class TransformerEncoderLayer : public ModuleOf<2> {
   Tensor forward(const Tensor& x, const Tensor& mask) override;
 
  private:
-  Tensor feed_forward(const Tensor& x);
+  Tensor feed_forward(const Tensor& x, Location where);
 
   bool norm_first_;
   std::shared_ptr<MultiHeadAttention> attention_;

@@ -38,9 +38,9 @@ Tensor move_running(const Tensor& x, const ChannelAttributes& attributes, const 
     return reshape(slice(statistics, 1, i, i + 1, 1, where), {x.shape()[1]}, where);
   };
   const auto move = [&](Variable variable, const Tensor& now, double factor) {
-    variable.assign(variable.value() * Term(1 - options.momentum, where) +
-                        cast(now, variable.type().dtype, where) * Term(options.momentum * factor, where),
-                    where);
+    const Tensor kept = variable.value() * Term(1 - options.momentum, where);
+    const Tensor added = cast(now, variable.type().dtype, where) * Term(options.momentum * factor, where);
+    variable.assign(add(kept, added, where), where);
   };
   if (running_mean.defined()) {
     move(running_mean, add(column(0), column(1), where), 1);  // with its rounding error
