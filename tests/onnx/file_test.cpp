@@ -87,6 +87,18 @@ Model with_tensor(const Fill& fill, const std::filesystem::path& folder) {
   return parse_model(proto.SerializeAsString(), "model.onnx", folder);
 }
 
+// The first one is 1; a file that names none is of that one.
+TEST(OnnxFile, NoModelIsOfOpset0) {
+  const Folder folder;
+  for (const std::int64_t version : {std::int64_t{0}, std::int64_t{-3}}) {
+    Model model = *small().model();
+    model.opsets[""] = version;
+    write_model(model, folder.path() / "model.onnx");
+    EXPECT_THAT(file_error([&] { read_model(folder.path() / "model.onnx"); }),
+                AllOf(HasSubstr("it is of opset " + std::to_string(version)), HasSubstr("the first is 1")));
+  }
+}
+
 TEST(OnnxFile, TensorsWithoutTheirBytesAreRefused) {
   const auto refused = [](const std::vector<std::int64_t>& dims, const std::string& raw) {
     return file_error([&] {

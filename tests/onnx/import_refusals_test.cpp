@@ -1,6 +1,8 @@
 // Models made node by node that are refused for their nodes, inputs or sizes, and the messages.
 
 #include <limits>
+#include <map>
+#include <memory>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,6 +25,7 @@ using diptych::testing::refused_node;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using List = std::vector<std::int64_t>;
 
 TEST(Import, InputsThatDoNotFitAreRefusedByName) {
@@ -68,6 +71,20 @@ TEST(Import, WhatIsNotSupportedIsNamedBeforeAnythingRuns) {
   EXPECT_THAT(refused_node("Cast", {{"to", AttributeValue(std::int64_t{14})}}), HasSubstr("complex64"));
   EXPECT_THAT(refused_node("Gelu", {{"approximate", AttributeValue(std::string("sigmoid"))}}, 20), HasSubstr("tanh"));
   EXPECT_THAT(refused_node("Gelu"), HasSubstr("supported from opset 20"));
+}
+
+// No model is of opset 0: what a message says is the version that the file names, of the node's own domain.
+TEST(Import, MessagesNameTheOpsetOfTheNodesDomain) {
+  EXPECT_THAT(refused_node("FusedGemm", {}, 17, "com.microsoft"), HasSubstr("(com.microsoft::FusedGemm, opset 1)"));
+  const auto refused = [](const std::map<std::string, std::int64_t>& opsets, const std::string& domain) {
+    Model model;
+    model.opsets = opsets;
+    model.graph = Builder().input("x", DType::float32, {2}).node("Relu", {"x"}, {"y"}, {}, domain).output("y").body();
+    return refusal([&] { ImportedModel{std::make_shared<const Model>(model)}; });
+  };
+  for (const std::string& said : {refused({{"com.example", 3}}, ""), refused({{"", 17}}, "com.example")}) {
+    EXPECT_THAT(said, AllOf(HasSubstr("Relu, of which the model names no opset"), Not(HasSubstr("opset 0"))));
+  }
 }
 
 TEST(Import, AllProblemsAreListedAtOnce) {

@@ -37,10 +37,13 @@ class Depth {
   Depth& operator=(const Depth&) = delete;
 };
 
-std::string describe(const Node& node, std::size_t index, std::int64_t opset) {
+std::string describe(const Node& node, std::size_t index, const Model& model) {
   const std::string name = node.name.empty() ? fmt::format("{}", index) : quote(node.name);
   const std::string op = node.domain.empty() ? node.op : node.domain + "::" + node.op;
-  return fmt::format("node {} ({}, opset {})", name, quote(op).substr(1, quote(op).size() - 2), opset);
+  const auto opset = model.opsets.find(node.domain);
+  const std::string version =
+      opset == model.opsets.end() ? "of which the model names no opset" : fmt::format("opset {}", opset->second);
+  return fmt::format("node {} ({}, {})", name, quote(op).substr(1, quote(op).size() - 2), version);
 }
 
 /// A few of the problems, for one message.
@@ -140,7 +143,7 @@ class Compiler {
                                  : opset != model_.opsets.end() ? opset->second
                                                                 : 0;
     GraphProgram::Step step;
-    step.what = describe(node, index, version);
+    step.what = describe(node, index, model_);
     step.scope = node.name.empty() ? fmt::format("{}{}", node.op, index) : node.name;
     step.where = {"onnx", static_cast<std::uint32_t>(index)};
     if (node.outputs.empty()) {

@@ -49,7 +49,12 @@ class Reader {
     }
     for (const auto& opset : proto.opset_import()) {
       const std::string domain = opset.domain() == "ai.onnx" ? "" : opset.domain();
-      model.opsets[domain] = std::max(model.opsets[domain], opset.version());
+      if (opset.version() >= 1) {
+        model.opsets[domain] = std::max(model.opsets[domain], opset.version());
+      } else if (domain.empty()) {
+        fail(fmt::format("it is of opset {}, and the first is 1; the file is damaged: export it again",
+                         opset.version()));
+      }
     }
     if (model.opsets.empty()) {
       model.opsets[""] = 1;  // files of IR version 1 and 2 have none
