@@ -6,6 +6,13 @@
 
 namespace diptych::testing {
 
+/// How many CPUs the calling thread may use. Some libraries' hardware_concurrency() counts those of the machine.
+inline int usable_cpus() {
+  cpu_set_t set;
+  EXPECT_EQ(sched_getaffinity(0, sizeof(set), &set), 0);
+  return CPU_COUNT(&set);
+}
+
 /// As long as it lives, the calling thread, and those and the processes that it starts, may use one CPU: as by
 /// `taskset`.
 class OnOneCpu {

@@ -98,7 +98,7 @@ TEST(ExternalProcess, WhatItHasStartedEndsWithIt) {
   const TemporaryFolder folder("diptych-arm-test");
   const std::string file = (folder.path() / "pid").string();
   {
-    ExternalProcess process({"/bin/sh", "-c", "sleep 1000 & echo $! > " + file + "; read line; wait"});
+    ExternalProcess process({"/bin/sh", "-c", R"(sleep 1000 & echo $! > "$0"; read line; wait)", file});
     for (int i = 0; i < 500 && !std::filesystem::exists(file); ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
