@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "cli/model_file.h"
 #include "cli/suggest.h"
 #include "framework/io/leftovers.h"
 #include "workloads/workload.h"
@@ -65,6 +66,25 @@ std::vector<std::string> with_prefix(const std::vector<std::string>& all, const 
   return result;
 }
 
+/// Those that a word names which is no file: a workload, a suite, "all", or a workload without its size. In the suites'
+/// order; empty if there are none.
+std::vector<std::string> workloads_named(const std::string& word) {
+  if (std::vector<std::string> suite = workloads::names_of_suite(word); !suite.empty()) {
+    return suite;
+  }
+  const std::vector<std::string> all = workload_names();
+  return std::find(all.begin(), all.end(), word) != all.end() ? std::vector<std::string>{word}
+                                                              : with_prefix(all, word + "-");
+}
+
+std::vector<std::string> workloads_and_suites() {
+  std::vector<std::string> names = workload_names();
+  const std::vector<std::string> suites = workloads::suite_names();
+  names.insert(names.end(), suites.begin(), suites.end());
+  names.emplace_back("all");
+  return names;
+}
+
 }  // namespace
 
 std::vector<std::string> resolve_workloads(const std::vector<std::string>& arguments) {
@@ -77,18 +97,11 @@ std::vector<std::string> resolve_workloads(const std::vector<std::string>& argum
   for (const std::string& argument : arguments) {
     if (workloads::is_file_name(argument)) {
       models.push_back(resolve_workload(argument).name);
-    } else if (const auto suite = workloads::names_of_suite(argument); !suite.empty()) {
-      chosen.insert(chosen.end(), suite.begin(), suite.end());
-    } else if (std::find(all.begin(), all.end(), argument) != all.end()) {
-      chosen.push_back(argument);
-    } else if (const auto sizes = with_prefix(all, argument + "-"); !sizes.empty()) {
-      chosen.insert(chosen.end(), sizes.begin(), sizes.end());
+    } else if (const auto named = workloads_named(argument); !named.empty()) {
+      chosen.insert(chosen.end(), named.begin(), named.end());
     } else {
-      std::vector<std::string> candidates = all;
-      const std::vector<std::string> suites = workloads::suite_names();
-      candidates.insert(candidates.end(), suites.begin(), suites.end());
-      candidates.emplace_back("all");
-      throw Error(unknown("workload or suite", argument, candidates));
+      check_model_file(argument);
+      throw Error(unknown("workload or suite", argument, workloads_and_suites()));
     }
   }
   std::vector<std::string> result = in_order(all, chosen);
@@ -120,11 +133,19 @@ std::string folded(const std::vector<std::string>& names) {
 }
 
 const workloads::Workload& resolve_workload(const std::string& name) {
-  const workloads::Workload* workload = workloads::find_workload(name);
-  if (workload == nullptr) {
+  if (workloads::is_file_name(name)) {
+    check_model_file(name);
+    return *workloads::find_workload(name);
+  }
+  const std::vector<std::string> named = workloads_named(name);
+  if (named.empty()) {
+    check_model_file(name);
     throw Error(unknown("workload", name, workload_names()));
   }
-  return *workload;
+  if (named.size() > 1) {
+    throw Error(fmt::format("'{}' is {} workloads, and this takes one: say {}", name, named.size(), folded(named)));
+  }
+  return *workloads::find_workload(named.front());
 }
 
 std::vector<std::string> resolve_arms(const std::vector<std::string>& arguments, int threads) {

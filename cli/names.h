@@ -12,7 +12,8 @@ namespace diptych::cli {
 std::vector<std::string> resolve_workloads(const std::vector<std::string>& arguments);
 /// "attention/sdpa-{64,128}, vit/b16": names that differ only in size are joined, in the notation that a shell expands.
 std::string folded(const std::vector<std::string>& names);
-/// One workload. Throws Error with the nearest name.
+/// One workload, or the only one of a suite. Throws Error with those of a suite that has several, or with the nearest
+/// name; FileError for a file that isn't there or holds no model.
 const workloads::Workload& resolve_workload(const std::string& name);
 /// The arms in their usual order; no arguments: eager, replay and graph; "ladder": every rung for that many
 /// threads. Throws Error with the

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/model_file.h"
 #include "cli/verbs.h"
 #include "framework/core/error.h"
 #include "framework/io/naming.h"
@@ -50,6 +51,7 @@ std::vector<Tensor> outputs_of(workloads::OnnxInstance& instance, bool is_graph)
 }  // namespace
 
 int onnx_run(const OnnxRunOptions& options) {
+  check_model_file(options.model);
   const workloads::OnnxSpec spec = spec_of(options);
   if (!spec.is_forward()) {
     throw Error(

@@ -11,6 +11,7 @@
 namespace diptych::testing {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -91,6 +92,54 @@ TEST(Usage, SuggestionsAreNearOrNamedWhereTheyAre) {
     EXPECT_THAT(said, Not(HasSubstr("--inject-instructions"))) << printed(mistake);
     EXPECT_THAT(tree(folder.path()), IsEmpty()) << printed(mistake);
   }
+}
+
+// A word that is a file's name gets what a file gets, whatever its extension, and from every verb that takes a model.
+TEST(Usage, NamesOfFilesAreTakenAsFiles) {
+  TemporaryFolder folder;
+  for (const char* file :
+       {"resnet.onnx", "net.onnx", "sub/only.onnx", "weights.pt", "other.xyz", "exported.pt", "exported.onnx"}) {
+    std::filesystem::create_directories((folder.path() / file).parent_path());
+    write_text(folder.path() / file, "no model");
+  }
+  const auto said = [&](const std::vector<std::string>& arguments) {
+    const Outcome outcome = refused(arguments, folder.path());
+    EXPECT_FALSE(has_control_characters(outcome.error));
+    EXPECT_THAT(outcome.error, Not(HasSubstr("micro/dispatch"))) << "workloads are no files";
+    return outcome.error;
+  };
+  for (const char* verb : {"run", "ladder", "profile", "graph", "why"}) {
+    EXPECT_THAT(said({verb, "ResNet.onxx"}), AllOf(HasSubstr("no such file"), HasSubstr("did you mean 'resnet.onnx'")));
+  }
+  EXPECT_THAT(said({"run", "ResNet.onxx:batch=8"}), HasSubstr("did you mean 'resnet.onnx'"));
+  EXPECT_THAT(said({"run", "sub/onyl.onnx"}), HasSubstr("did you mean 'sub/only.onnx'"));
+  EXPECT_THAT(said({"run", "sub/something.else"}),
+              AllOf(HasSubstr("no such file"), HasSubstr("there is 'sub/only.onnx'")));
+  EXPECT_THAT(said({"run", "nowhere/x.onnx"}), AllOf(HasSubstr("no such file"), HasSubstr("diptych list")));
+  EXPECT_THAT(said({"onnx", "run", "rsenet.onnx"}), HasSubstr("did you mean 'resnet.onnx'"));
+  EXPECT_THAT(said({"run", "\x1b[31m.onxx"}), HasSubstr(R"(\x1b[31m.onxx)"));
+  for (const std::vector<std::string>& verb : {std::vector<std::string>{"run"}, {"onnx", "run"}, {"graph"}}) {
+    std::vector<std::string> arguments = verb;
+    arguments.emplace_back("weights.pt");
+    EXPECT_THAT(said(arguments), AllOf(HasSubstr("PyTorch"),
+                                       HasSubstr(R"(torch.onnx.export(model.eval(), (example,), "weights.onnx"))")));
+  }
+  EXPECT_THAT(said({"run", "absent.PTH"}), AllOf(HasSubstr("no such file"), HasSubstr("torch.onnx.export")));
+  EXPECT_THAT(said({"run", "exported.pt"}), HasSubstr("did you mean 'exported.onnx'"));
+  EXPECT_THAT(said({"run", "m.keras"}), HasSubstr("tf2onnx.convert --keras m.keras --output m.onnx"));
+  EXPECT_THAT(said({"run", "m.mindir"}), HasSubstr("mindspore.export"));
+  EXPECT_THAT(said({"run", "other.xyz"}), AllOf(HasSubstr("no model"), HasSubstr(".onnx file")));
+  EXPECT_THAT(said({"run", "sub"}), AllOf(HasSubstr("is a folder"), HasSubstr("'sub/only.onnx'")));
+}
+
+TEST(Usage, VerbsOfOneWorkloadSayWhichASuiteHas) {
+  for (const char* verb : {"ladder", "profile", "graph", "why"}) {
+    expect_refused({{verb, "mlp"}, {"'mlp' is", "workloads", "mlp/digits", "mlp/simplenet"}});
+  }
+  expect_refused({{"ladder", "all"}, {"'all' is", "takes one"}});
+  expect_refused({{"onnx", "export", "attention/sdpa"}, {"'attention/sdpa' is", "attention/sdpa-{64"}});
+  TemporaryFolder folder;
+  EXPECT_EQ(diptych({"graph", "loss", "--format", "txt"}, folder.path()).exit_code, 0) << "the only one of its suite";
 }
 
 TEST(Usage, WordsBeforeAVerbAreRefused) {
