@@ -6,11 +6,11 @@
 #include <map>
 #include <regex>
 #include <set>
-#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "framework/core/parallel.h"
 #include "framework/graph/ir.h"
 #include "tests/e2e/program.h"
 #include "tests/reports/well_formed.h"
@@ -81,7 +81,7 @@ TEST(Doctor, JsonSaysWhyCountersAreMissing) {
 TEST(Doctor, SaysWhatThreadsWouldBring) {
   TemporaryFolder folder;
   const auto doctor = [&] { return Json::parse(diptych({"doctor", "--json"}, folder.path()).output); };
-  const auto cpus = std::thread::hardware_concurrency();  // that this process may use
+  const int cpus = std::min(usable_cpus(), kMostThreads);
   if (cpus > 1) {
     const Json scaling = doctor()["scaling"];
     EXPECT_EQ(scaling["threads"], cpus);

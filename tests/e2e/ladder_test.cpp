@@ -1,13 +1,12 @@
 // `diptych ladder`: every rung in the same rounds, printed and in run.json.
 
-#include <thread>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "reports/run/json_access.h"
 #include "reports/run/schema.h"
 #include "tests/e2e/program.h"
+#include "tests/support/on_one_cpu.h"
 #include "tests/support/speed_bound.h"
 
 namespace diptych::testing {
@@ -21,7 +20,7 @@ using ::testing::SizeIs;
 using Json = nlohmann::json;
 
 TEST(Ladder, EndsWithTheRungOfThreads) {
-  if (std::thread::hardware_concurrency() < 2) {
+  if (usable_cpus() < 2) {
     GTEST_SKIP() << "several threads are measured on as many CPUs; this process may use one";
   }
   TemporaryFolder folder;

@@ -393,7 +393,7 @@ TEST_F(Onnx, TheTemplateIsAnArmInUnder100Lines) {
   const std::string text = read_text(source);
   EXPECT_LT(std::count(text.begin(), text.end(), '\n'), 100);
   const Outcome outcome = run({"run", "small.onnx:batch=4096", "--arms", "eager,graph,mine", "--arm",
-                               "mine=/usr/bin/python3 " + source.string()});
+                               "mine=/usr/bin/python3 '" + source.string() + "'"});
   expect_it_takes_part(outcome, folder_.path(), "numpy");
 }
 

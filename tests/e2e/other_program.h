@@ -15,7 +15,7 @@ namespace diptych::testing {
 /// A script that stands in for a program: what `special` doesn't answer goes to the real one. It reports another hash,
 /// so that a gate measures it.
 inline std::string script(const std::string& special, char digit = 'b') {
-  return "#!/bin/sh\nreal=" + places::program() + "\n" + special +
+  return "#!/bin/sh\nreal='" + places::program() + "'\n" + special +
          "\nif [ \"$1\" = doctor ]; then exec 3>&1; \"$real\" \"$@\" | sed 's/sha256\": \"[0-9a-f]*\"/sha256\": "
          "\"" +
          std::string(64, digit) + "\"/'; exit 0; fi\nexec \"$real\" \"$@\"\n";

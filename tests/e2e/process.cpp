@@ -36,6 +36,7 @@ std::vector<std::string> merged_environment(const std::map<std::string, std::str
   }
   variables.erase("NO_COLOR");
   variables["TERM"] = "xterm-256color";
+  variables["GIT_CONFIG_GLOBAL"] = variables["GIT_CONFIG_SYSTEM"] = "/dev/null";  // no signatures, no hooks
   for (const auto& [name, value] : changes) {
     variables[name] = value;
   }
