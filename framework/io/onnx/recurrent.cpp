@@ -20,10 +20,11 @@ constexpr std::int64_t kMostSteps = 20'000;
 
 using Function = std::function<Tensor(const Tensor&, Location)>;
 
-/// One of the activation functions that the specification names; alpha and beta are undefined for most.
+/// One of the activation functions that the specification names.
 struct Activation {
   const char* name;
-  double alpha;  ///< default
+  std::size_t parameters;  ///< how many of alpha and beta it takes: none, alpha, both
+  double alpha;            ///< default
   double beta;
   Tensor (*function)(const Tensor& x, double alpha, double beta, Location where);
 };
@@ -52,17 +53,33 @@ Tensor step_with(const Tensor& x, double alpha, double /*beta*/, Location where)
   return op(x, alpha, where);
 }
 
-constexpr Activation kActivations[] = {{"Affine", 1, 0, linear_activation},
-                                       {"Elu", 1, 0, step_with<elu>},
-                                       {"HardSigmoid", 0.2, 0.5, hard_sigmoid_step},
-                                       {"LeakyRelu", 0.01, 0, step_with<leaky_relu>},
-                                       {"Relu", 0, 0, plain_step<relu>},
-                                       {"ScaledTanh", 1, 1, scaled_tanh},
-                                       {"Sigmoid", 0, 0, plain_step<sigmoid>},
-                                       {"Softplus", 1, 0, step_with<softplus>},
-                                       {"Softsign", 0, 0, softsign_step},
-                                       {"Tanh", 0, 0, plain_step<tanh>},
-                                       {"ThresholdedRelu", 1, 0, thresholded_step}};
+constexpr Activation kActivations[] = {{"Affine", 2, 1, 0, linear_activation},
+                                       {"Elu", 1, 1, 0, step_with<elu>},
+                                       {"HardSigmoid", 2, 0.2, 0.5, hard_sigmoid_step},
+                                       {"LeakyRelu", 1, 0.01, 0, step_with<leaky_relu>},
+                                       {"Relu", 0, 0, 0, plain_step<relu>},
+                                       {"ScaledTanh", 2, 1, 1, scaled_tanh},
+                                       {"Sigmoid", 0, 0, 0, plain_step<sigmoid>},
+                                       {"Softplus", 0, 1, 0, step_with<softplus>},
+                                       {"Softsign", 0, 0, 0, softsign_step},
+                                       {"Tanh", 0, 0, 0, plain_step<tanh>},
+                                       {"ThresholdedRelu", 1, 1, 0, thresholded_step}};
+
+/// Scaling values as the specification has them: "consumed in the order of activation functions", by those alone that
+/// take one.
+class Scalings {
+ public:
+  explicit Scalings(const std::optional<std::vector<double>>& values)
+      : values_(values.value_or(std::vector<double>())) {}
+
+  double take(bool is_wanted, double otherwise) {
+    return is_wanted && next_ < values_.size() ? values_[next_++] : otherwise;
+  }
+
+ private:
+  std::vector<double> values_;
+  std::size_t next_ = 0;
+};
 
 /// What the three operators have in common.
 struct Cell {
@@ -90,21 +107,21 @@ std::vector<Function> functions_of(NodeView& node, const std::vector<std::string
   if (names.size() != defaults.size() * static_cast<std::size_t>(directions)) {
     node.malformed(fmt::format("it has {} activations", names.size()));
   }
-  const auto alphas = node.reals("activation_alpha").value_or(std::vector<double>());
-  const auto betas = node.reals("activation_beta").value_or(std::vector<double>());
+  Scalings alphas(node.reals("activation_alpha"));
+  Scalings betas(node.reals("activation_beta"));
   std::vector<Function> result;
-  for (std::size_t i = 0; i < names.size(); ++i) {
+  for (const std::string& wanted : names) {
     const auto same = [&](const Activation& each) {
       const std::string_view name = each.name;
-      return std::equal(name.begin(), name.end(), names[i].begin(), names[i].end(),
+      return std::equal(name.begin(), name.end(), wanted.begin(), wanted.end(),
                         [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); });
     };
     const auto found = std::find_if(std::begin(kActivations), std::end(kActivations), same);
     if (found == std::end(kActivations)) {
-      node.refuse(fmt::format("the engine has no activation {}", quote(names[i])));
+      node.refuse(fmt::format("the engine has no activation {}", quote(wanted)));
     }
-    const double alpha = i < alphas.size() ? alphas[i] : found->alpha;
-    const double beta = i < betas.size() ? betas[i] : found->beta;
+    const double alpha = alphas.take(found->parameters >= 1, found->alpha);
+    const double beta = betas.take(found->parameters == 2, found->beta);
     result.emplace_back([function = found->function, alpha, beta, limit](const Tensor& x, Location where) {
       return function(limit > 0 ? clip(x, -limit, limit, where) : x, alpha, beta, where);
     });
