@@ -139,7 +139,9 @@ std::vector<Tensor> run_while(const WhileAttributes& attributes, const LoopCondi
   std::int64_t count = 0;
   for (; condition(carries); ++count) {
     if (attributes.limit > 0 && count == attributes.limit) {
-      fail_iteration_limit(attributes.limit, where);
+      ElementError error = iteration_limit_error(attributes.limit);
+      error.locate(where);
+      throw error;
     }
     for (std::size_t i = 0; i < history.size(); ++i) {
       history[i].set(count, carries[i], where);
@@ -195,9 +197,9 @@ bool read_predicate(const Tensor& predicate, const char* op, Location where) {
   return *predicate.data<bool>(where);
 }
 
-void fail_iteration_limit(std::int64_t limit, Location where) {
-  throw Error(fmt::format("while_loop: the condition still holds after max_iterations = {}", limit), where,
-              "give a higher bound, or mend the condition");
+ElementError iteration_limit_error(std::int64_t limit) {
+  return {fmt::format("while_loop: the condition still holds after max_iterations = {}", limit),
+          "give a higher bound, or mend the condition"};
 }
 
 }  // namespace diptych::graph

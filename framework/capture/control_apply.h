@@ -2,6 +2,7 @@
 
 #include <functional>
 
+#include "framework/dispatch/element_error.h"
 #include "framework/graph/control_ops.h"
 
 namespace diptych::graph {
@@ -31,6 +32,7 @@ std::vector<Tensor> run_scan(const ScanAttributes& attributes, std::int64_t coun
 /// The value of a bool[] on the host.
 bool read_predicate(const Tensor& predicate, const char* op, Location where);
 
-[[noreturn]] void fail_iteration_limit(std::int64_t limit, Location where);
+/// For a loop that would go on beyond its limit; not located yet.
+ElementError iteration_limit_error(std::int64_t limit);
 
 }  // namespace diptych::graph

@@ -6,6 +6,7 @@
 #include "framework/core/lengths.h"
 #include "framework/core/tensor_body.h"
 #include "framework/dispatch/eager_call.h"
+#include "framework/dispatch/element_error.h"
 #include "framework/dispatch/tape.h"
 
 namespace diptych {
@@ -66,8 +67,13 @@ Tensor compute(const OpDef& op, std::span<const Tensor* const> inputs, const voi
     return result;
   }
   allocate_dense(output, op.name, where);
-  op.kernel(
-      {&op, operands, static_cast<int>(count), attributes, {output->data, &output->type, &output->strides, true}});
+  try {
+    op.kernel(
+        {&op, operands, static_cast<int>(count), attributes, {output->data, &output->type, &output->strides, true}});
+  } catch (ElementError& error) {
+    error.locate(where);
+    throw;
+  }
   return result;
 }
 

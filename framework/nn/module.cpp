@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "framework/core/context.h"
+#include "framework/dispatch/element_error.h"
 #include "framework/transforms/jit.h"
 
 namespace diptych::nn {
@@ -53,11 +54,16 @@ Tensor ModuleBase::call(Inputs inputs, Location where) {
   if (!name_.empty()) {
     scope.emplace(name_);
   }
-  if (hooks_->version.get() == 0 || !hooks_->any()) {
-    return run(inputs);
+  try {
+    if (hooks_->version.get() == 0 || !hooks_->any()) {
+      return run(inputs);
+    }
+    return detail::call_with_hooks(
+        hooks_, inputs, [this](Inputs changed) { return run(changed); }, where);
+  } catch (ElementError& error) {
+    error.add_module(name_);
+    throw;
   }
-  return detail::call_with_hooks(
-      hooks_, inputs, [this](Inputs changed) { return run(changed); }, where);
 }
 
 // One function for each set of defined inputs, because graphs have no undefined tensors.

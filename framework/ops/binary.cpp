@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 
+#include "framework/dispatch/element_error.h"
 #include "framework/math/power.h"
 #include "framework/math/simple_functions.h"
 #include "framework/ops/creation.h"
@@ -171,7 +172,7 @@ struct Remainder {
       return RemainderCommon::with_sign_of(b, std::fmod(a, b));  // fmod is exact, so the result is the same everywhere
     } else {
       if (b == T(0)) [[unlikely]] {
-        throw Error("remainder: an integer is divided by zero; check the divisor, or cast to f32 for NaN");
+        throw ElementError("remainder: an integer is divided by zero", "check the divisor, or cast to f32 for NaN");
       }
       if constexpr (std::is_signed_v<T>) {
         const T r = b == T(-1) ? T(0) : static_cast<T>(a % b);  // the least integer % -1 overflows
@@ -209,7 +210,8 @@ struct Quotient {
       return a / b;  // never runs: inference refuses floats
     } else {
       if (b == T(0)) [[unlikely]] {
-        throw Error("quotient: an integer is divided by zero; check the divisor, or cast to f32 for an infinity");
+        throw ElementError("quotient: an integer is divided by zero",
+                           "check the divisor, or cast to f32 for an infinity");
       }
       if constexpr (std::is_signed_v<T>) {
         // The least integer / -1 overflows: it wraps around, as mul does.

@@ -117,12 +117,7 @@ struct BernoulliAttributes {
 
 struct LabelAttributes {
   InternedText label;
-  InternedText file;
-  std::int64_t line = 0;
-  static constexpr auto fields() {
-    return std::tuple(field("label", &LabelAttributes::label), field("file", &LabelAttributes::file),
-                      field("line", &LabelAttributes::line));
-  }
+  static constexpr auto fields() { return std::tuple(field("label", &LabelAttributes::label)); }
 };
 
 }  // namespace diptych::ops

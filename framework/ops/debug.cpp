@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "framework/core/tensor_body.h"
+#include "framework/dispatch/element_error.h"
 #include "framework/ops/creation_ops.h"
 #include "framework/ops/define.h"
 
@@ -68,10 +69,9 @@ void check_finite_kernel(const KernelCall& call) {
       for (std::int64_t i = 0; i < x.numel(); ++i) {
         const auto value = static_cast<double>(elements[element_offset(*x.body(), i)]);
         if (!std::isfinite(value)) {
-          throw Error(fmt::format("check_finite: '{}' has {} at {} of {}", attributes.label.c_str(), value,
-                                  index_text(i, x.shape()), to_string(x.type())),
-                      Location{attributes.file.c_str(), static_cast<std::uint32_t>(attributes.line)},
-                      "check what it is computed from, too");
+          throw ElementError(fmt::format("check_finite: '{}' has {} at {} of {}", attributes.label.c_str(), value,
+                                         index_text(i, x.shape()), to_string(x.type())),
+                             "check what it is computed from, too");
         }
       }
     }
@@ -106,7 +106,7 @@ Tensor look(const Op& op, std::string_view label, const Tensor& x, Location wher
   if (is_unobserved) {
     return x;
   }
-  const LabelAttributes attributes{InternedText(label), InternedText(where.file), where.line};
+  const LabelAttributes attributes{InternedText(label)};
   apply_op(op, &attributes, where, x);
   return x;
 }

@@ -1,5 +1,6 @@
 // Random numbers of discrete distributions: whole numbers, permutations, coins.
 
+#include "framework/dispatch/element_error.h"
 #include "framework/ops/creation_ops.h"
 #include "framework/ops/drawn.h"
 
@@ -174,7 +175,9 @@ void bernoulli_of_kernel(const KernelCall& call) {
       }
       const auto probability = static_cast<double>(p[i]);
       if (!(probability >= 0 && probability <= 1)) [[unlikely]] {
-        throw Error(fmt::format("bernoulli: the probability {} at position {} is outside [0, 1]", probability, i));
+        throw ElementError(
+            fmt::format("bernoulli: the probability {} at position {} is outside [0, 1]", probability, i),
+            "clip it, or check for NaN");
       }
       out[i] = static_cast<double>(bits[at]) * 0x1p-32 < probability ? T(1) : T(0);
     }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "framework/dispatch/element_error.h"
 #include "framework/ops/elementwise.h"
 #include "framework/ops/lines.h"
 
@@ -17,9 +18,9 @@ inline void check_indices(const InferCall& call, int input) {
 /// `op`: its name.
 [[noreturn, gnu::cold, gnu::noinline]] inline void fail_index(const char* op, std::int64_t index, std::int64_t position,
                                                               std::int64_t length) {
-  throw Error(fmt::format("{}: index {} at position {} is outside [0, {}); {}", op, index, position, length,
-                          index < 0 ? "negative indices don't count from the end here: add the length to them"
-                                    : "check the indices, or make the axis longer"));
+  throw ElementError(fmt::format("{}: index {} at position {} is outside [0, {})", op, index, position, length),
+                     index < 0 ? "negative indices don't count from the end here: add the length to them"
+                               : "check the indices, or make the axis longer");
 }
 
 /// Throws for the first of `count` indices outside [0, length).

@@ -41,7 +41,7 @@ void clear_rows(void* rows, std::int64_t first, std::int64_t length, std::size_t
 }  // namespace
 
 ControlRunner::ControlRunner(const LoweredNode& node, const ExecutableOptions& options)
-    : op_(node.op), attributes_(node.attributes), where_(node.where) {
+    : op_(node.op), attributes_(node.attributes) {
   std::vector<Strides> strides;
   for (const Place& input : node.inputs) {
     inputs_.push_back(borrowed(input.type, input.strides));
@@ -104,7 +104,7 @@ void ControlRunner::run_while(std::span<void* const> outputs) const {
       break;
     }
     if (loop.limit > 0 && count == loop.limit) {
-      graph::fail_iteration_limit(loop.limit, where_);
+      throw graph::iteration_limit_error(loop.limit);
     }
     for (std::size_t i = 0; loop.record && i < carries; ++i) {
       copy_to(row_at(outputs[carries + i], count, bytes(i)), arguments[i], bytes(i));

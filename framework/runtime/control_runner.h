@@ -25,7 +25,6 @@ class ControlRunner {
 
   const OpDef* op_;
   AttributeValue attributes_;
-  Location where_;
   std::vector<std::unique_ptr<Executable>> regions_;
   Tensors inputs_;  ///< own no elements: they point to the node's inputs
   Tensors rows_;    ///< the inputs that a scan reads row by row, likewise

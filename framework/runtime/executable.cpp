@@ -13,6 +13,7 @@
 #include "framework/core/error.h"
 #include "framework/core/parallel.h"
 #include "framework/core/tensor_body.h"
+#include "framework/dispatch/element_error.h"
 #include "framework/dispatch/op.h"
 #include "framework/graph/fused_op.h"
 #include "framework/kernels/bound_call.h"
@@ -172,6 +173,7 @@ Executable::Executable(const graph::Graph& graph, std::span<const Strides> argum
   for (const LoweredNode& node : lowered.nodes) {
     build(node);
     values_.push_back(node.value);
+    origins_.push_back({node.where, node.scope});
   }
 
   if (planned_ && options.side_by_side) {
@@ -486,11 +488,16 @@ void Executable::pack_inputs() {
 
 template <bool traced>
 void Executable::execute(std::uint32_t instruction) const {
-  if constexpr (traced) {
-    const trace::Zone zone(labels_[instruction], source_ops_[instruction]);
-    instructions_[instruction].run(instructions_[instruction].task);
-  } else {
-    instructions_[instruction].run(instructions_[instruction].task);
+  try {
+    if constexpr (traced) {
+      const trace::Zone zone(labels_[instruction], source_ops_[instruction]);
+      instructions_[instruction].run(instructions_[instruction].task);
+    } else {
+      instructions_[instruction].run(instructions_[instruction].task);
+    }
+  } catch (ElementError& error) {
+    error.locate(origins_[instruction].where, origins_[instruction].module);
+    throw;
   }
 }
 

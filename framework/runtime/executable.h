@@ -101,6 +101,12 @@ class Executable {
     StorageRef storage;  ///< outputs, during a call; temporaries if memory isn't planned
   };
 
+  /// Of an instruction, for the errors of its kernel.
+  struct Origin {
+    Location where;
+    const char* module;
+  };
+
   void build(const LoweredNode& node);
   void build_control(const LoweredNode& node);
   void build_fused(const LoweredNode& node);
@@ -143,6 +149,7 @@ class Executable {
   std::vector<Window> windows_;
   std::vector<const trace::Label*> labels_;
   std::vector<std::uint64_t> source_ops_;
+  std::vector<Origin> origins_;
   std::vector<graph::ValueId> values_;
   // Tasks don't move: instructions point to them, and slots into them.
   std::vector<std::unique_ptr<LinearTask>> linear_tasks_;

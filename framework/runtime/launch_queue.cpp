@@ -10,6 +10,7 @@
 
 #include "framework/core/allocator.h"
 #include "framework/core/context.h"
+#include "framework/dispatch/element_error.h"
 #include "framework/kernels/elementwise.h"
 #include "framework/runtime/pipeline.h"
 
@@ -63,6 +64,8 @@ const Failure* describe_current_exception(const Launch& launch) noexcept {
       throw;
     } catch (const InternalError& error) {
       return keep({named(error.what()), launch.where, Failure::Kind::internal});
+    } catch (const ElementError& error) {
+      return keep({error.problem(), launch.where, Failure::Kind::user, error.hint()});
     } catch (const std::bad_alloc&) {
       return &failures().out_of_memory;
     } catch (const std::exception& error) {
@@ -84,9 +87,15 @@ void throw_failure(const Failure& failure, bool at_call) {
   if (failure.kind == Failure::Kind::internal) {
     throw InternalError(fmt::format("{}, at {}", failure.what, to_string(failure.where)));
   }
+  if (at_call) {
+    ElementError error(failure.what, failure.hint);
+    error.locate(failure.where);
+    throw error;
+  }
   throw Error(
       failure.what, failure.where,
-      at_call ? "" : "the op was pipelined, and this is the next read; DIPTYCH_LAUNCH_BLOCKING=1 stops at the op");
+      fmt::format("{}{}the op was pipelined, and this is the next read; DIPTYCH_LAUNCH_BLOCKING=1 stops at the op",
+                  failure.hint, failure.hint.empty() ? "" : "; "));
 }
 
 std::size_t kept_failures() {

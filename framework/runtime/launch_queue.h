@@ -22,6 +22,7 @@ struct Failure {
   std::string what;
   Location where;
   Kind kind = Kind::user;
+  std::string hint = {};
 };
 inline constexpr std::size_t kMostFailures = 64;
 

@@ -111,6 +111,7 @@ class Lowering {
     lowered.value = node.outputs.empty() ? graph::kNoValue : node.output();
     lowered.can_fail = graph::can_fail(node);
     lowered.where = node.provenance.where;
+    lowered.scope = node.provenance.scope;
     return lowered;
   }
   template <class AnyNode>

@@ -37,6 +37,7 @@ struct LoweredNode {
   // Only for control flow and fused ops.
   std::vector<std::shared_ptr<const graph::Graph>> regions = {};
   Location where = {};
+  const char* scope = "";  ///< graph::Provenance
 
   Place& output() { return outputs.front(); }
   const Place& output() const { return outputs.front(); }
