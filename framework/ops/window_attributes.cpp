@@ -21,12 +21,12 @@ kernels::WindowAxis make_axis(const InferCall& call, kernels::WindowAxis axis, s
   check_range(call, "a padding of", after, 0);
   const std::int64_t padded = axis.input + axis.before + after;
   const std::int64_t reach = (axis.kernel - 1) * axis.dilation + 1;
-  if (reach > padded) {
+  const std::int64_t room = padded - reach + (ceil_mode ? axis.stride - 1 : 0);  // in ceil mode a window may stand out
+  if (room < 0 || (ceil_mode && axis.input + axis.before == 0)) {
     call.fail_shape(fmt::format("the kernel reaches over {} cells, the padded input has {}", reach, padded),
                     "pad more, or take a smaller kernel or dilation");
   }
-  const std::int64_t room = padded - reach;
-  axis.output = (ceil_mode ? room + axis.stride - 1 : room) / axis.stride + 1;
+  axis.output = room / axis.stride + 1;
   if (ceil_mode && (axis.output - 1) * axis.stride >= axis.input + axis.before) {
     --axis.output;  // the last window would start in the padding
   }

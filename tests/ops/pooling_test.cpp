@@ -56,6 +56,8 @@ std::vector<PoolingCase> pooling_grid() {
   cases.push_back({2, 2, 2, 1, 1, 3, false, true});  // a dilated window that reads padding alone
   cases.push_back({1, 1, 1, 1000, 0, 1, false, true});
   cases.push_back({40, 3, 3, 1, 1, 1, false, false});
+  cases.push_back({3, 4, 3, 3, 0, 2, true, true});  // in ceil mode a window may be longer than the input
+  cases.push_back({2, 3, 4, 3, 0, 1, true, true});
   return cases;
 }
 

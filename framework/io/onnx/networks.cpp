@@ -266,6 +266,7 @@ Translation transposed_convolution(NodeView& node) {
     }
     Dims padding;
     Dims lengths;
+    std::vector<PadWidth> zeros{{}, {}};
     for (int axis = 0; axis < axes; ++axis) {
       const std::int64_t reach = (weight.shape()[axis + 2] - 1) * windows.dilation(axis) + 1;
       const std::int64_t full_length =
@@ -273,8 +274,9 @@ Translation transposed_convolution(NodeView& node) {
       std::int64_t before = Windows::entry(windows.pads, axis, 0);
       std::int64_t after = Windows::entry(windows.pads, axis + axes, 0);
       const bool same = windows.auto_pad.starts_with("SAME");
+      std::int64_t length = full_length - before - after;
       if (!wanted.empty() || same) {
-        const std::int64_t length =
+        length =
             wanted.empty() ? x.shape()[axis + 2] * windows.stride(axis) : wanted[lead + static_cast<std::size_t>(axis)];
         const std::int64_t total = std::max<std::int64_t>(full_length - length, 0);
         if (old && total % 2 != 0) {
@@ -282,10 +284,21 @@ Translation transposed_convolution(NodeView& node) {
         }
         before = windows.auto_pad == "SAME_UPPER" ? total / 2 : total - total / 2;
         after = total - before;
-        lengths.push_back(length);
-      } else {
-        lengths.push_back(full_length - before - after);
       }
+      // The engine's op is a gradient, whose windows leave less than a stride of the result over; what lies beyond that
+      // (an output_padding from the stride on, a longer output_shape) is 0.
+      const std::int64_t covered = windows.stride(axis) * x.shape()[axis + 2] + reach - 1;
+      std::int64_t beyond = std::max<std::int64_t>(length + before + after - covered, 0);
+      const auto taken_from = [&beyond](std::int64_t& width) {
+        const std::int64_t share = std::clamp<std::int64_t>(width, 0, beyond);
+        width -= share;
+        beyond -= share;
+        return share;
+      };
+      taken_from(after);
+      zeros.push_back({0, taken_from(length)});
+      taken_from(before);
+      lengths.push_back(length);
       padding.push_back(before);
       padding.push_back(after);
     }
@@ -302,11 +315,18 @@ Translation transposed_convolution(NodeView& node) {
     }
     List result{x.shape()[0], channels};
     result.insert(result.end(), lengths.begin(), lengths.end());
+    for (int axis = 0; axis < axes; ++axis) {
+      result[result.size() - static_cast<std::size_t>(axes - axis)] += zeros[static_cast<std::size_t>(axis) + 2].after;
+    }
     checked_shape(result, x.dtype());
     const auto to_input = axes == 3 ? diptych::conv3d_input_gradient : diptych::conv2d_input_gradient;
     Tensor y = to_input(x, weight, lengths, options, where);
     if (axes == 1) {
       y = squeeze(y, 2, where);
+    }
+    const bool grows = std::any_of(zeros.begin(), zeros.end(), [](const PadWidth& width) { return width.after > 0; });
+    if (grows) {
+      y = pad(y, zeros, PadMode::constant, 0, where);
     }
     if (const Tensor bias = optional_input(in, 2); bias.defined()) {
       Shape per_channel = Shape::filled(axes + 1, 1);

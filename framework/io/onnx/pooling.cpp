@@ -35,11 +35,11 @@ struct Extent {
   std::int64_t reach() const { return (kernel - 1) * dilation + 1; }
   /// The number of windows; in ceil mode the last one may be cut off, but starts before the padding behind.
   std::int64_t count(std::int64_t length, bool ceil_mode) const {
-    const std::int64_t room = length + before + after - reach();
+    const std::int64_t room = length + before + after - reach() + (ceil_mode ? stride - 1 : 0);
     if (room < 0) {
       throw ShapeError(fmt::format("a window of {} in {} elements", reach(), length + before + after));
     }
-    const std::int64_t result = (room + (ceil_mode ? stride - 1 : 0)) / stride + 1;
+    const std::int64_t result = room / stride + 1;
     return ceil_mode && (result - 1) * stride >= length + before ? result - 1 : result;
   }
   /// The padding behind that exactly these windows reach.
