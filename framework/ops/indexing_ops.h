@@ -13,6 +13,14 @@ struct OneHotAttributes {
   }
 };
 
+struct IndexAttributes {
+  Dims lengths;  ///< one, or one for each place along the last axis
+  bool from_end = true;
+  static constexpr auto fields() {
+    return std::tuple(field("lengths", &IndexAttributes::lengths), field("from_end", &IndexAttributes::from_end));
+  }
+};
+
 struct SortAttributes {
   std::int64_t axis = 0;
   bool descending = false;
@@ -41,6 +49,8 @@ extern const OpDef& index_select;
 extern const OpDef& embedding;
 extern const OpDef& index_add;
 extern const OpDef& one_hot;
+// normalise_indices.cpp
+extern const OpDef& normalise_indices;
 // scatter.cpp
 extern const OpDef& gather;
 extern const OpDef& scatter;

@@ -354,7 +354,7 @@ TEST(Import, PlacesOutsideOfTheirAxisAreNoOtherPlaces) {
                             .node("GatherND", {"x", "i"}, {"y"})
                             .output("y")
                             .imported();
-  EXPECT_THROW(known.call(std::vector<Tensor>{x}), ShapeError);
+  EXPECT_THROW(known.call(std::vector<Tensor>{x}), Error);
   EXPECT_EQ(one_output(Builder()
                            .input("x", DType::float32, {2, 3})
                            .constant("i", Tensor::from({-1, 2}, {1, 2}))  // i32

@@ -1,5 +1,6 @@
 // Indexing against plain loops over coordinates: duplicates, every rank, nothing at all, and indices that are wrong.
 
+#include "framework/ops/normalise_indices.h"
 #include "tests/ops/reference.h"
 
 namespace diptych::testing {
@@ -197,6 +198,18 @@ TEST(Indices, OutOfRangeAreNamedWithTheirPosition) {
   expect_error([&] { one_hot(i64({std::numeric_limits<std::int64_t>::min()}, {1}), 4); }, "one_hot",
                "-9223372036854775808", "[0, 4)");
   expect_error([&] { index_select(zeros({0, 3}), 0, i64({0}, {1})); }, "index_select", "index 0", "[0, 0)");
+}
+
+TEST(Indices, ThatCountFromTheEndAreNormalised) {
+  EXPECT_THAT(doubles(normalise_indices(i64({-5, 4, 0, -1}, {4}), {5})), ElementsAre(0, 4, 0, 4));
+  EXPECT_THAT(doubles(normalise_indices(i64({-2, -3, 1, 2}, {2, 2}), {2, 3})), ElementsAre(0, 0, 1, 2));
+  const auto said = [](const Tensor& indices, const Dims& lengths, bool from_end) {
+    return message_of<Error>([&] { normalise_indices(indices, lengths, from_end); });
+  };
+  EXPECT_THAT(said(i64({0, 0, 0, -4}, {2, 2}), {2, 3}, true), HasSubstr("index -4 at position 3 is outside [-3, 3)"));
+  EXPECT_THAT(said(i64({-1}, {1}), {3}, false), HasSubstr("index -1 at position 0 is outside [0, 3)"));
+  EXPECT_THAT(said(i64({0, 0, 0}, {3}), {2, 3}, true), HasSubstr("2 lengths"));
+  EXPECT_THAT(said(i64({0}, {1}), {-2}, true), HasSubstr("length -2"));
 }
 
 TEST(Indices, WrongShapesAndTypesAreRefused) {

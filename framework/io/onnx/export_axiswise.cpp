@@ -160,6 +160,17 @@ void gather(Call& call) {
   call.out.emit("GatherElements", call.inputs, call.result, axis_attribute(call.as<ops::AxisAttributes>().axis));
 }
 
+void normalise_indices(Call& call) {
+  const auto& [lengths, from_end] = call.as<ops::IndexAttributes>();
+  if (!from_end) {
+    call.out.emit("Identity", call.inputs, call.result);
+    return;
+  }
+  const std::string& indices = call.inputs[0];
+  const std::string ends = call.out.emit("Add", {indices, call.out.integers({lengths.begin(), lengths.end()})});
+  call.out.emit("Where", {call.out.emit("Less", {indices, scalar(call, 0)}), ends, indices}, call.result);
+}
+
 void one_hot(Call& call) {
   const Tensor values = cast(Tensor::from({0.0F, 1.0F}, {2}), call.type.dtype);
   call.out.emit("OneHot",
@@ -293,6 +304,7 @@ void add_axiswise(Emitters& all) {
       {&op::max, reduced<kReduceMax>},
       {&op::max_pool2d, pool<true>},
       {&op::min, reduced<kReduceMin>},
+      {&op::normalise_indices, normalise_indices},
       {&op::one_hot, one_hot},
       {&op::pad, pad},
       {&op::permute, permute},

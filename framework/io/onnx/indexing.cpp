@@ -11,24 +11,18 @@
 #include "framework/io/onnx/operators.h"
 #include "framework/ops/creation.h"
 #include "framework/ops/elementwise.h"
+#include "framework/ops/normalise_indices.h"
 #include "framework/ops/shape.h"
 #include "framework/ops/view.h"
 
 namespace diptych::onnx {
 namespace {
 
-/// ONNX counts negative indices from the end; the engine refuses them. Known indices are converted here, once.
-Tensor from_start(const Value& indices, std::int64_t length, Location location) {
-  if (indices.known) {
-    std::vector<std::int64_t> values = indices.tensor.to_vector<std::int64_t>();
-    for (std::int64_t& value : values) {
-      value += value < 0 ? length : 0;
-    }
-    return Tensor::from(values, indices.tensor.shape());
-  }
-  const Tensor wide = cast(indices.tensor, DType::int64, location);
-  const Tensor end = add(wide, scalar_like(wide, static_cast<double>(length), location), location);
-  return where(less(wide, scalar_like(wide, 0, location), location), end, wide, location);
+/// Indices into axes of these lengths, as ONNX counts them: the engine's ops refuse negative ones. Known indices are
+/// converted here, once.
+Tensor from_start(const Value& indices, const Dims& lengths, Location location) {
+  const KnownScope scope(indices.known);
+  return normalise_indices(indices.tensor, lengths, true, location);
 }
 
 Translation gather_slices(NodeView& node) {
@@ -37,7 +31,7 @@ Translation gather_slices(NodeView& node) {
   return {[=](Inputs in, Outputs out, Location where) {
     const Tensor& x = in[0].tensor;
     const int place = axis_of(axis, x.rank());
-    out[0].tensor = index_select(x, place, from_start(in[1], x.shape()[place], where), where);
+    out[0].tensor = index_select(x, place, from_start(in[1], {x.shape()[place]}, where), where);
   }};
 }
 
@@ -47,7 +41,7 @@ Translation gather_elements(NodeView& node) {
   return {[=](Inputs in, Outputs out, Location where) {
     const Tensor& x = in[0].tensor;
     const int place = axis_of(axis, x.rank());
-    out[0].tensor = gather(x, place, from_start(in[1], x.shape()[place], where), where);
+    out[0].tensor = gather(x, place, from_start(in[1], {x.shape()[place]}, where), where);
   }};
 }
 
@@ -73,53 +67,27 @@ Translation scatter_elements(NodeView& node) {
   return {[=](Inputs in, Outputs out, Location where) {
     const Tensor& x = in[0].tensor;
     const int place = axis_of(axis, x.rank());
-    const Tensor index = from_start(in[1], x.shape()[place], where);
+    const Tensor index = from_start(in[1], {x.shape()[place]}, where);
     out[0].tensor = scatter_into(x, place, index, in[2].tensor, where);
   }};
 }
 
 /// The last axis of `indices` holds places in axes `first`, first + 1, ... of a tensor; here they become numbers in
 /// these axes merged into one. [..., k] -> [...]
-struct LinearIndex {
-  Tensor numbers;
-  Tensor is_inside;  ///< whether a place is inside each of its axes; undefined: all are known to be
-
-  /// Replaces places outside by `length`, which indexing refuses. Their plain number could be that of another place.
-  Tensor checked(const Tensor& index, std::int64_t length, Location location) const {
-    if (!is_inside.defined()) {
-      return index;
-    }
-    return where(is_inside, index, scalar_like(index, static_cast<double>(length), location), location);
-  }
-};
-
-LinearIndex linear_index(const Value& indices, const Shape& shape, int first, Location where) {
+Tensor linear_index(const Value& indices, const Shape& shape, int first, Location where) {
   const int last = indices.tensor.rank() - 1;
-  const std::int64_t depth = indices.tensor.shape()[last];
-  LinearIndex result;
-  const KnownScope scope(indices.known);
-  for (std::int64_t j = 0; j < depth; ++j) {
-    const std::int64_t length = shape[first + static_cast<int>(j)];
-    const Value part{select(indices.tensor, last, j, where), indices.known};
-    const Tensor place = from_start(part, length, where);
-    if (part.known) {
-      for (const std::int64_t value : place.to_vector<std::int64_t>()) {
-        if (value < 0 || value >= length) {
-          throw ShapeError(fmt::format("index {} into an axis of length {}", value, length));
-        }
-      }
-    } else {
-      const Tensor inside =
-          logical_and(greater_equal(place, scalar_like(place, 0, where), where),
-                      less(place, scalar_like(place, static_cast<double>(length), where), where), where);
-      result.is_inside = result.is_inside.defined() ? logical_and(result.is_inside, inside, where) : inside;
-    }
-    Tensor& total = result.numbers;
-    total = total.defined()
-                ? add(mul(total, scalar_like(total, static_cast<double>(length), where), where), place, where)
-                : place;
+  const auto depth = static_cast<int>(indices.tensor.shape()[last]);
+  Dims lengths;
+  for (int j = 0; j < depth; ++j) {
+    lengths.push_back(shape[first + j]);
   }
-  return result;
+  const KnownScope scope(indices.known);
+  const Tensor places = normalise_indices(indices.tensor, lengths, true, where);
+  Tensor total = select(places, last, 0, where);
+  for (int j = 1; j < depth; ++j) {
+    total = add(times(total, static_cast<double>(lengths[j]), where), select(places, last, j, where), where);
+  }
+  return total;
 }
 
 std::int64_t product_of(const Shape& shape, int first, int last) {
@@ -148,8 +116,7 @@ Translation gather_nd(NodeView& node) {
     check_depth(x, in[1].tensor, batch);
     const int b = static_cast<int>(batch);
     const int depth = static_cast<int>(is.back());
-    const LinearIndex linear = linear_index(in[1], xs, b, where);
-    Tensor index = linear.numbers;  // [batch..., rest...]
+    Tensor index = linear_index(in[1], xs, b, where);  // [batch..., rest...]
     const std::int64_t batches = product_of(xs, 0, b);
     const std::int64_t places = product_of(xs, b, b + depth);
     if (b > 0) {
@@ -168,7 +135,7 @@ Translation gather_nd(NodeView& node) {
     for (int i = b + depth; i < x.rank(); ++i) {
       rows.push_back(xs[i]);
     }
-    out[0].tensor = index_select(reshape(x, rows, where), 0, linear.checked(index, batches * places, where), where);
+    out[0].tensor = index_select(reshape(x, rows, where), 0, index, where);
   }};
 }
 
@@ -179,9 +146,8 @@ Translation scatter_nd(NodeView& node) {
     const Tensor& x = in[0].tensor;
     check_depth(x, in[1].tensor, 0);
     const int depth = static_cast<int>(in[1].tensor.shape().back());
-    const LinearIndex linear = linear_index(in[1], x.shape(), 0, where);
+    const Tensor index = linear_index(in[1], x.shape(), 0, where);
     const std::int64_t places = product_of(x.shape(), 0, depth);
-    const Tensor index = linear.checked(linear.numbers, places, where);
     const std::int64_t columns = product_of(x.shape(), depth, x.rank());
     const Tensor rows = reshape(x, {places, columns}, where);
     const Tensor updates = reshape(in[2].tensor, {index.numel(), columns}, where);
@@ -236,6 +202,17 @@ Translation tensor_scatter(NodeView& node) {
   }};
 }
 
+/// The same as i64, where indices outside of [-depth, depth) stay outside of [0, depth).
+Tensor from_start_or_outside(const Value& indices, std::int64_t depth, Location location) {
+  const KnownScope scope(indices.known);
+  const Tensor wide = cast(indices.tensor, DType::int64, location);
+  const Tensor is_negative = less(wide, scalar_like(wide, 0, location), location);
+  const bool is_signed = indices.tensor.dtype() != DType::uint64;  // its greatest are negative now, and outside
+  return where(is_negative,
+               is_signed ? plus(wide, static_cast<double>(depth), location) : scalar_like(wide, -1, location), wide,
+               location);
+}
+
 /// A row whose index is outside of [-depth, depth) has no 1.
 Translation one_hot_of(NodeView& node) {
   const std::int64_t axis = node.integer("axis", -1);
@@ -259,7 +236,7 @@ Translation one_hot_of(NodeView& node) {
               lengths.push_back(i == place ? depth : column[i]);
             }
             checked_shape(lengths, values.dtype());
-            const Tensor wide = from_start(in[0], depth, location);
+            const Tensor wide = from_start_or_outside(in[0], depth, location);
             const Tensor places = arange(static_cast<double>(depth), DType::int64, location);
             const Tensor hot = equal(reshape(wide, column, location), reshape(places, row, location), location);
             out[0].tensor = where(hot, select(values, 0, 1, location), select(values, 0, 0, location), location);

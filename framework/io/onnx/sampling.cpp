@@ -11,6 +11,7 @@
 #include "framework/ops/elementwise.h"
 #include "framework/ops/indexing.h"
 #include "framework/ops/matmul.h"
+#include "framework/ops/normalise_indices.h"
 #include "framework/ops/reduction.h"
 #include "framework/ops/shape.h"
 #include "framework/ops/view.h"
@@ -120,10 +121,15 @@ Tensor in_elements(const Tensor& x, std::int64_t length, bool aligned, Location 
                  : times(plus(times(plus(x, 1, where), n, where), -1, where), 0.5, where);
 }
 
-/// What lies outside of the borders is moved inside before it is sampled.
-Tensor moved_inside(const Tensor& x, const ImageAxis& axis, Location location) {
+/// What lies outside of the borders is moved inside before it is sampled. A cubic's neighbours are each clamped to the
+/// border (ImageAxis::tap), so that their shares are those of the place itself; far outside, where all of them are the
+/// border, any place will do.
+Tensor moved_inside(const Tensor& x, const ImageAxis& axis, Sampling sampling, Location location) {
   if (axis.padding == Padding::zeros) {
     return x;
+  }
+  if (axis.padding == Padding::border && sampling == Sampling::cubic) {
+    return between(x, -3, static_cast<double>(axis.length + 2), location);
   }
   const Tensor inside = axis.padding == Padding::border ? between(x, 0, static_cast<double>(axis.length - 1), location)
                                                         : reflected(x, axis.low, axis.high, location);
@@ -180,7 +186,7 @@ Translation grid_sample(NodeView& node) {
       const Tensor given = reshape(select(grid, axes + 1, axes - 1 - i, where), {batch, 1, places}, where);
       Tensor coordinate = in_elements(given, length, aligned, where);
       coordinate = sampling == Sampling::nearest ? round(coordinate, where) : coordinate;
-      taps.push_back(taps_of(moved_inside(coordinate, axis, where), axis, sampling, where));
+      taps.push_back(taps_of(moved_inside(coordinate, axis, sampling, where), axis, sampling, where));
     }
     const Tensor flat = reshape(x, {batch, channels, elements}, where);
     Tensor total;
@@ -318,7 +324,7 @@ Translation region_align(NodeView& node) {
     const Tensor across = sample_points(left, extent(left, edge(2)), width, ratio, where);
     // Rows of channels: image, row, column.
     const Tensor pixels = reshape(permute(x, {0, 2, 3, 1}, where), {x.shape()[0] * rows * columns, channels}, where);
-    const Tensor images = reshape(cast(in[2].tensor, DType::int64, where), {count, 1, 1}, where);
+    const Tensor images = reshape(normalise_indices(in[2].tensor, {x.shape()[0]}, false, where), {count, 1, 1}, where);
     const Tensor first = times(images, static_cast<double>(rows * columns), where);
     Tensor total;
     for (const Tap& down : region_taps(y, rows, where)) {

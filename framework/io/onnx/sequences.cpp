@@ -9,6 +9,7 @@
 #include "framework/ops/creation.h"
 #include "framework/ops/elementwise.h"
 #include "framework/ops/indexing.h"
+#include "framework/ops/normalise_indices.h"
 #include "framework/ops/reduction.h"
 #include "framework/ops/shape.h"
 #include "framework/ops/view.h"
@@ -39,7 +40,7 @@ Translation reverse_sequence(NodeView& node) {
       return reshape(cast(t, DType::int64, location), shape, location);
     };
     const Tensor steps = along(arange(static_cast<double>(x.shape()[time_axis]), DType::int64, location), time_axis);
-    const Tensor length = along(lengths, batch_axis);
+    const Tensor length = along(normalise_indices(lengths, {x.shape()[time_axis] + 1}, false, location), batch_axis);
     const Tensor mirrored = sub(sub(length, scalar_like(length, 1, location), location), steps, location);
     const Tensor index = where(less(steps, length, location), mirrored, steps, location);
     return gather(x, time_axis, contiguous(expand(index, x.shape(), location), location), location);

@@ -209,7 +209,12 @@ Tensor sliced(Tensor x, const List& starts, const List& ends, List axes, List st
   const Axes places = axes_of(axes, x.rank());
   for (std::size_t i = 0; i < starts.size(); ++i) {
     const int axis = static_cast<int>(places[static_cast<int>(i)]);
-    x = slice(x, axis, starts[i], ends[i], steps[i], where);
+    const std::int64_t length = x.shape()[axis];
+    std::int64_t start = starts[i];
+    if (steps[i] < 0 && start < -length) {  // the specification clamps it to [0, length - 1]; Python's slices are empty
+      start = 0;
+    }
+    x = slice(x, axis, start, ends[i], steps[i], where);
   }
   return x;
 }
@@ -287,7 +292,13 @@ Tensor padded(Tensor x, const List& widths, const std::string& mode, double valu
       }
     }
     if (before < 0 || after < 0) {
-      x = slice(x, i, std::max<std::int64_t>(-before, 0), x.shape()[i] + std::min<std::int64_t>(after, 0), 1, where);
+      const std::int64_t start = std::max<std::int64_t>(-before, 0);
+      const std::int64_t stop = x.shape()[i] + std::min<std::int64_t>(after, 0);
+      if (stop < start) {
+        throw ShapeError(fmt::format("widths of {} and {} remove more than axis {} of {} has", before, after, i,
+                                     to_string(x.type())));
+      }
+      x = slice(x, i, start, stop, 1, where);
     }
     grow.push_back({std::max<std::int64_t>(before, 0), std::max<std::int64_t>(after, 0)});
     lengths.push_back(x.shape()[i] + grow.back().before + grow.back().after);
@@ -411,7 +422,9 @@ Translation eye_like(NodeView& node) {
       const auto length = static_cast<double>(x.shape()[axis]);
       return reshape(arange(from, from + length, 1, DType::int64, where), as, where);
     };
-    const Tensor rows = places(0, {x.shape()[0], 1}, static_cast<double>(diagonal));
+    // Beyond the last row or column there is no diagonal, however far; doubles can't count so far.
+    const std::int64_t beyond = std::max(x.shape()[0], x.shape()[1]);
+    const Tensor rows = places(0, {x.shape()[0], 1}, static_cast<double>(std::clamp(diagonal, -beyond, beyond)));
     return cast(equal(rows, places(1, {1, x.shape()[1]}, 0), where), dtype.value_or(x.dtype()), where);
   });
   result.by_type = true;
