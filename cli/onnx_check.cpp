@@ -56,6 +56,7 @@ json to_json(const CaseResult& result) {
           {"mode", workloads::name_of(result.mode)},
           {"outcome", workloads::name_of(result.outcome)},
           {"maxabs", result.largest_difference},
+          {"elementwise", result.elementwise},
           {"reason", result.reason.empty() ? json() : json(result.reason)},
           {"warning", result.warning.empty() ? json() : json(result.warning)}};
 }
@@ -70,6 +71,7 @@ CaseResult from_json(const json& result) {
   // Infinity is null in JSON.
   read.largest_difference =
       result.at("maxabs").is_number() ? result.at("maxabs").get<double>() : std::numeric_limits<double>::infinity();
+  read.elementwise = result.at("elementwise").get<std::int64_t>();
   read.reason = result.at("reason").is_string() ? result.at("reason").get<std::string>() : "";
   read.warning = result.at("warning").is_string() ? result.at("warning").get<std::string>() : "";
   return read;
@@ -79,6 +81,7 @@ workloads::CheckOptions check_options(const OnnxCheckOptions& options) {
   workloads::CheckOptions check;
   check.rtol = options.rtol;
   check.atol = options.atol;
+  check.elementwise = options.elementwise;
   check.bitwise = options.numerics == "exact";
   if (options.mode != "both") {
     check.modes = {options.mode == "eager" ? OnnxMode::eager : OnnxMode::graph};
@@ -118,7 +121,11 @@ class IsolatedCases {
                  "--rtol",
                  fmt::format("{}", options.rtol),
                  "--atol",
-                 fmt::format("{}", options.atol)} {}
+                 fmt::format("{}", options.atol)} {
+    if (options.elementwise) {
+      command_.emplace_back("--elementwise");
+    }
+  }
 
   /// Starts one case, whose results finish() returns; there is only one at a time.
   void start(const std::string& folder) {
@@ -196,8 +203,9 @@ int onnx_check(const OnnxCheckOptions& options) {
     }
     for (const CaseResult& result : results) {
       ++counts[static_cast<std::size_t>(result.outcome)];
-      fmt::print("{} {} {} maxabs={:.3g}{}{}\n", workloads::name_of(result.outcome), reports::printable(result.folder),
-                 workloads::name_of(result.mode), result.largest_difference,
+      fmt::print("{} {} {} maxabs={:.3g}{}{}{}\n", workloads::name_of(result.outcome),
+                 reports::printable(result.folder), workloads::name_of(result.mode), result.largest_difference,
+                 options.elementwise ? fmt::format(" elementwise={}", result.elementwise) : "",
                  result.reason.empty() ? "" : fmt::format(" ({})", reports::printable(result.reason)),
                  result.warning.empty() ? "" : fmt::format(" (warning: {})", reports::printable(result.warning)));
       std::fflush(stdout);

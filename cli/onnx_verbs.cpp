@@ -20,6 +20,9 @@ void OnnxVerbs::add_checking_flags(CLI::App* verb, OnnxCheckOptions& options, co
       ->check(CLI::IsMember({"exact", "fast"}));
   verb->add_option("--rtol", options.rtol, "Relative tolerance")->capture_default_str()->check(CLI::NonNegativeNumber);
   verb->add_option("--atol", options.atol, "Absolute tolerance")->capture_default_str()->check(CLI::NonNegativeNumber);
+  verb->add_flag("--elementwise", options.elementwise,
+                 "Hold each float against its own magnitude too, as numpy does, not its tensor's largest alone")
+      ->disable_flag_override();
   verb->add_option("--threads", options.threads, "Cases at once, each in a thread of its own")
       ->capture_default_str()
       ->check(CLI::Range(1, 256));

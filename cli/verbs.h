@@ -109,6 +109,7 @@ struct OnnxCheckOptions {
   std::string mode = "both";
   std::string numerics = "exact";
   double rtol = 1e-3, atol = 1e-7;
+  bool elementwise = false;
   int threads = 1;
   std::string json;
 };

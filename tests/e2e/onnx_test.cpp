@@ -266,6 +266,26 @@ TEST_F(Onnx, ExportedModelsCheckAndOneBadCaseEndsNothing) {
   EXPECT_THAT(failed.output, AllOf(HasSubstr("FAIL digits eager"), HasSubstr("3 is recorded")));
 }
 
+TEST_F(Onnx, ElementsAreHeldAgainstThemselvesWhereAsked) {
+  const Builder builder = Builder().input("x", DType::float32, {2}).node("Identity", {"x"}, {"y"}).output("y");
+  const fs::path data = folder_.path() / "same" / "test_data_set_0";
+  fs::create_directories(data);
+  onnx::write_model(*builder.model(), folder_.path() / "same" / "model.onnx");
+  onnx::write_tensor({"x", Tensor::from({8.0F, 0.0F}, {2})}, data / "input_0.pb");
+  onnx::write_tensor({"y", Tensor::from({8.0F, 1e-3F}, {2})}, data / "output_0.pb");
+  const Outcome whole = run({"onnx", "check", "same", "--json", "whole.json"});
+  EXPECT_EQ(whole.exit_code, 0) << whole.output;
+  EXPECT_THAT(whole.output, AllOf(HasSubstr("PASS same eager maxabs=0.001\n"), HasSubstr("2 passed")));
+  const Outcome each = run({"onnx", "check", "same", "--elementwise", "--json", "each.json"});
+  EXPECT_EQ(each.exit_code, 1) << each.output;
+  EXPECT_THAT(each.output, AllOf(HasSubstr("FAIL same graph maxabs=0.001 elementwise=1 ("), HasSubstr("element 1 is 0"),
+                                 HasSubstr("2 failed")));
+  for (const char* file : {"whole.json", "each.json"}) {
+    std::ifstream stream(folder_.path() / file);
+    EXPECT_EQ(Json::parse(stream)["cases"][1]["elementwise"], 1) << file;
+  }
+}
+
 TEST_F(Onnx, OperatorsAreListed) {
   const Outcome listed = run({"onnx", "ops"});
   EXPECT_EQ(listed.exit_code, 0);

@@ -114,13 +114,48 @@ TEST_F(Gradients, FoldersThatMakeNoSenseAreErrors) {
   fs::remove(folder() / "grad" / "nobody.pb");
   expect("x", difference_quotients(0));
   fs::remove(folder() / "grad" / "cotangent_0.pb");
-  EXPECT_THAT(reason(), HasSubstr("1 outputs, 0 cotangents"));
+  EXPECT_THAT(reason(), HasSubstr("output 0 is f64[3,2] and has no cotangent: cotangent_0.pb is missing"));
   fs::remove_all(folder() / "grad");
   EXPECT_THAT(reason(), HasSubstr("no folder grad"));
   fs::remove_all(folder() / "test_data_set_0");
   EXPECT_THAT(check_case(folder(), {}).front().reason, HasSubstr("test_data_set"));
   fs::remove(folder() / "model.onnx");
   EXPECT_THAT(check_case(folder(), {}).front().reason, HasSubstr("model.onnx"));
+}
+
+// As exporters of pools with indices write them: an integer's cotangent means nothing, so that there needn't be one.
+TEST_F(Gradients, OfIntegersNeedNoCotangent) {
+  const Tensor x = Tensor::from({1.0F, 3.0F, 2.0F, 5.0F, 4.0F, 0.0F}, {1, 1, 6});
+  const auto write = [&](bool integer_first) {
+    Builder builder;
+    builder.input("x", DType::float32, {1, 1, 6})
+        .node("MaxPool", {"x"}, {"y", "places"},
+              {{"kernel_shape", std::vector<std::int64_t>{2}}, {"strides", std::vector<std::int64_t>{2}}});
+    for (const char* output : {integer_first ? "places" : "y", integer_first ? "y" : "places"}) {
+      builder.output(output);
+    }
+    fs::remove_all(folder() / "grad");
+    fs::create_directories(folder() / "grad");
+    onnx::write_model(*builder.model(), folder() / "model.onnx");
+    onnx::write_tensor({"x", x}, folder() / "test_data_set_0" / "input_0.pb");
+    expect("x", Tensor::from({0.0F, 1.0F, 0.0F, -2.0F, 3.0F, 0.0F}, {1, 1, 6}));
+  };
+  const Tensor cotangent = Tensor::from({1.0F, -2.0F, 3.0F}, {1, 1, 3});
+  for (const bool integer_first : {false, true}) {
+    write(integer_first);
+    onnx::write_tensor({"y", cotangent}, folder() / "grad" / (integer_first ? "cotangent_1.pb" : "cotangent_0.pb"));
+    for (const CaseResult& result : check()) {
+      EXPECT_EQ(result.outcome, Outcome::pass) << result.reason;
+    }
+    // One that is there changes nothing, whatever its type.
+    onnx::write_tensor({"places", full({}, 7)},
+                       folder() / "grad" / (integer_first ? "cotangent_0.pb" : "cotangent_1.pb"));
+    EXPECT_THAT(check(), Each(Field(&CaseResult::outcome, Outcome::pass)));
+    fs::remove(folder() / "grad" / (integer_first ? "cotangent_1.pb" : "cotangent_0.pb"));
+    EXPECT_THAT(check().front().reason, HasSubstr("is f32[1,1,3] and has no cotangent"));
+    onnx::write_tensor({"z", cotangent}, folder() / "grad" / "cotangent_2.pb");
+    EXPECT_THAT(check().front().reason, HasSubstr("2 outputs, but a cotangent_2.pb"));
+  }
 }
 
 // An integer has no slope: its gradient is 0, and that is said.
@@ -215,6 +250,38 @@ TEST(Difference, OfNumbersNearZeroIsJudgedByTheLargestOfTheirTensor) {
     return Tensor::from(std::vector<std::int64_t>{first, second}, {2});
   };
   EXPECT_NE(reason(integers(100'000, 4), integers(100'000, 3)), "") << "of integers each by itself";
+}
+
+// numpy.testing.assert_allclose(got, wanted, rtol=1e-3, atol=1e-7) names these elements as mismatched.
+TEST(Difference, OfEachElementByItselfIsCountedBeside) {
+  const auto compare = [](const std::vector<double>& got, const std::vector<double>& wanted) {
+    const Shape shape{static_cast<std::int64_t>(got.size())};
+    return difference(Tensor::from(got, shape), Tensor::from(wanted, shape), 1e-3, 1e-7);
+  };
+  const double inf = std::numeric_limits<double>::infinity();
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const Difference near = compare({2.0, 1e-6, 0.5011, 1.0009, inf, nan}, {2.0, 0.0, 0.5, 1.0, inf, nan});
+  EXPECT_EQ(near.reason, "");
+  EXPECT_EQ(near.elementwise, 2);
+  EXPECT_EQ(near.elementwise_reason, "element 1 is 1e-06, 0 is recorded");
+  const Difference far = compare({2.1, 1e-8, nan}, {2.0, 0.0, 1.0});
+  EXPECT_EQ(far.reason, "element 0 is 2.1, 2 is recorded");
+  EXPECT_EQ(far.elementwise, 2);
+}
+
+TEST_F(Gradients, AreHeldAgainstEachElementWhereAsked) {
+  const Builder builder = Builder().input("x", DType::float64, {2}).node("Identity", {"x"}, {"y"}).output("y");
+  onnx::write_model(*builder.model(), folder() / "model.onnx");
+  onnx::write_tensor({"x", Tensor::from({8.0, 0.0}, {2})}, folder() / "test_data_set_0" / "input_0.pb");
+  onnx::write_tensor({"y", Tensor::from({8.0, 1e-3}, {2})}, folder() / "test_data_set_0" / "output_0.pb");
+  for (const CaseResult& result : check_case(folder(), {})) {
+    EXPECT_EQ(result.outcome, Outcome::pass) << result.reason;
+    EXPECT_EQ(result.elementwise, 1);
+  }
+  for (const CaseResult& result : check_case(folder(), {.elementwise = true})) {
+    EXPECT_EQ(result.outcome, Outcome::fail);
+    EXPECT_THAT(result.reason, AllOf(HasSubstr("element 1 is 0, 0.001 is recorded"), HasSubstr("not for itself")));
+  }
 }
 
 }  // namespace

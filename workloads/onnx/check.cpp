@@ -138,8 +138,13 @@ class Case {
                                      : difference(outputs[i], set.outputs[i], options_.rtol, options_.atol);
         not_compared = is_drawn && not_compared.empty() ? set.output_names[i] : not_compared;
         result.largest_difference = std::max(result.largest_difference, found.largest);
+        result.elementwise += found.elementwise;
         if (!found.reason.empty()) {
           return fail(fmt::format("{}: {}: {}", set.name, set.output_names[i], found.reason));
+        }
+        if (options_.elementwise && found.elementwise > 0) {
+          return fail(fmt::format("{}: {}: {}: near enough for its tensor, not for itself", set.name,
+                                  set.output_names[i], found.elementwise_reason));
         }
         if (options_.bitwise && s < first_.size() && !bitwise_equal(outputs[i], first_[s][i])) {
           return fail(fmt::format("{}: {} has not the bits of {}", set.name, set.output_names[i],
@@ -228,14 +233,24 @@ std::vector<Recorded> forward(const fs::path& folder) {
 
 struct ExpectedGradients {
   std::vector<Tensor> cotangents;
+  std::vector<std::size_t> numbers;  ///< of their outputs; an integer has none
   std::vector<onnx::NamedTensor> gradients;
 };
 
-ExpectedGradients read_gradients(const fs::path& folder) {
+ExpectedGradients read_gradients(const fs::path& folder, std::size_t outputs) {
   if (!fs::is_directory(folder)) {
     throw FileError("there is no folder grad beside the model");
   }
-  ExpectedGradients result{read_numbered(folder, "cotangent"), {}};
+  ExpectedGradients result;
+  for (std::size_t i = 0; i < outputs; ++i) {
+    if (const fs::path path = folder / fmt::format("cotangent_{}.pb", i); fs::exists(path)) {
+      result.cotangents.push_back(onnx::read_tensor(path).tensor);
+      result.numbers.push_back(i);
+    }
+  }
+  if (fs::exists(folder / fmt::format("cotangent_{}.pb", outputs))) {
+    throw FileError(fmt::format("{} outputs, but a cotangent_{}.pb", outputs, outputs));
+  }
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
@@ -274,8 +289,8 @@ std::vector<std::size_t> places_of(const std::vector<onnx::NamedTensor>& gradien
 }
 
 std::vector<Recorded> backward(const fs::path& folder) {
-  const ExpectedGradients expected = read_gradients(folder / "grad");
   const std::shared_ptr<const onnx::Model> file = model_in(folder);
+  const ExpectedGradients expected = read_gradients(folder / "grad", file->graph->outputs.size());
   std::vector<DataSet> data = read_data_sets(folder, *file->graph);
   if (data.empty()) {
     throw FileError("there is no test_data_set_* in the folder");
@@ -303,7 +318,8 @@ std::vector<Recorded> backward(const fs::path& folder) {
   if (std::find(drawn.begin(), drawn.end(), true) != drawn.end()) {
     throw onnx::Unsupported("its outputs depend on random numbers: those of another generator are others");
   }
-  set.function = gradient_function(model, set.inputs.size(), places_of(expected.gradients, *model, options.arguments));
+  set.function = gradient_function(model, set.inputs.size(), places_of(expected.gradients, *model, options.arguments),
+                                   expected.numbers);
   set.inputs.insert(set.inputs.end(), expected.cotangents.begin(), expected.cotangents.end());
   return {std::move(set)};
 }
@@ -346,9 +362,15 @@ Difference difference(const Tensor& got, const Tensor& wanted, double rtol, doub
     // A number is infinitely far from NaN and from an infinity.
     const double distance = std::isfinite(a[i]) && std::isfinite(b[i]) ? std::fabs(a[i] - b[i]) : kInfinity;
     result.largest = std::max(result.largest, distance);
-    if (result.reason.empty() &&
-        (distance == kInfinity || distance > atol + rtol * (scales ? largest : std::fabs(b[i])))) {
-      result.reason = fmt::format("element {} is {:.9g}, {:.9g} is recorded", i, a[i], b[i]);
+    const auto is_beyond = [&](double magnitude) {
+      return distance == kInfinity || distance > atol + rtol * magnitude;
+    };
+    const auto described = [&] { return fmt::format("element {} is {:.9g}, {:.9g} is recorded", i, a[i], b[i]); };
+    if (result.reason.empty() && is_beyond(scales ? largest : std::fabs(b[i]))) {
+      result.reason = described();
+    }
+    if (is_beyond(std::fabs(b[i])) && result.elementwise++ == 0) {
+      result.elementwise_reason = described();
     }
   }
   return result;

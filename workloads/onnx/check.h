@@ -19,6 +19,7 @@ struct CheckOptions {
   bool bitwise = true;
   double rtol = 1e-3;  ///< for `difference`; the figures of the ONNX backend tests
   double atol = 1e-7;
+  bool elementwise = false;  ///< an element beyond its own tolerance fails, too
 };
 
 enum class Outcome : std::uint8_t { pass, fail, unsupported, error };
@@ -31,6 +32,7 @@ struct CaseResult {
   double largest_difference = 0;  ///< of all outputs of all data sets
   std::string reason;             ///< empty if it passed
   std::string warning;            ///< what a reader should know even if it passed; mostly empty
+  std::int64_t elementwise = 0;   ///< elements beyond their own tolerance
 };
 
 /// One result per mode. Doesn't throw: errors become the case's outcome.
@@ -43,10 +45,13 @@ std::vector<CaseResult> check_gradients(const std::filesystem::path& folder, con
 /// How far `got` is from `wanted`: every element must be within atol + rtol x the largest finite magnitude in `wanted`,
 /// because the last places of a sum are those of its terms, however near to zero the result is. Integers have no last
 /// places: within atol + rtol x the element's own magnitude. NaN equals NaN. `reason` describes the first difference;
-/// empty if there is none.
+/// empty if there is none. Beside it what numpy.testing.assert_allclose would say, for which the element's own
+/// magnitude always counts: how many elements are beyond that, and the first of them.
 struct Difference {
   double largest = 0;
   std::string reason;
+  std::int64_t elementwise = 0;
+  std::string elementwise_reason;
 };
 Difference difference(const Tensor& got, const Tensor& wanted, double rtol, double atol);
 

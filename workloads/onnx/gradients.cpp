@@ -12,28 +12,35 @@
 namespace diptych::workloads {
 namespace {
 
-void check_cotangents(const std::vector<Tensor>& outputs, std::span<const Tensor> cotangents) {
-  if (outputs.size() != cotangents.size()) {
-    throw FileError(fmt::format("{} outputs, {} cotangents", outputs.size(), cotangents.size()));
-  }
-  bool any = false;
+/// The cotangents of the floating-point outputs, in their order.
+std::vector<Tensor> of_floating(const std::vector<Tensor>& outputs, const std::vector<std::size_t>& numbers,
+                                std::span<const Tensor> cotangents) {
+  std::vector<Tensor> found;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const bool counts = is_floating(outputs[i].dtype());
-    if (counts && outputs[i].type() != cotangents[i].type()) {
-      throw FileError(fmt::format("output {} is {}, its cotangent {}", i, to_string(outputs[i].type()),
-                                  to_string(cotangents[i].type())));
+    if (!is_floating(outputs[i].dtype())) {
+      continue;
     }
-    any = any || counts;
+    const auto at = std::find(numbers.begin(), numbers.end(), i);
+    if (at == numbers.end()) {
+      throw FileError(fmt::format("output {} is {} and has no cotangent: cotangent_{}.pb is missing", i,
+                                  to_string(outputs[i].type()), i));
+    }
+    found.push_back(cotangents[static_cast<std::size_t>(at - numbers.begin())]);
+    if (outputs[i].type() != found.back().type()) {
+      throw FileError(fmt::format("output {} is {}, its cotangent {}", i, to_string(outputs[i].type()),
+                                  to_string(found.back().type())));
+    }
   }
-  if (!any) {
+  if (found.empty()) {
     throw FileError("the model has no floating-point output");
   }
+  return found;
 }
 
 }  // namespace
 
 TensorFunction gradient_function(std::shared_ptr<onnx::ImportedModel> model, std::size_t inputs,
-                                 std::vector<std::size_t> places, bool with_outputs) {
+                                 std::vector<std::size_t> places, std::vector<std::size_t> numbers, bool with_outputs) {
   return [=](std::span<const Tensor> all) {
     const std::vector<Tensor> given(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(inputs));
     std::vector<Tensor> by;
@@ -48,15 +55,9 @@ TensorFunction gradient_function(std::shared_ptr<onnx::ImportedModel> model, std
       }
       const std::span<const Tensor> of_outputs = all.subspan(inputs);
       std::vector<Tensor> outputs = model->call(now);
-      check_cotangents(outputs, of_outputs);
-      std::vector<Tensor> floating;
-      for (std::size_t i = 0; i < outputs.size(); ++i) {
-        if (is_floating(outputs[i].dtype())) {
-          floating.push_back(std::move(outputs[i]));
-          cotangents.push_back(of_outputs[i]);
-        }
-      }
-      return floating;
+      cotangents = of_floating(outputs, numbers, of_outputs);
+      std::erase_if(outputs, [](const Tensor& output) { return !is_floating(output.dtype()); });
+      return outputs;
     };
     auto [results, pullback] = vjp(function, by);
     if (!with_outputs) {

@@ -14,12 +14,14 @@ namespace diptych::workloads {
 
 using TensorFunction = std::function<std::vector<Tensor>(std::span<const Tensor>)>;
 
-/// From a call's inputs, so many, and a cotangent for each output, to the gradients of sum(output * cotangent) over all
-/// floating-point outputs, by the inputs at `places`. The function throws Error for cotangents that don't fit, and for
-/// a model without floating-point outputs. `with_outputs`: these outputs come before the gradients, or a graph would
-/// leave out what only they need.
+/// From a call's inputs, so many, and cotangents of the outputs with these numbers, to the gradients of
+/// sum(output * cotangent) over all floating-point outputs, by the inputs at `places`. Others may have a cotangent,
+/// which says nothing. The function throws Error for cotangents that don't fit or are missing, and for a model without
+/// floating-point outputs. `with_outputs`: these outputs come before the gradients, or a graph would leave out what
+/// only they need.
 TensorFunction gradient_function(std::shared_ptr<onnx::ImportedModel> model, std::size_t inputs,
-                                 std::vector<std::size_t> places, bool with_outputs = false);
+                                 std::vector<std::size_t> places, std::vector<std::size_t> numbers,
+                                 bool with_outputs = false);
 
 /// What a backward pass of the whole model computes.
 struct GradientsOf {

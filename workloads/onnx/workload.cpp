@@ -4,6 +4,7 @@
 #include <charconv>
 #include <filesystem>
 #include <memory>
+#include <numeric>
 #include <vector>
 
 #include <fmt/format.h>
@@ -341,7 +342,10 @@ OnnxGradients make_onnx_gradients(const std::shared_ptr<const onnx::Model>& mode
   }
   made.inputs.insert(made.inputs.end(), imported->arguments().begin(), imported->arguments().end());
   made.cotangents = cotangents_of(*imported, made.inputs, seed);
-  made.function = gradient_function(imported, made.inputs.size(), std::move(places), spec.train.has_value());
+  std::vector<std::size_t> outputs(made.cotangents.size());
+  std::iota(outputs.begin(), outputs.end(), std::size_t{0});
+  made.function =
+      gradient_function(imported, made.inputs.size(), std::move(places), std::move(outputs), spec.train.has_value());
   made.inputs.insert(made.inputs.end(), made.cotangents.begin(), made.cotangents.end());
   return made;
 }
