@@ -185,9 +185,10 @@ TEST(ClosedStreams, EndWithAnErrorAndNoSignal) {
       EXPECT_EQ(outcome.exit_code, 1) << verb[0] << " " << streams << " signal " << outcome.signal;
     }
   }
-  const Outcome run = shell("exec \"$0\" run micro/dispatch --metric exact >&- 2>&-", {}, folder.path());
+  TemporaryFolder other;
+  const Outcome run = shell("exec \"$0\" run micro/dispatch --metric exact >&- 2>&-", {}, other.path());
   EXPECT_EQ(run.exit_code, 1) << run.signal;
-  EXPECT_THAT(reports::validate(read_json(run_folder(folder.path()) / "run.json")), IsEmpty());
+  EXPECT_THAT(reports::validate(read_json(run_folder(other.path()) / "run.json")), IsEmpty());
 }
 
 TEST(ClosedStreams, AreNoPlaceForFiles) {
