@@ -4,7 +4,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <new>
 #include <span>
+#include <sys/mman.h>
 #include <type_traits>
 #include <vector>
 
@@ -19,6 +21,11 @@
 #include "framework/kernels/dense.h"
 #include "framework/kernels/matrix_product.h"
 #include "framework/kernels/wide_float.h"
+
+/// OpenBLAS starts a thread for each further CPU as it is loaded, before anybody can ask for fewer, and each takes 128
+/// MiB of address space; without room for that (ulimit -v) it never comes up. It asks this function of its own for how
+/// many, and finds ours first. Where it has no such function, ours is never called.
+extern "C" [[gnu::visibility("default")]] int openblas_num_threads_env() { return 1; }
 
 namespace diptych::kernels {
 namespace {
@@ -122,9 +129,24 @@ bool flatten(Stack& a, const Stack& b, Shape& batch) {
   return true;
 }
 
+/// OpenBLAS asks for the buffer of a thread's products until it gets one: where the address space has no room for it
+/// (ulimit -v), it would never return. Throws std::bad_alloc then.
+void require_room_for_blas() {
+  constexpr std::size_t kBuffer = std::size_t{128} << 20;
+  thread_local const bool has_room = [] {
+    void* const room = mmap(nullptr, kBuffer, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (room == MAP_FAILED) {
+      throw std::bad_alloc();
+    }
+    return munmap(room, kBuffer) == 0;
+  }();
+  static_cast<void>(has_room);
+}
+
 template <class T>
 void call_blas(const Form& a, const Form& b, blasint m, blasint n, blasint k, const T* left, const T* right, T beta,
                T* out) {
+  require_room_for_blas();
   if constexpr (std::is_same_v<T, float>) {
     cblas_sgemm(CblasRowMajor, a.transpose, b.transpose, m, n, k, 1, left, a.leading, right, b.leading, beta, out, n);
   } else {

@@ -57,6 +57,30 @@ TEST(OutputFolder, TwoRunsInOneSecondGetTheirOwn) {
   EXPECT_THAT(run_folders(folder.path()), ::testing::SizeIs(3));
 }
 
+// Libraries ask for room as they are loaded, OpenBLAS for 128 MiB a thread, and again until they get it.
+TEST(SmallAddressSpace, IsAnErrorAndNoHang) {
+  for (const char* gemm : {"tiles", "openblas"}) {
+    for (const std::size_t megabytes : {40, 60, 90, 120, 150, 190, 250}) {
+      for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
+               {"--version"}, {"list"}, {"run", "mlp/simplenet", "--arms", "eager", "--metric", "exact"}}) {
+        SCOPED_TRACE(::testing::Message() << gemm << ", " << megabytes << " MB, " << arguments[0]);
+        TemporaryFolder folder;
+        Command command = diptych_command(arguments, folder.path());
+        command.environment["DIPTYCH_GEMM"] = gemm;
+        command.memory_limit = megabytes << 20U;
+        command.timeout = 60;
+        const Outcome outcome = run_command(command);
+        EXPECT_FALSE(outcome.timed_out);
+        EXPECT_EQ(outcome.signal, 0) << outcome.error;
+        EXPECT_TRUE(outcome.exit_code == 0 || !outcome.error.empty()) << outcome.exit_code;
+        if (megabytes >= 90 && arguments[0] != "run") {
+          EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
+        }
+      }
+    }
+  }
+}
+
 TEST(FullDisk, NothingFitsAndNothingIsLeft) {
   SmallDisk disk(16384);
   if (!disk.mounted) {

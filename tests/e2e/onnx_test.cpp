@@ -1,7 +1,10 @@
 // `diptych onnx ...`, and the verbs that take a model file as a workload.
 
 #include <algorithm>
+#include <chrono>
+#include <csignal>
 #include <fstream>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -309,6 +312,43 @@ while read -r line; do
     *exit*) exit 0;;
   esac
 done)sh";
+
+/// Whether the process is gone, or soon is.
+bool is_gone(int pid) {
+  for (int i = 0; i < 500; ++i) {
+    std::ifstream status("/proc/" + std::to_string(pid) + "/stat");
+    std::string line;
+    std::getline(status, line);
+    if (line.empty() || line.find(") Z") != std::string::npos) {
+      return true;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return false;
+}
+
+// An orphan in a session of its own, once while all goes well, once when the measuring process is killed.
+TEST_F(Onnx, WhatAnArmHidesEndsWithTheRun) {
+  io::save_npy(folder_.path() / "x.npy", full({1, 3}, 1));
+  write_text(folder_.path() / "arm.sh",
+             std::string("(setsid sh -c 'echo $$ > pid; exec sleep 1000' &)\nuntil [ -s pid ]; do :; done\n") + kArm);
+  const fs::path file = folder_.path() / "pid";
+  for (const bool is_killed : {false, true}) {
+    fs::remove(file);
+    Process process(diptych_command(
+        {"run", "small.onnx:inputs=x.npy", "--arms", "eager,mine", "--arm", "mine=bash arm.sh"}, folder_.path()));
+    const auto has_started = [&] { return fs::exists(file) && fs::file_size(file) > 0 && !process.children().empty(); };
+    ASSERT_TRUE(process.wait_until(has_started)) << process.so_far().error;
+    int pid = 0;
+    std::ifstream(file) >> pid;
+    ASSERT_GT(pid, 0);
+    if (is_killed) {
+      kill(process.children().front(), SIGKILL);
+    }
+    process.finish();
+    EXPECT_TRUE(is_gone(pid)) << is_killed;
+  }
+}
 
 /// The program itself says that it could not tell how long an arm's blocks were: beside others, no fault of the arm.
 bool is_disturbed(const Json& arm, const MachineState& machine) {
