@@ -10,6 +10,7 @@
 #include "cli/subprocess.h"
 #include "cli/terminal.h"
 #include "framework/core/error.h"
+#include "framework/io/json_text.h"
 #include "reports/run/json_access.h"
 #include "reports/text/text.h"
 #include "workloads/graph_text/workload.h"
@@ -31,7 +32,7 @@ json ask(const std::string& program, const std::vector<std::string>& words) {
   std::vector<std::string> command = {program};
   command.insert(command.end(), words.begin(), words.end());
   const ProgramResult result = run_program(command);
-  json answer = json::parse(result.output, nullptr, false);
+  json answer = io::json_or_discarded(result.output);
   if (result.exit_code != 0 || !answer.is_object()) {
     const std::string said = last_lines(result.error, 2);
     throw Error(fmt::format("'{}' doesn't answer `{} {}` as diptych does (exit code {}{}): {}",

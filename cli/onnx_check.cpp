@@ -12,6 +12,7 @@
 #include "cli/self.h"
 #include "cli/verbs.h"
 #include "framework/core/error.h"
+#include "framework/io/json_text.h"
 #include "framework/io/path_text.h"
 #include "reports/run/run_file.h"
 #include "reports/text/text.h"
@@ -93,7 +94,7 @@ workloads::CheckOptions check_options(const OnnxCheckOptions& options) {
 int answer_cases(const OnnxCheckOptions& options) {
   const workloads::CheckOptions check = check_options(options);
   for (std::string line; std::getline(std::cin, line);) {
-    const std::string folder = io::path_of_text(json::parse(line).get<std::string>()).string();
+    const std::string folder = io::path_of_text(io::parse_json_text(line).get<std::string>()).string();
     json answer = json::array();
     for (const CaseResult& result :
          options.gradients ? workloads::check_gradients(folder, check) : workloads::check_case(folder, check)) {
@@ -142,7 +143,7 @@ class IsolatedCases {
     switch (child_->read_line(line, milliseconds)) {
       case workloads::Child::Read::line: {
         std::vector<CaseResult> results;
-        for (const json& result : json::parse(line)) {
+        for (const json& result : io::parse_json_text(line)) {
           results.push_back(from_json(result));
           results.back().folder = folder;
         }

@@ -30,7 +30,7 @@ void gridlines(SvgCanvas& svg, const Scale& y, const std::vector<double>& ticks,
 // Ticks of a logarithmic axis: 1, 2 and 5 times the powers of ten.
 std::vector<double> logarithmic_ticks(double from, double to) {
   std::vector<double> ticks;
-  for (double power = std::pow(10, std::floor(std::log10(from))); power <= to; power *= 10) {
+  for (const double power : decade_ticks(from, to)) {
     for (const double lead : {1.0, 2.0, 5.0}) {
       if (lead * power >= from && lead * power <= to) {
         ticks.push_back(lead * power);

@@ -25,6 +25,7 @@ constexpr double kTop = 14;
 constexpr double kBottom = kHeight - 36;
 constexpr double kTickSize = 12;  // report.css: .muted, .tick
 constexpr double kLabelSize = 13;
+constexpr std::size_t kMostArms = 60;  // all stand above one another: of more, none can be told from the next
 
 std::string power_label(double value, const char* unit) {
   const int exponent = static_cast<int>(std::lround(std::log10(value)));
@@ -37,7 +38,9 @@ std::string power_label(double value, const char* unit) {
 
 /// The n for which a label at every nth power of ten has `room`.
 int decades_per_label(double decades, double length, double room) {
-  return std::max(1, static_cast<int>(std::ceil(room * std::max(1.0, decades) / length)));
+  constexpr int kMost = 1'000'000;
+  const double n = std::ceil(room * std::max(1.0, decades) / length);
+  return n < kMost ? std::max(1, static_cast<int>(n)) : kMost;
 }
 
 struct Point {
@@ -57,10 +60,15 @@ class Roofline {
     const Parts<Arm> arms = cell.arms();
     for (std::size_t i = 0; i < arms.size(); ++i) {
       const auto seconds = arms[i].seconds();
-      if (seconds && seconds->value > 0) {
-        const std::string name = arms[i].name();
-        arms_.push_back({name, arm_colour(name, i), flops / seconds->value});
+      if (!seconds || !(seconds->value > 0)) {
+        continue;
       }
+      if (arms_.size() == kMostArms) {
+        ++left_out_;
+        continue;
+      }
+      const std::string name = arms[i].name();
+      arms_.push_back({name, arm_colour(name, i), flops / seconds->value});
     }
     double slowest = peak_;
     double knee = intensity_;
@@ -115,20 +123,23 @@ class Roofline {
     const double y_decades = std::log10(2 * peak_ / y_from_);
     const int y_step = decades_per_label(y_decades, kBottom - kTop, 18);
     int index = 0;
-    for (double tick = y_from_; tick < 2 * peak_; tick *= 10, ++index) {
-      if (index % y_step == 0) {
+    for (const double tick : decade_ticks(y_from_, 2 * peak_)) {
+      if (index++ % y_step == 0) {
         svg_.line(kLeft, y_(tick), kRight, y_(tick), "grid");
         write({kLeft - 8, y_(tick) + 4, power_label(tick, "FLOP/s"), "tick", kTickSize, "end"});
       }
     }
     const int x_step = decades_per_label(std::log10(x_to_ / x_from_), kRight - kLeft, 56);
     index = 0;
-    for (double tick = x_from_; tick <= x_to_ * 1.01; tick *= 10, ++index) {
-      if (index % x_step == 0) {
+    for (const double tick : decade_ticks(x_from_, x_to_ * 1.01)) {
+      if (index++ % x_step == 0) {
         write({x_(tick), kBottom + 18, fmt::format("{:g}", tick), "tick", kTickSize, "middle"});
       }
     }
     write({kRight, kBottom + 33, "FLOP per byte", "muted", kTickSize, "end"});
+    if (left_out_ > 0) {
+      write({kLeft, kBottom + 33, fmt::format("and {} more arms, in the table", left_out_), "muted", kTickSize});
+    }
   }
 
   void roofs() {
@@ -192,6 +203,7 @@ class Roofline {
   double x_from_ = 0, x_to_ = 0, y_from_ = 0;
   Scale x_{0, 1, 0, 1}, y_{0, 1, 0, 1};
   std::vector<Point> arms_;
+  std::size_t left_out_ = 0;
   SvgCanvas svg_;
   LabelPlacer labels_;
 };

@@ -1,5 +1,8 @@
 #include "reports/run/json_access.h"
 
+#include <algorithm>
+#include <cstdint>
+
 namespace diptych::reports {
 
 const Json& member(const Json& object, const std::string& key) {
@@ -37,8 +40,11 @@ std::optional<Estimate> estimate(const Json& value) {
 
 Json to_json(const std::optional<double>& number) { return number ? Json(*number) : Json(nullptr); }
 
+int whole_count(double count) { return static_cast<int>(std::clamp(count, 0.0, 1e9)); }
+
 Json count_json(const std::optional<double>& count) {
-  return count ? Json(static_cast<std::int64_t>(*count)) : Json(nullptr);
+  constexpr double kMost = 9e18;  // of a number of 64 bits
+  return count ? Json(static_cast<std::int64_t>(std::clamp(*count, -kMost, kMost))) : Json(nullptr);
 }
 
 Json to_json(const std::optional<Estimate>& estimate) {

@@ -23,6 +23,8 @@ std::optional<double> number(const Json& object, const std::string& key);
 std::optional<Estimate> estimate(const Json& value);
 Json to_json(const std::optional<Estimate>& estimate);
 Json to_json(const std::optional<double>& number);
+/// A count from a file, where it may be any number: 0 to 10^9.
+int whole_count(double count);
 /// A whole number.
 Json count_json(const std::optional<double>& count);
 

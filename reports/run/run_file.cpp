@@ -9,6 +9,8 @@
 
 #include "framework/core/error.h"
 #include "framework/io/atomic_file.h"
+#include "framework/io/json_text.h"
+#include "reports/run/clock_range.h"
 #include "reports/run/schema.h"
 #include "reports/text/text.h"
 
@@ -87,7 +89,10 @@ nlohmann::json parse_json(const std::filesystem::path& path, const std::string& 
     throw FileError(fmt::format("{} is empty; the run that wrote it did not finish, run it again", quoted(path)));
   }
   try {
-    return nlohmann::json::parse(content);
+    return io::parse_json_text(content);
+  } catch (const io::JsonTooDeep& error) {
+    throw FileError(fmt::format("{} can't be read: {}, which no file of Diptych has; repeat the run, or mend the file",
+                                quoted(path), error.what()));
   } catch (const nlohmann::json::parse_error& error) {
     const bool truncated = content[start] == '{' && error.byte >= content.size();
     if (truncated) {
@@ -110,6 +115,10 @@ void check_run(const std::filesystem::path& path, const nlohmann::json& run) {
     throw FileError(fmt::format("{} does not fit the schema {}: {}{}; repeat the run, or mend the file", quoted(path),
                                 schema_id, problems.front(),
                                 problems.size() > 1 ? fmt::format(" (and {} more)", problems.size() - 1) : ""));
+  }
+  if (const std::string problem = outside_clock_range(run); !problem.empty()) {
+    throw FileError(fmt::format("{} has a figure that no clock measures, {}; repeat the run, or mend the file",
+                                quoted(path), problem));
   }
 }
 

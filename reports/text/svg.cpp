@@ -94,8 +94,28 @@ std::vector<double> round_ticks(double from, double to, int count) {
   const double power = std::pow(10, std::floor(std::log10(raw)));
   const double lead = raw / power;
   const double step = power * (lead <= 1 ? 1 : lead <= 2 ? 2 : lead <= 5 ? 5 : 10);
-  for (double k = std::ceil(from / step - 1e-9); k * step <= to + 1e-9 * step; ++k) {
-    ticks.push_back(k * step);
+  const double first = std::ceil(from / step - 1e-9);
+  // Where the steps drown in rounding, adding one to a multiple changes nothing: ticks are counted, and differ.
+  for (int i = 0; i <= count + 1; ++i) {
+    const double tick = (first + i) * step;
+    if (!std::isfinite(tick) || !(tick <= to + 1e-9 * step) || (!ticks.empty() && tick <= ticks.back())) {
+      break;
+    }
+    ticks.push_back(tick);
+  }
+  return ticks;
+}
+
+std::vector<double> decade_ticks(double from, double to) {
+  std::vector<double> ticks;
+  constexpr int kLeast = -307;  // smaller ones have no digits left
+  constexpr int kMost = 308;
+  if (!(from > 0) || !std::isfinite(to)) {
+    return ticks;
+  }
+  const int first = std::max(kLeast, static_cast<int>(std::floor(std::log10(from))));
+  for (int exponent = first; exponent <= kMost && std::pow(10, exponent) <= to; ++exponent) {
+    ticks.push_back(std::pow(10, exponent));
   }
   return ticks;
 }

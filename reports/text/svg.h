@@ -45,7 +45,10 @@ class Scale {
   Kind kind_;
 };
 
-/// About `count` round values between `from` and `to` (steps of 1, 2 or 5 times a power of ten).
+/// About `count` round values between `from` and `to` (steps of 1, 2 or 5 times a power of ten), never more than two
+/// above that, whatever the ends are.
 std::vector<double> round_ticks(double from, double to, int count);
+/// The powers of ten up to `to`, the first at or below `from`; none if an end isn't positive and finite.
+std::vector<double> decade_ticks(double from, double to);
 
 }  // namespace diptych::reports

@@ -1,5 +1,10 @@
 // `diptych report DIR`: a page over a folder of runs, whatever else lies in the folder.
 
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -82,6 +87,62 @@ TEST(ReportOfAFolder, IsOnePageOverAllItsRuns) {
   EXPECT_THAT(unfinished_files(folder.path()), IsEmpty());
   ASSERT_EQ(diptych({"report", "runs"}, folder.path()).exit_code, 0) << "over the page that is there";
   EXPECT_TRUE(read_text(runs / "index.html") == page);
+}
+
+/// Files that look like runs, and the words that each is refused with.
+std::map<std::string, std::vector<std::string>> hostile_runs(const fs::path& runs) {
+  const auto put = [&](const std::string& name, const std::string& text) {
+    fs::create_directories(runs / name);
+    write_text(runs / name / "run.json", text);
+  };
+  const auto changed = [&](const std::function<void(Json&)>& change) {
+    Json run = recorded_run();
+    change(run);
+    return run.dump();
+  };
+  std::string deep = changed([](Json& run) { run["environment"]["engine"] = "levels"; });
+  std::string levels;
+  for (const char* bracket : {"[", "]"}) {
+    for (int i = 0; i < 20'000; ++i) {
+      levels += bracket;
+    }
+  }
+  deep.replace(deep.find("\"levels\""), 8, levels);
+  put("deep", deep);
+  const auto first_round = [](Json& run) -> Json& {
+    return run["cells"][0]["processes"][0]["rounds"][0]["seconds"]["eager"];
+  };
+  put("tiny", changed([&](Json& run) { first_round(run) = 5e-324; }));
+  put("huge", changed([&](Json& run) { first_round(run) = 1.7e308; }));
+  put("negative", changed([](Json& run) { run["cells"][0]["arms"][0]["first_call_seconds"] = -1; }));
+  return {{"deep", {"nest deeper than 100 levels"}},
+          {"tiny", {"/cells/0/processes/0/rounds/0/seconds/eager", "no clock"}},
+          {"huge", {"/cells/0/processes/0/rounds/0/seconds/eager", "no clock"}},
+          {"negative", {"/cells/0/arms/0/first_call_seconds is -1", "no clock"}}};
+}
+
+TEST(ReportOfAFolder, AHostileFileIsListedAndKillsNothing) {
+  TemporaryFolder folder;
+  write_run(folder.path() / "first", 1);
+  write_run(folder.path() / "second", 2);
+  const auto hostile = hostile_runs(folder.path());
+  const Outcome outcome = diptych({"report", "."}, folder.path());
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
+  EXPECT_THAT(outcome.output, HasSubstr("4 files left out"));
+  for (const auto& [name, words] : hostile) {
+    const Outcome alone = diptych({"report", name}, folder.path());
+    const Outcome compared = diptych({"compare", "first", name}, folder.path());
+    const Outcome gated =
+        diptych({"gate", "--base", "first/run.json", "--head", name + "/run.json", "--out", "gated"}, folder.path());
+    for (const Outcome& refused : {alone, compared, gated}) {
+      EXPECT_EQ(refused.exit_code, 1) << refused.error;
+      EXPECT_THAT(refused.error, HasSubstr(name + "/run.json"));
+    }
+    for (const std::string& word : words) {
+      EXPECT_THAT(outcome.output, HasSubstr(word));
+      EXPECT_THAT(alone.error, HasSubstr(word));
+    }
+  }
 }
 
 TEST(ReportOfAFolder, GoesElsewhereAndAsJson) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -7,8 +8,10 @@
 #include <limits>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "tests/support/short_run.h"
@@ -46,19 +49,29 @@ class JsonMutator {
           text.insert(at, text.substr(below(text.size()), 1 + below(60)));
           break;
         default:
-          text.insert(at, below(2) == 0 ? "1e999" : "\\ud800");
+          static const std::vector<std::string> pieces = {"1e999", "\\ud800", "NaN",
+                                                          "-inf",  "-5e-324", std::string(20'000, '[')};
+          text.insert(at, pieces[below(pieces.size())]);
       }
     }
     return text;
   }
 
-  /// Still JSON, but values anywhere replaced, removed or doubled.
-  Json damaged_document() {
+  /// Text that is still JSON, but with values anywhere replaced, removed or doubled.
+  std::string damaged_document() {
     Json document = Json::parse(texts_[below(texts_.size())]);
     for (std::size_t i = 0; i <= below(3); ++i) {
       damage(document);
     }
-    return document;
+    std::string text = document.dump(-1, ' ', true, Json::error_handler_t::replace);
+    // Only now: to write a deep document takes more stack than there is.
+    const std::string placeholder = fmt::format("\"{}\"", kDeep);
+    for (std::size_t at = text.find(placeholder); at != std::string::npos; at = text.find(placeholder, at)) {
+      const std::string deep = deep_value();
+      text.replace(at, placeholder.size(), deep);
+      at += deep.size();
+    }
+    return text;
   }
 
  private:
@@ -80,11 +93,36 @@ class JsonMutator {
       at = &*next;
     }
     if (at->is_number() && below(2) == 0) {
-      const double factor = below(2) == 0 ? 1e300 : 1e-300;
-      *at = at->get<double>() * factor;  // still a number of the same sign
+      *at = strange_number(at->get<double>());
       return;
     }
     *at = strange_value();
+  }
+
+  double strange_number(double value) {
+    const double infinity = std::numeric_limits<double>::infinity();
+    const std::vector<double> numbers = {value * 1e300, value * 1e-300, -value,
+                                         5e-324,        -5e-324,        1e-320,
+                                         1.7e308,       -1.7e308,       std::nextafter(value, infinity)};
+    const double number = numbers[below(numbers.size())];
+    return std::isfinite(number) ? number : value;
+  }
+
+  /// Some that are read, and more levels than any stack holds.
+  std::string deep_value() {
+    const std::size_t levels = below(2) == 0 ? 20 + below(70) : 20'000;
+    const std::vector<std::pair<std::string, std::string>> kinds = {
+        {"[", "]"}, {R"({"a":)", "}"}, {R"({"name":"a","b":[)", "]}"}, {R"([1,)", "]"}};
+    const auto& [open, close] = kinds[below(kinds.size())];
+    std::string text;
+    for (std::size_t i = 0; i < levels; ++i) {
+      text += open;
+    }
+    text += "1";
+    for (std::size_t i = 0; i < levels; ++i) {
+      text += close;
+    }
+    return text;
   }
 
   Json strange_value() {
@@ -95,8 +133,13 @@ class JsonMutator {
                                       1,
                                       0.5,
                                       2,
-                                      1e308,
+                                      1.7e308,
+                                      -1.7e308,
                                       5e-324,
+                                      -1e-3,
+                                      kDeep,
+                                      "NaN",
+                                      "-Infinity",
                                       std::numeric_limits<std::uint64_t>::max(),
                                       std::numeric_limits<std::int64_t>::min(),
                                       "",
@@ -112,6 +155,8 @@ class JsonMutator {
                                       Json{{"name", "eager"}}};
     return values[below(values.size())];
   }
+
+  static constexpr const char* kDeep = "many levels stand here";
 
   std::vector<std::string> texts_;
   std::mt19937_64 random_{20261121};

@@ -10,10 +10,13 @@
 
 #include "framework/core/error.h"
 #include "reports/analysis/analyse.h"
+#include "reports/history/reader.h"
 #include "reports/html/html.h"
+#include "reports/html/start_page.h"
 #include "reports/run/run_file.h"
 #include "reports/run/schema.h"
 #include "reports/views/explanation.h"
+#include "reports/views/history_views.h"
 #include "reports/views/markdown.h"
 #include "reports/views/table.h"
 #include "tests/reports/json_mutator.h"
@@ -108,10 +111,39 @@ TEST_F(RunJsonFuzz, DamagedRunsAreRefusedOrShown) {
   int accepted = 0;
   const int tried = testing::fuzz_times(2500);
   for (int i = 0; i < tried && !HasFailure(); ++i) {
-    accepted += survives(mutator.damaged_document().dump(-1, ' ', true, Json::error_handler_t::replace)) ? 1 : 0;
+    accepted += survives(mutator.damaged_document()) ? 1 : 0;
   }
   EXPECT_GT(accepted, tried / 20) << "damage that the schema can't see is tried too";
   EXPECT_LT(accepted, tried * 9 / 10);
+}
+
+// One file of a folder may be anything: the others' page is made.
+TEST_F(RunJsonFuzz, ADamagedRunDoesNotKillItsHistory) {
+  const std::string good = testing::read_whole(fs::path(DIPTYCH_GOLDEN) / "complete.json");
+  testing::JsonMutator mutator({good});
+  const Json sound = Json::parse(good);
+  int accepted = 0;
+  const int tried = testing::fuzz_times(600);
+  for (int i = 0; i < tried && !HasFailure(); ++i) {
+    std::ofstream(path_, std::ios::binary) << mutator.damaged_document();
+    HistoryReader reader;
+    try {
+      reader.add({}, sound);
+      try {
+        reader.add({}, load_run(path_));
+        ++accepted;
+      } catch (const Error&) {  // listed with its reason
+      }
+      reader.add({}, sound);
+      const History history = std::move(reader).finish();
+      EXPECT_FALSE(render_start_page(history).empty());
+      EXPECT_FALSE(render_history(history).empty());
+      EXPECT_FALSE(to_text(history_document(history)).empty());
+    } catch (const std::exception& error) {
+      ADD_FAILURE() << error.what() << "\n" << testing::read_whole(path_).substr(0, 3000);
+    }
+  }
+  EXPECT_GT(accepted, tried / 20);
 }
 
 TEST_F(RunJsonFuzz, DeepNestingAndNoiseAreRefused) {

@@ -104,6 +104,53 @@ TEST_F(RunFile, ProblemsNameTheirPlace) {
   EXPECT_THAT(failure(put(to_text(run))), AllOf(HasSubstr("/cells/0/arms/1"), HasSubstr("seconds")));
 }
 
+TEST_F(RunFile, TimesThatNoClockMeasuresAreRefusedByTheirField) {
+  const Json run = valid_run();
+  const auto refusal = [&](const std::string& field, const Json& value) {
+    Json changed = run;
+    changed[Json::json_pointer(field)] = value;
+    return failure(put(to_text(changed)));
+  };
+  const std::string round = "/cells/0/processes/0/rounds/0/seconds/eager";
+  for (const double seconds : {5e-324, 1e-320, 1e-16, 1e10, 1.7e308}) {
+    EXPECT_THAT(refusal(round, seconds), AllOf(HasSubstr(round + " is "), HasSubstr("no clock measures"))) << seconds;
+  }
+  for (const double seconds : {1e-15, 1e-9, 1.0, 1e9}) {
+    EXPECT_EQ(refusal(round, seconds), "loaded") << seconds;
+  }
+  for (const char* field :
+       {"/cells/0/arms/1/seconds/estimate", "/cells/0/arms/1/seconds/high", "/cells/0/arms/0/first_call_seconds",
+        "/cells/0/arms/1/worst_call_seconds", "/cells/0/processes/1/arms/2/first_call_seconds"}) {
+    for (const double seconds : {5e-324, 1.7e308, -1.0}) {
+      EXPECT_THAT(refusal(field, seconds), HasSubstr(std::string(field) + " is ")) << seconds;
+    }
+    EXPECT_EQ(refusal(field, 2e-6), "loaded");
+  }
+  // Differences lose digits, and may be losses.
+  for (const char* field : {"/cells/0/ladder/rungs/0/saved_seconds/estimate", "/cells/0/ladder/residual_seconds/low",
+                            "/cells/0/processes/0/arms/1/compile_seconds"}) {
+    for (const double seconds : {0.0, -1e-3, 3e-21, -3e-21}) {
+      EXPECT_EQ(refusal(field, seconds), "loaded") << seconds;
+    }
+    for (const double seconds : {5e-324, -1e300}) {
+      EXPECT_THAT(refusal(field, seconds), HasSubstr(std::string(field) + " is ")) << seconds;
+    }
+  }
+}
+
+TEST_F(RunFile, ValuesThatNestTooDeepAreRefused) {
+  Json run = valid_run();
+  run["environment"]["deep"] = "here";
+  const std::string text = to_text(run);
+  const auto with = [&](std::size_t levels) {
+    std::string deep = text;
+    return failure(put(deep.replace(deep.find("\"here\""), 6, std::string(levels, '[') + std::string(levels, ']'))));
+  };
+  EXPECT_EQ(with(98), "loaded");
+  EXPECT_THAT(with(99), AllOf(HasSubstr("run.json"), HasSubstr("deeper than 100 levels, at byte")));
+  EXPECT_THAT(with(20'000), HasSubstr("deeper than 100 levels"));
+}
+
 TEST(Schema, IsStrict) {
   const Json run = valid_run();
   const auto problems = [&](const std::function<void(Json&)>& change) {

@@ -16,6 +16,7 @@
 #include "framework/core/parallel.h"
 #include "framework/core/tensor_body.h"
 #include "framework/io/atomic_file.h"
+#include "framework/io/json_text.h"
 #include "framework/ops/elementwise.h"
 #include "workloads/processes/child.h"
 
@@ -84,13 +85,6 @@ std::vector<std::string> arm_environment() {
 bool is_plain(const std::string& name) {
   const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
   return !name.empty() && name.size() <= kMostName && std::all_of(name.begin(), name.end(), is_letter);
-}
-
-/// Null if the line is not JSON. Values nested too deeply are dropped: nothing here reads them.
-json parsed(const std::string& line) {
-  constexpr int kDeepest = 8;
-  return json::parse(
-      line, [](int depth, json::parse_event_t, json&) { return depth <= kDeepest; }, false);
 }
 
 }  // namespace
@@ -172,7 +166,7 @@ json ExternalProcess::ask(const json& request, double usual_seconds) {
       fail(!ended ? "it has closed its standard output" : how.empty() ? "it has ended" : "it " + how);
     }
   }
-  json answer = parsed(line);
+  json answer = io::json_or_discarded(line);
   if (!answer.is_object()) {
     fail(fmt::format("{} on its standard output is no answer; what else it has to say belongs on standard error",
                      quote(line.substr(0, 80))));

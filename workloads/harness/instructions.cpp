@@ -15,6 +15,7 @@
 
 #include "framework/core/error.h"
 #include "framework/core/temporary_folder.h"
+#include "framework/io/json_text.h"
 #include "workloads/processes/child.h"
 
 namespace diptych::workloads {
@@ -112,7 +113,7 @@ std::map<std::string, json> count_once(const CountingPlan& plan, const std::stri
   std::string line;
   for (Child::Read read = Child::Read::timeout; read != Child::Read::end; read = child.read_line(line, 100)) {
     check_limits();
-    const json event = read == Child::Read::line ? json::parse(line, nullptr, false) : json();
+    const json event = read == Child::Read::line ? io::json_or_discarded(line) : json();
     const std::string kind = event.is_object() ? event.value("event", "") : "";
     if (kind == "counted") {
       counted.push_back(event);

@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "framework/core/temporary_folder.h"
+#include "framework/io/json_text.h"
 #include "workloads/harness/instructions.h"
 #include "workloads/harness/time_left.h"
 #include "workloads/harness/worker.h"
@@ -183,7 +184,7 @@ class Runner {
 
   /// Returns true for the last line of a worker.
   bool handle(const std::string& line, RunProgress& progress) {
-    const json event = json::parse(line, nullptr, false);
+    const json event = io::json_or_discarded(line);
     if (!event.is_object()) {
       return false;  // something else wrote to standard output
     }

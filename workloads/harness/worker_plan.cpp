@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/core/error.h"
+#include "framework/io/json_text.h"
 
 namespace diptych::workloads {
 
@@ -107,7 +108,7 @@ std::vector<std::string> worker_arguments(const WorkerPlan& plan, int protocol) 
 
 WorkerPlan worker_plan_of(const std::string& document) {
   try {
-    const nlohmann::json members = nlohmann::json::parse(document);
+    const nlohmann::json members = io::parse_json_text(document);
     WorkerPlan plan;
     for_each_member(plan, [&](const char* name, auto& value) { value = members.value(name, value); });
     return plan;
