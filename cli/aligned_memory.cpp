@@ -1,7 +1,10 @@
 // What a call of each arm of an aligned profile holds in memory.
 
 #include <algorithm>
+#include <cstdint>
 #include <functional>
+#include <iterator>
+#include <map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -17,21 +20,23 @@ namespace {
 /// What readers know a block's op by.
 class Describe {
  public:
-  explicit Describe(const std::vector<reports::SourceOp>& ops) : ops_(ops) {}
+  explicit Describe(const std::vector<reports::SourceOp>& ops) {
+    for (const reports::SourceOp& op : ops) {
+      ops_.try_emplace(op.id, &op);
+    }
+  }
 
   void operator()(reports::MemoryBlock& block, const char* op, std::uint64_t source_op) const {
     block.op = op;
     block.source_op = source_op;
-    const auto found =
-        std::find_if(ops_.begin(), ops_.end(), [&](const reports::SourceOp& each) { return each.id == source_op; });
-    if (found != ops_.end()) {
-      block.scope = found->scope;
-      block.shape = found->shape;
+    if (const auto found = ops_.find(source_op); found != ops_.end()) {
+      block.scope = found->second->scope;
+      block.shape = found->second->shape;
     }
   }
 
  private:
-  const std::vector<reports::SourceOp>& ops_;
+  std::map<std::uint64_t, const reports::SourceOp*> ops_;
 };
 
 /// A graph's instructions are its ops that stand in no other; empty if the call ran more than one graph, or eager ops.

@@ -34,7 +34,15 @@ int compare(const CompareVerbOptions& options) {
   const auto side = [](const std::string& file, const nlohmann::json& run) {
     return io::naming(file, [&] { return reports::read_side(run); });
   };
+  StatusLine status(kPatience);
+  how.progress = [&, shown = -1](double share) mutable {
+    if (const int percent = static_cast<int>(100 * share); percent != shown) {
+      shown = percent;
+      status.show(fmt::format("comparing: {} %", percent));
+    }
+  };
   const nlohmann::json comparison = reports::compare_sides(side(options.base, base), side(options.head, head), how);
+  status.clear();
   const reports::ComparisonDocument document = comparison;
   const reports::SideNames names{options.base, options.head};
   fmt::print("{}", reports::render_comparison(document, names, {wants_colour(), terminal_width()}));

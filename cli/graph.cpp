@@ -8,6 +8,7 @@
 #include "cli/artifacts.h"
 #include "cli/names.h"
 #include "cli/suggest.h"
+#include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "framework/core/parallel.h"
 #include "framework/graph/fused_op.h"
@@ -107,6 +108,10 @@ reports::ExplorerTimes times_of(const workloads::Workload& workload, std::uint64
 /// All stages on one page, whichever are written one by one.
 std::string explorer_page(const std::string& workload, const CompiledStages& compiled, reports::ExplorerTimes times) {
   reports::ExplorerInput input{workload, {}, all_refusals(compiled), std::move(times)};
+  StatusLine status(kPatience);
+  input.progress = [&](std::size_t done, std::size_t of) {
+    status.show(fmt::format("graph.html: picture {} of {}", done, of));
+  };
   const std::vector<passes::PassRecord>& records = compiled.compilation.passes;
   for (std::size_t i = 0; i < compiled.stages.size(); ++i) {
     const GraphStage& stage = compiled.stages[i];

@@ -72,7 +72,13 @@ int report(const ReportOptions& options) {
     return kSuccess;
   }
   reports::write_atomically(folder / "summary.md", reports::render_markdown(run));
-  reports::write_atomically(folder / "report.html", reports::render_html(run, {report_pictures(run, folder.string())}));
+  StatusLine status(kPatience);
+  reports::RenderOptions page{report_pictures(run, folder.string())};
+  page.progress = [&](std::size_t done, std::size_t of) {
+    status.show(fmt::format("report.html: cell {} of {}", done, of));
+  };
+  reports::write_atomically(folder / "report.html", reports::render_html(run, page));
+  status.clear();
   if (const reports::Run view(run); view.why_calls() && !view.cells().empty()) {
     reports::write_atomically(folder / "why.md",
                               reports::markdown_explanation(view, view.cells()[0], *view.why_calls()));

@@ -71,11 +71,14 @@ std::string shell_line(const std::vector<std::string>& words) {
   return line;
 }
 
-StatusLine::StatusLine() : active_(isatty(STDERR_FILENO) != 0 && !is_dumb()) {}
+StatusLine::StatusLine(std::chrono::duration<double> after)
+    : active_(isatty(STDERR_FILENO) != 0 && !is_dumb()),
+      from_(std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(after)) {
+}
 StatusLine::~StatusLine() { clear(); }
 
 void StatusLine::show(const std::string& text) {
-  if (active_) {
+  if (active_ && std::chrono::steady_clock::now() >= from_) {
     print_error("\r\x1b[K" + reports::shorten(reports::printable(text), columns_of(STDERR_FILENO, 80) - 1));
     shown_ = true;
   }

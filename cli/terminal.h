@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,7 +22,8 @@ std::string shell_line(const std::vector<std::string>& words);
 /// One line on standard error that is rewritten as work progresses; does nothing unless that is a terminal.
 class StatusLine {
  public:
-  StatusLine();
+  /// Work that is mostly done at once shows nothing before it has taken `after`.
+  explicit StatusLine(std::chrono::duration<double> after = {});
   ~StatusLine();
   StatusLine(const StatusLine&) = delete;
   StatusLine& operator=(const StatusLine&) = delete;
@@ -33,7 +35,11 @@ class StatusLine {
  private:
   bool active_;
   bool shown_ = false;
+  std::chrono::steady_clock::time_point from_;
 };
+
+/// When somebody who waits wants to see that something happens.
+inline constexpr std::chrono::seconds kPatience{2};
 
 /// While this lives, the first Ctrl-C (SIGINT or SIGTERM) sets `stop()`; the second ends the program.
 class InterruptGuard {

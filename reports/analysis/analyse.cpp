@@ -72,11 +72,11 @@ std::vector<RawProcess> read_processes(const Cell& cell) {
 
 // A figure that processes report of an arm, one value per process; empty if any process lacks it.
 std::vector<double> per_process(const std::vector<RawProcess>& processes, const std::string& arm, Said field) {
-  std::vector<Process> all;
+  std::vector<double> values;
   for (const RawProcess& raw : processes) {
-    all.push_back(raw.process);
+    const std::vector<double> said = said_of({&raw.process, 1}, arm, field);
+    values.insert(values.end(), said.begin(), said.end());
   }
-  std::vector<double> values = said_of(all, arm, field);
   return values.size() == processes.size() ? values : std::vector<double>{};
 }
 
@@ -216,13 +216,14 @@ void analyse(nlohmann::json& run) {
     Json& cell = run["cells"][index];
     const CellState state = read_state(cell, run);
     const std::vector<RawProcess> processes = read_processes(cell);
+    const std::vector<Process> all_processes = Cell(cell).processes().all();
     summarise_usage(cell);
     summarise_framework_counters(cell);
     bool has_base = false;
     for (Json& arm : cell["arms"]) {
       const std::string name = Arm(arm).name();
       fill_arm(arm, processes);
-      arm["warmup"] = warmup_of(cell, name);
+      arm["warmup"] = warmup_of(all_processes, name);
       has_base = has_base || name == base_name;
     }
     for (const Arm arm : Cell(cell).arms()) {

@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,9 +17,9 @@ namespace diptych::reports {
 namespace {
 
 /// By name: what each process said.
-std::map<std::string, std::vector<double>> counters_of(const Cell& cell, const std::string& arm) {
+std::map<std::string, std::vector<double>> counters_of(std::span<const Process> processes, const std::string& arm) {
   std::map<std::string, std::vector<double>> values;
-  for (const Process process : cell.processes()) {
+  for (const Process& process : processes) {
     for (const ArmOfProcess& entry : process.arms(arm)) {
       const Json& counters = member(entry.json(), "framework_counters");
       for (const auto& [name, value] : counters.items()) {
@@ -57,12 +59,12 @@ void summarise_framework_counters(Json& cell) {
       external.push_back(arm.name());
     }
   }
+  const std::set<std::string> is_external(external.begin(), external.end());
   auto& entries = metrics->get_ref<Json::array_t&>();
-  std::erase_if(entries, [&](const Json& entry) {
-    return std::find(external.begin(), external.end(), MetricEntry(entry).arm()) != external.end();
-  });
+  std::erase_if(entries, [&](const Json& entry) { return is_external.contains(MetricEntry(entry).arm()); });
+  const std::vector<Process> processes = Cell(cell).processes().all();
   for (const std::string& arm : external) {
-    for (auto& [name, values] : counters_of(Cell(cell), arm)) {
+    for (auto& [name, values] : counters_of(processes, arm)) {
       entries.push_back(metric_of(name, arm, median(values)));
     }
   }

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "framework/runtime/exact_metrics.h"
@@ -88,37 +89,64 @@ std::string rung_name(const Arm& arm) {
   return rung.empty() ? arm.name() : rung;
 }
 
-/// How much the rung between these two arms saves at the other places where it was measured.
-Json by_place(const Cell& cell, const Savings& savings, const Arm& from, const Arm& to, const Json& gap) {
-  const auto rung = single_difference(from, to);
-  if (!rung) {
-    return nullptr;
-  }
-  std::vector<double> saved;
-  for (const Arm before : cell.arms()) {
-    for (const Arm after : cell.arms()) {
-      if (single_difference(before, after) == rung) {
-        saved.push_back(mean_interval(savings.between(before.name(), after.name())).value);
+/// How much each rung saves wherever it was measured: between all arms that differ by it alone.
+class RungPlaces {
+ public:
+  RungPlaces(const Cell& cell, const Savings& savings) : savings_(savings) {
+    for (const Arm arm : cell.arms()) {
+      if (const auto groups = groups_of(arm)) {
+        arms_[{arm.threads(), *groups}].push_back(arm.name());
       }
     }
   }
-  const auto [least, most] = std::minmax_element(saved.begin(), saved.end());
-  const auto share = [&](double seconds) { return gap.is_null() ? Json() : Json(seconds / gap.get<double>()); };
-  return {{"places", saved.size()},
-          {"low_seconds", *least},
-          {"high_seconds", *most},
-          {"low_share", share(*least)},
-          {"high_share", share(*most)}};
-}
 
-Json break_even_of(const Cell& cell, const std::string& arm) {
-  for (const Comparison comparison : cell.comparisons()) {
-    if (comparison.arm() == arm) {
-      return comparison.break_even().json();
+  /// Of the rung between these two arms; null if that is none.
+  Json of(const Arm& from, const Arm& to, const Json& gap) {
+    const auto rung = single_difference(from, to);
+    if (!rung) {
+      return nullptr;
     }
+    const auto [known, is_new] = saved_.try_emplace(*rung);
+    if (is_new) {
+      known->second = saved_by(*rung);
+    }
+    const auto [least, most] = std::minmax_element(known->second.begin(), known->second.end());
+    const auto share = [&](double seconds) { return gap.is_null() ? Json() : Json(seconds / gap.get<double>()); };
+    return {{"places", known->second.size()},
+            {"low_seconds", *least},
+            {"high_seconds", *most},
+            {"low_share", share(*least)},
+            {"high_share", share(*most)}};
   }
-  return nullptr;
-}
+
+ private:
+  std::vector<double> saved_by(const std::string& rung) const {
+    constexpr std::size_t kMostPlaces = 1000;  // their number may be the square of that of arms with equal groups
+    std::vector<double> saved;
+    for (const auto& [of_after, after] : arms_) {
+      auto of_before = of_after;
+      if (of_before.second.erase(rung) == 0) {
+        continue;
+      }
+      const auto before = arms_.find(of_before);
+      if (before == arms_.end()) {
+        continue;
+      }
+      for (const std::string& from : before->second) {
+        for (const std::string& to : after) {
+          if (saved.size() < kMostPlaces) {
+            saved.push_back(mean_interval(savings_.between(from, to)).value);
+          }
+        }
+      }
+    }
+    return saved;
+  }
+
+  const Savings& savings_;
+  std::map<std::pair<int, std::set<std::string>>, std::vector<std::string>> arms_;  ///< by threads and groups
+  std::map<std::string, std::vector<double>> saved_;                                ///< by rung
+};
 
 Json cause_of(const Arm& to) {
   if (const auto cause = to.cause()) {
@@ -149,7 +177,8 @@ bool is_same_graph(const Arm& from, const Arm& to) {
   });
 }
 
-Json rung_json(const Cell& cell, const Savings& savings, const Arm& from, const Arm& to, const Json& gap) {
+Json rung_json(const Cell& cell, const Savings& savings, RungPlaces& places, const Arm& from, const Arm& to,
+               const Json& gap) {
   const std::string name = to.name();
   const Estimate saved = mean_interval(savings.between(from.name(), name));
   return {{"name", rung_name(to)},
@@ -159,12 +188,12 @@ Json rung_json(const Cell& cell, const Savings& savings, const Arm& from, const 
           {"cause", cause_of(to)},
           {"saved_seconds", to_json(saved)},
           {"share", gap.is_null() ? Json() : Json(saved.value / gap.get<double>())},
-          {"by_place", by_place(cell, savings, from, to, gap)},
+          {"by_place", places.of(from, to, gap)},
           {"same_graph", is_same_graph(from, to)},
           {"ulp", to.ulp().value_or(0)},  // arms without it are timed only after they agreed on every bit
           {"seconds", to_json(to.seconds())},
           {"compile_seconds", to_json(to.compile_seconds())},
-          {"break_even", break_even_of(cell, name)},
+          {"break_even", cell.comparison(name).break_even().json()},
           {"planned_peak_bytes", count_json(to.exact("planned_peak_bytes"))}};
 }
 
@@ -189,11 +218,12 @@ nlohmann::json ladder_of(const Cell& cell) {
   const bool known_gap = gap.value != 0 && (!gap.has_interval() || gap.excludes(0));
   const Json unit_of_shares = known_gap ? Json(gap.value) : Json();
 
+  RungPlaces places(cell, savings);
   Json order = {steps.front().name()};
   Json rungs = Json::array();
   std::vector<double> left = whole;
   for (std::size_t i = 1; i < steps.size(); ++i) {
-    rungs.push_back(rung_json(cell, savings, steps[i - 1], steps[i], unit_of_shares));
+    rungs.push_back(rung_json(cell, savings, places, steps[i - 1], steps[i], unit_of_shares));
     order.push_back(steps[i].name());
     const std::vector<double> saved = savings.between(steps[i - 1].name(), steps[i].name());
     std::transform(left.begin(), left.end(), saved.begin(), left.begin(), std::minus<>());

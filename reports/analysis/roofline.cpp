@@ -121,13 +121,8 @@ nlohmann::json limits_of(const Cell& cell) {
 }
 
 std::string limit_text(const Cell& cell, const std::string& arm) {
-  for (const ArmOfLimits entry : cell.limits().arms()) {
-    const auto share = entry.share();
-    if (entry.name() == arm && share) {
-      return format_percent(*share);
-    }
-  }
-  return "-";
+  const auto share = cell.limit_share(arm);
+  return share ? format_percent(*share) : "-";
 }
 
 std::string format_flops(double flops_per_second) {

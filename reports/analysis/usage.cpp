@@ -13,10 +13,10 @@
 namespace diptych::reports {
 namespace {
 
-/// The entries of an arm in the cell's processes.
-std::vector<ArmOfProcess> entries_of(const Cell& cell, const std::string& arm) {
+/// The entries of an arm in the processes.
+std::vector<ArmOfProcess> entries_of(std::span<const Process> processes, const std::string& arm) {
   std::vector<ArmOfProcess> entries;
-  for (const Process process : cell.processes()) {
+  for (const Process& process : processes) {
     const std::vector<ArmOfProcess> own = process.arms(arm);
     entries.insert(entries.end(), own.begin(), own.end());
   }
@@ -68,8 +68,8 @@ const std::vector<UsageMetric>& usage_metrics() {
   return metrics;
 }
 
-std::map<std::string, std::optional<double>> usage_of(const Cell& cell, const std::string& arm) {
-  const std::vector<ArmOfProcess> entries = entries_of(cell, arm);
+std::map<std::string, std::optional<double>> usage_of(std::span<const Process> processes, const std::string& arm) {
+  const std::vector<ArmOfProcess> entries = entries_of(processes, arm);
   std::map<std::string, std::optional<double>> values;
   for (const UsageMetric& metric : usage_metrics()) {
     values[metric.name] = median_of(entries, metric);
@@ -78,8 +78,9 @@ std::map<std::string, std::optional<double>> usage_of(const Cell& cell, const st
 }
 
 void summarise_usage(nlohmann::json& cell) {
+  const std::vector<Process> processes = Cell(cell).processes().all();
   for (Json& arm : cell["arms"]) {
-    const std::vector<ArmOfProcess> entries = entries_of(cell, Arm(arm).name());
+    const std::vector<ArmOfProcess> entries = entries_of(processes, Arm(arm).name());
     for (const char* group : {"memory", "counters"}) {
       arm.erase(group);
       for (const ArmOfProcess& entry : entries) {

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "reports/run/run.h"
@@ -19,8 +20,8 @@ struct UsageMetric {
 /// peak_rss_bytes, page_faults, cycles, hardware_instructions, cache_misses, branch_misses.
 const std::vector<UsageMetric>& usage_metrics();
 
-/// Name -> median over the processes that have the metric; nullopt if none has. From the raw part of the cell.
-std::map<std::string, std::optional<double>> usage_of(const Cell& cell, const std::string& arm);
+/// Name -> median over the processes that have the metric; nullopt if none has. `processes`: those of the cell.
+std::map<std::string, std::optional<double>> usage_of(std::span<const Process> processes, const std::string& arm);
 
 /// Fills `memory` and `counters` of the cell's arms from its processes; leaves runs that recorded none unchanged.
 void summarise_usage(nlohmann::json& cell);

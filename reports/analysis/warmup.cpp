@@ -73,11 +73,11 @@ std::optional<Warmup> classify_warmup(std::span<const double> calls, std::span<c
   return found;
 }
 
-nlohmann::json warmup_of(const Cell& cell, const std::string& arm) {
+nlohmann::json warmup_of(std::span<const Process> all, const std::string& arm) {
   std::map<std::string, int> counts;
   std::vector<double> after;
   std::vector<double> steady;
-  for (const Process process : cell.processes()) {
+  for (const Process& process : all) {
     const std::vector<double> rounds = process.seconds(arm);
     for (const ArmOfProcess& entry : process.arms(arm)) {
       if (const auto found = classify_warmup(entry.warmup_seconds(), rounds)) {

@@ -32,9 +32,9 @@ struct Warmup {
 /// Empty for fewer than eight calls. Throws Error for times that are not positive and finite.
 std::optional<Warmup> classify_warmup(std::span<const double> calls, std::span<const double> rounds);
 
-/// {"class", "processes", "steady_after_calls", "steady_seconds"} of an arm from processes[].arms[].warmup_seconds and
-/// the rounds: the class of at least three quarters of the processes, otherwise "inconsistent"; the number of processes
-/// of each class; medians over processes. null if no process recorded its first calls.
-nlohmann::json warmup_of(const Cell& cell, const std::string& arm);
+/// {"class", "processes", "steady_after_calls", "steady_seconds"} of an arm from the processes' arms[].warmup_seconds
+/// and their rounds: the class of at least three quarters of the processes, otherwise "inconsistent"; the number of
+/// processes of each class; medians over processes. null if no process recorded its first calls.
+nlohmann::json warmup_of(std::span<const Process> all, const std::string& arm);
 
 }  // namespace diptych::reports

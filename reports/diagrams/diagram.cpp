@@ -4,7 +4,11 @@
 #include <array>
 #include <cctype>
 #include <cmath>
+#include <iterator>
+#include <optional>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -193,6 +197,7 @@ std::vector<LegendEntry> legend_of(const Diagram& diagram, const Prepared& prepa
 }
 
 constexpr double legend_line = 18;
+constexpr const char* kNotFinished = "Graphviz did not finish";
 
 /// The rows of the legend, and the room that they take.
 struct DrawnLegend {
@@ -227,18 +232,18 @@ DrawnLegend draw_legend(const std::vector<LegendEntry>& entries, double y, doubl
   return drawn;
 }
 
+Layout plainly(const Prepared& prepared, std::string why) {
+  Layout plain = plain_layout(prepared);
+  plain.note = "plain layout: " + std::move(why);
+  return plain;
+}
+
 Layout lay_out(const Prepared& prepared, const DiagramOptions& options) {
   if (prepared.nodes.size() > options.most_nodes) {
-    Layout plain = plain_layout(prepared);
-    plain.note = fmt::format("plain layout: {} nodes are more than {}", prepared.nodes.size(), options.most_nodes);
-    return plain;
+    return plainly(prepared, fmt::format("{} nodes are more than {}", prepared.nodes.size(), options.most_nodes));
   }
-  if (auto layout = graphviz_layout(prepared, options.cpu_seconds)) {
-    return *layout;
-  }
-  Layout plain = plain_layout(prepared);
-  plain.note = "plain layout: Graphviz did not finish";
-  return plain;
+  const std::optional<Layout> layout = graphviz_layouts({&prepared, 1}, options.cpu_seconds).front();
+  return layout ? *layout : plainly(prepared, kNotFinished);
 }
 
 std::string safe_prefix(const std::string& prefix) {
@@ -283,6 +288,18 @@ std::string bare_svg(const Prepared& prepared, const Layout& layout) {
 
 }  // namespace
 
+std::vector<std::string> bare_svgs(const std::vector<Diagram>& diagrams, int cpu_seconds,
+                                   const std::function<void(std::size_t done)>& done) {
+  std::vector<Prepared> prepared;
+  std::transform(diagrams.begin(), diagrams.end(), std::back_inserter(prepared), prepare);
+  const std::vector<std::optional<Layout>> layouts = graphviz_layouts(prepared, cpu_seconds, done);
+  std::vector<std::string> pictures;
+  for (std::size_t i = 0; i < prepared.size(); ++i) {
+    pictures.push_back(bare_svg(prepared[i], layouts[i] ? *layouts[i] : plainly(prepared[i], kNotFinished)));
+  }
+  return pictures;
+}
+
 NodeClass node_class_from(const std::string& name) {
   const auto found = std::find(class_names.begin(), class_names.end(), name);
   return found == class_names.end() ? NodeClass::other : static_cast<NodeClass>(found - class_names.begin());
@@ -291,9 +308,6 @@ NodeClass node_class_from(const std::string& name) {
 std::string render_svg(const Diagram& diagram, const DiagramOptions& options) {
   const Prepared prepared = prepare(diagram);
   const Layout layout = lay_out(prepared, options);
-  if (options.bare) {
-    return bare_svg(prepared, layout);
-  }
   const std::string title = shorten(printable(std::string_view(diagram.title).substr(0, 1000)), 100);
   const std::string prefix = safe_prefix(options.id_prefix);
   constexpr double margin = 16;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -69,13 +70,17 @@ struct DiagramOptions {
   std::string id_prefix = "d";   ///< ids in the SVG start with it: unique per page; letters and digits only
   std::size_t most_nodes = 300;  ///< above this, Graphviz is not tried
   int cpu_seconds = 5;           ///< CPU limit for Graphviz, which runs in its own process
-  bool bare = false;             ///< without style sheet, paper, title, legend and ids: the page around it has them
 };
 
-/// A self-contained SVG (unless `bare`) for light and dark pages, laid out by Graphviz. If the graph is too large, or
+/// A self-contained SVG for light and dark pages, laid out by Graphviz. If the graph is too large, or
 /// Graphviz fails or takes too long, a plain layered layout replaces it, and the picture says so. Never throws because
 /// of the diagram's content: every text is escaped, and long ones are cut.
 std::string render_svg(const Diagram& diagram, const DiagramOptions& options = {});
+
+/// Pictures of a page, which has the style sheet for all of them: without paper, title, legend and ids. Graphviz has
+/// `cpu_seconds` for each. `done`: is called with the number of those that are ready.
+std::vector<std::string> bare_svgs(const std::vector<Diagram>& diagrams, int cpu_seconds,
+                                   const std::function<void(std::size_t done)>& done = {});
 
 /// The same graph as Graphviz text, for the user's own tools.
 std::string to_dot(const Diagram& diagram);

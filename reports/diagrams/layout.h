@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -61,8 +63,11 @@ inline double chips_height(std::size_t count) {
   return static_cast<double>(count) * (chip_height + chip_gap) + chip_gap;
 }
 
-/// Lays out with Graphviz in a child process; empty if it failed, was stopped or took longer than `cpu_seconds`.
-std::optional<Layout> graphviz_layout(const Prepared& prepared, int cpu_seconds);
+/// Lays out with Graphviz in child processes, many pictures in each: to start one takes the longer the more memory the
+/// program has. Empty for those that failed, were stopped or took longer than `cpu_seconds` each. `done`: is called
+/// with the number of those that are ready.
+std::vector<std::optional<Layout>> graphviz_layouts(std::span<const Prepared> pictures, int cpu_seconds,
+                                                    const std::function<void(std::size_t done)>& done = {});
 
 /// Layers by longest path, ordered by barycentres; linear in nodes and edges, cannot fail. No clusters.
 Layout plain_layout(const Prepared& prepared);

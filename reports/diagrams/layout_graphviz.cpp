@@ -5,13 +5,16 @@
 #include <cerrno>
 #include <chrono>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <poll.h>
 #include <signal.h>
 #include <sstream>
+#include <string_view>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <utility>
 
 #include <fmt/format.h>
 #include <graphviz/gvc.h>
@@ -116,26 +119,24 @@ std::string describe(Agraph_t* graph, const Handles& handles) {
   return out;
 }
 
-[[noreturn]] void child(const Prepared& prepared, int cpu_seconds, int pipe_end) {
-  const rlim_t seconds = static_cast<rlim_t>(cpu_seconds);
-  const rlimit cpu{seconds, seconds};
-  const rlimit no_core{0, 0};
+double own_cpu_seconds() {
+  rusage used{};
+  ::getrusage(RUSAGE_SELF, &used);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
+  return seconds(used.ru_utime) + seconds(used.ru_stime);
+}
+
+/// From now on; the kernel counts whole seconds.
+void allow_cpu(int seconds) {
+  rlimit cpu{};
+  ::getrlimit(RLIMIT_CPU, &cpu);
+  cpu.rlim_cur = std::min(cpu.rlim_max, static_cast<rlim_t>(std::ceil(own_cpu_seconds() + seconds)));
   ::setrlimit(RLIMIT_CPU, &cpu);
-  ::setrlimit(RLIMIT_CORE, &no_core);
-  for (const int signal_number : {SIGSEGV, SIGABRT, SIGXCPU, SIGTERM}) {
-    ::signal(signal_number, SIG_DFL);
-  }
-  const int nowhere = ::open("/dev/null", O_RDWR);
-  ::dup2(nowhere, STDOUT_FILENO);
-  ::dup2(nowhere, STDERR_FILENO);
-  Handles handles;
-  Agraph_t* graph = build(prepared, handles);
-  GVC_t* context = gvContext();
-  // Rendering as "dot" without a file only attaches the positions to the graph.
-  if (gvLayout(context, graph, "dot") != 0 || gvRender(context, graph, "dot", nullptr) != 0) {
-    ::_exit(1);
-  }
-  std::string text = describe(graph, handles) + "end\n";
+}
+
+void send(const std::string& text, int pipe_end) {
   for (std::size_t sent = 0; sent < text.size();) {
     const ssize_t n = ::write(pipe_end, text.data() + sent, text.size() - sent);
     if (n < 0 && errno != EINTR) {
@@ -143,32 +144,70 @@ std::string describe(Agraph_t* graph, const Handles& handles) {
     }
     sent += n > 0 ? static_cast<std::size_t>(n) : 0;
   }
+}
+
+constexpr std::string_view kEnd = "end\n";  // of an answer, whose other lines are numbers
+
+[[noreturn]] void child(std::span<const Prepared> pictures, int cpu_seconds, int pipe_end) {
+  const rlimit no_core{0, 0};
+  ::setrlimit(RLIMIT_CORE, &no_core);
+  for (const int signal_number : {SIGSEGV, SIGABRT, SIGXCPU, SIGTERM}) {
+    ::signal(signal_number, SIG_DFL);
+  }
+  const int nowhere = ::open("/dev/null", O_RDWR);
+  ::dup2(nowhere, STDOUT_FILENO);
+  ::dup2(nowhere, STDERR_FILENO);
+  allow_cpu(cpu_seconds);
+  GVC_t* context = gvContext();
+  for (const Prepared& prepared : pictures) {
+    allow_cpu(cpu_seconds);
+    Handles handles;
+    Agraph_t* graph = build(prepared, handles);
+    // Rendering as "dot" without a file only attaches the positions to the graph.
+    const bool is_done = gvLayout(context, graph, "dot") == 0 && gvRender(context, graph, "dot", nullptr) == 0;
+    send((is_done ? describe(graph, handles) : std::string()).append(kEnd), pipe_end);
+    gvFreeLayout(context, graph);
+    agclose(graph);
+  }
   ::_exit(0);
 }
 
-// Reads until the child closes the pipe or the wall-clock time runs out: both limits are needed, because a sleeping
-// child uses no CPU.
-std::optional<std::string> read_answer(int pipe_end, int seconds) {
-  using Clock = std::chrono::steady_clock;
-  const auto deadline = Clock::now() + std::chrono::seconds(seconds);
-  std::string answer;
-  char buffer[65536];
-  while (true) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
-    pollfd waiting{pipe_end, POLLIN, 0};
-    if (left <= 0 || (::poll(&waiting, 1, static_cast<int>(left)) == 0)) {
-      return std::nullopt;
+/// Reads what a child says of one picture after the other.
+class Answers {
+ public:
+  explicit Answers(int pipe_end) : pipe_end_(pipe_end) {}
+
+  /// The next answer; nothing if the child closes the pipe, or that takes too long by the clock on the wall: a sleeping
+  /// child uses no CPU.
+  std::optional<std::string> next(int seconds) {
+    using Clock = std::chrono::steady_clock;
+    const auto deadline = Clock::now() + std::chrono::seconds(seconds);
+    char buffer[65536];
+    std::size_t searched = 0;
+    while (true) {
+      if (const std::size_t end = text_.find(kEnd, searched); end != std::string::npos) {
+        std::string answer = text_.substr(0, end);
+        text_.erase(0, end + kEnd.size());
+        return answer;
+      }
+      searched = text_.size() - std::min(text_.size(), kEnd.size());
+      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+      pollfd waiting{pipe_end_, POLLIN, 0};
+      if (left <= 0 || (::poll(&waiting, 1, static_cast<int>(left)) == 0)) {
+        return std::nullopt;
+      }
+      const ssize_t n = ::read(pipe_end_, buffer, sizeof buffer);
+      if (n == 0 || (n < 0 && errno != EINTR)) {
+        return std::nullopt;
+      }
+      text_.append(buffer, n > 0 ? static_cast<std::size_t>(n) : 0);
     }
-    const ssize_t n = ::read(pipe_end, buffer, sizeof buffer);
-    if (n == 0) {
-      return answer;
-    }
-    if (n < 0 && errno != EINTR) {
-      return std::nullopt;
-    }
-    answer.append(buffer, n > 0 ? static_cast<std::size_t>(n) : 0);
   }
-}
+
+ private:
+  int pipe_end_;
+  std::string text_;
+};
 
 std::vector<double> numbers(const std::string& line) {
   std::vector<double> values;
@@ -196,9 +235,6 @@ std::vector<Point> curve_of(const std::string& line, double height) {
 }
 
 std::optional<Layout> read_layout(const Prepared& prepared, const std::string& answer) {
-  if (!answer.ends_with("end\n")) {
-    return std::nullopt;
-  }
   std::istringstream lines(answer);
   std::string line;
   const auto next = [&]() -> const std::string& {
@@ -243,32 +279,62 @@ std::optional<Layout> read_layout(const Prepared& prepared, const std::string& a
   return layout;
 }
 
-}  // namespace
-
-std::optional<Layout> graphviz_layout(const Prepared& prepared, int cpu_seconds) {
-  if (cpu_seconds <= 0) {
-    return std::nullopt;
-  }
+/// Those that one child has laid out before it failed.
+std::vector<std::optional<Layout>> laid_out(std::span<const Prepared> pictures, int cpu_seconds,
+                                            const std::function<void()>& one_is_done) {
+  std::vector<std::optional<Layout>> layouts;
   std::optional<Pipe> pipe;
   try {
     pipe.emplace();
   } catch (const Error&) {
-    return std::nullopt;  // the plain layout needs no Graphviz
+    return layouts;  // the plain layout needs no Graphviz
   }
   const pid_t pid = ::fork();
   if (pid == 0) {
     Pipe::shut(pipe->read_end);
-    child(prepared, cpu_seconds, pipe->write_end);
+    child(pictures, cpu_seconds, pipe->write_end);
   }
   Pipe::shut(pipe->write_end);
-  std::optional<std::string> answer;
   if (pid > 0) {
-    answer = read_answer(pipe->read_end, 2 * cpu_seconds);
+    Answers answers(pipe->read_end);
+    while (layouts.size() < pictures.size()) {
+      const auto answer = answers.next(2 * cpu_seconds);
+      if (!answer) {
+        break;
+      }
+      layouts.push_back(read_layout(pictures[layouts.size()], *answer));
+      one_is_done();
+    }
     ::kill(pid, SIGKILL);
     while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
     }
   }
-  return answer ? read_layout(prepared, *answer) : std::nullopt;
+  return layouts;
+}
+
+}  // namespace
+
+std::vector<std::optional<Layout>> graphviz_layouts(std::span<const Prepared> pictures, int cpu_seconds,
+                                                    const std::function<void(std::size_t done)>& done) {
+  constexpr std::size_t kMostOfAChild = 256;  // Graphviz leaks
+  std::vector<std::optional<Layout>> layouts;
+  const auto tell = [&](std::size_t count) {
+    if (done) {
+      done(count);
+    }
+  };
+  while (layouts.size() < pictures.size() && cpu_seconds > 0) {
+    const std::size_t first = layouts.size();
+    const auto batch = pictures.subspan(first, std::min(kMostOfAChild, pictures.size() - first));
+    std::size_t ready = first;
+    auto of_batch = laid_out(batch, cpu_seconds, [&] { tell(++ready); });
+    if (of_batch.size() < batch.size()) {
+      of_batch.emplace_back();  // the one that it failed at
+    }
+    std::move(of_batch.begin(), of_batch.end(), std::back_inserter(layouts));
+  }
+  layouts.resize(pictures.size());
+  return layouts;
 }
 
 }  // namespace diptych::reports

@@ -70,6 +70,7 @@ using Rows = std::vector<std::vector<std::size_t>>;
 
 void order_rows(Rows& rows, const Links& links) {
   std::vector<double> place(links.in.size(), 0);
+  std::vector<double> centre(links.in.size(), 0);
   const auto renumber = [&](const std::vector<std::size_t>& row) {
     for (std::size_t i = 0; i < row.size(); ++i) {
       place[row[i]] = static_cast<double>(i) / static_cast<double>(row.size());
@@ -82,8 +83,8 @@ void order_rows(Rows& rows, const Links& links) {
     const auto& neighbours = sweep % 2 == 0 ? links.in : links.out;
     for (std::size_t k = 0; k < rows.size(); ++k) {
       auto& row = rows[sweep % 2 == 0 ? k : rows.size() - 1 - k];
-      std::vector<double> centre = place;
       for (const std::size_t node : row) {
+        centre[node] = place[node];
         if (!neighbours[node].empty()) {
           centre[node] = std::accumulate(neighbours[node].begin(), neighbours[node].end(), 0.0,
                                          [&](double sum, std::size_t other) { return sum + place[other]; }) /

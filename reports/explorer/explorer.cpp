@@ -127,7 +127,7 @@ ExplorerData explorer_data(const ExplorerInput& input) {
   data.json["refusals"] = refusals;
   data.json["times"] = times_json(input.times, *input.stages.front().graph);
   data.json["stages"] = std::move(stages);
-  data.pictures = tables.pictures();
+  data.pictures = tables.drawn(input.progress);
   return data;
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -35,6 +37,8 @@ struct ExplorerInput {
   std::vector<ExplorerStage> stages;  ///< as captured first; at least one
   std::vector<passes::FusionRefusal> refusals;
   ExplorerTimes times = {};
+  /// Called while pictures are laid out, which may take minutes.
+  std::function<void(std::size_t done, std::size_t of)> progress = {};
 };
 
 /// What the page's script reads, and the pictures that it places, each laid out.

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
+#include <map>
+#include <memory>
+#include <string>
 #include <string_view>
+#include <utility>
 
 #include "framework/core/text.h"
 #include "framework/ops/creation_ops.h"
@@ -20,19 +23,27 @@ constexpr int name_columns = 60;
 /// In lists of so many boxes, series of ops that repeat are folded, too.
 constexpr std::size_t many_ops = 20;
 
-void insert(std::vector<GraphPart>& parts, std::string_view scope, std::size_t node, std::size_t depth = 0) {
+/// Where modules stand: each one in its list of parts, by name.
+struct ModulePlaces {
+  std::size_t place = 0;
+  std::map<std::string, std::unique_ptr<ModulePlaces>> inside = {};
+};
+
+void insert(std::vector<GraphPart>& parts, ModulePlaces& places, std::string_view scope, std::size_t node,
+            std::size_t depth = 0) {
   if (scope.empty()) {
     parts.push_back({GraphPart::Kind::op, "", node});
     return;
   }
   const std::size_t dot = depth + 1 == deepest ? std::string_view::npos : scope.find('.');
-  const std::string name = shorten_middle(scope.substr(0, dot), name_columns);
-  // From the back: the module that ran last is the one that goes on.
-  const auto known = std::find_if(parts.rbegin(), parts.rend(), [&](const GraphPart& part) {
-    return part.kind == GraphPart::Kind::scope && part.name == name;
-  });
-  GraphPart& home = known != parts.rend() ? *known : parts.emplace_back(GraphPart{GraphPart::Kind::scope, name});
-  insert(home.parts, dot == std::string_view::npos ? "" : scope.substr(dot + 1), node, depth + 1);
+  std::string name = shorten_middle(scope.substr(0, dot), name_columns);
+  std::unique_ptr<ModulePlaces>& known = places.inside[name];
+  if (known == nullptr) {
+    known = std::make_unique<ModulePlaces>(ModulePlaces{parts.size()});
+    parts.push_back({GraphPart::Kind::scope, std::move(name)});
+  }
+  insert(parts[known->place].parts, *known, dot == std::string_view::npos ? "" : scope.substr(dot + 1), node,
+         depth + 1);
 }
 
 std::string joined(const std::string& outer, const std::string& inner) {
@@ -109,10 +120,12 @@ bool is_written_out(const graph::Node& node) { return node.op == &op::full; }
 
 std::vector<LaneOutline> outline_of(const Graph& graph, const Places& places) {
   std::array<std::vector<GraphPart>, 3> by_lane;
+  std::array<ModulePlaces, 3> places_by_lane;
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     if (!is_written_out(graph.nodes[i])) {
       const Place place = places.of(graph.nodes[i].provenance);
-      insert(by_lane[static_cast<std::size_t>(place.lane)], place.scope, i);
+      const auto lane = static_cast<std::size_t>(place.lane);
+      insert(by_lane[lane], places_by_lane[lane], place.scope, i);
     }
   }
   const auto used = std::count_if(by_lane.begin(), by_lane.end(), [](const auto& parts) { return !parts.empty(); });
@@ -130,9 +143,10 @@ std::vector<LaneOutline> outline_of(const Graph& graph, const Places& places) {
 
 std::vector<GraphPart> outline_of_region(const Graph& region, const Places& places) {
   std::vector<GraphPart> parts;
+  ModulePlaces modules;
   for (std::size_t i = 0; i < region.nodes.size(); ++i) {
     if (!is_written_out(region.nodes[i])) {
-      insert(parts, places.of(region.nodes[i].provenance).scope, i);
+      insert(parts, modules, places.of(region.nodes[i].provenance).scope, i);
     }
   }
   Structures structures(region);

@@ -44,12 +44,18 @@ int ExplorerTables::string(const std::string& text) {
 int ExplorerTables::picture(const Diagram& diagram) {
   const auto [known, is_new] = picture_index_.try_emplace(content_of(diagram), static_cast<int>(pictures_.size()));
   if (is_new) {
-    DiagramOptions options;
-    options.bare = true;
-    options.cpu_seconds = 2;
-    pictures_.push_back(render_svg(diagram, options));
+    pictures_.push_back(diagram);
   }
   return known->second;
+}
+
+std::vector<std::string> ExplorerTables::drawn(const Progress& progress) const {
+  constexpr int kCpuSeconds = 2;
+  return bare_svgs(pictures_, kCpuSeconds, [&](std::size_t done) {
+    if (progress) {
+      progress(done, pictures_.size());
+    }
+  });
 }
 
 nlohmann::json ExplorerTables::take_json() {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -19,11 +21,13 @@ class ExplorerTables {
   int node(const nlohmann::json& node) { return unique(node, nodes_, node_index_); }
   int level(const nlohmann::json& level) { return unique(level, levels_, level_index_); }
   int values(const nlohmann::json& values) { return unique(values, values_, values_index_); }
-  /// Lays out a picture, unless an equal one is there.
+  /// Keeps the picture, unless an equal one is there.
   int picture(const Diagram& diagram);
 
   nlohmann::json take_json();
-  const std::vector<std::string>& pictures() const { return pictures_; }
+  /// The pictures, each laid out: what takes longest.
+  using Progress = std::function<void(std::size_t done, std::size_t of)>;
+  std::vector<std::string> drawn(const Progress& progress) const;
   const nlohmann::json& level_at(int index) const { return levels_[static_cast<std::size_t>(index)]; }
 
  private:
@@ -32,7 +36,7 @@ class ExplorerTables {
 
   nlohmann::json strings_ = nlohmann::json::array(), nodes_ = nlohmann::json::array();
   nlohmann::json levels_ = nlohmann::json::array(), values_ = nlohmann::json::array();
-  std::vector<std::string> pictures_;
+  std::vector<Diagram> pictures_;
   Index string_index_, node_index_, level_index_, values_index_, picture_index_;
 };
 

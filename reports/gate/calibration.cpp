@@ -1,5 +1,6 @@
 #include "reports/gate/calibration.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "reports/gate/compare_side.h"
 #include "reports/gate/false_positive.h"
 #include "reports/gate/gate.h"
+#include "reports/run/clock_range.h"
 #include "reports/run/fingerprint.h"
 #include "reports/run/json_access.h"
 #include "reports/run/verdicts.h"
@@ -32,10 +34,11 @@ std::string major_of(const std::string& version) {
 Json effects_of(const Json& base, const Json& head) {
   const Side a = read_side(base);
   const Side b = read_side(head);
+  const std::map<std::string, const Subject*> others = by_key(b);
   Json effects = Json::object();
   for (const Subject& subject : a.subjects) {
-    if (const Subject* other = b.find(subject.key())) {
-      effects[subject.key()] = paired_log_ratios(subject, *other);
+    if (const auto other = others.find(subject.key()); other != others.end()) {
+      effects[subject.key()] = paired_log_ratios(subject, *other->second);
     }
   }
   return effects;
@@ -117,6 +120,22 @@ Json summarise(const CalibrationDocument& calibration) {
   return summary;
 }
 
+/// Ratios of times that a clock can measure.
+void check_log_ratios(const Json& log_ratios, const std::string& place) {
+  static const double most = std::log(kMostSeconds / kLeastSeconds);
+  for (const auto& [cell, values] : log_ratios.items()) {
+    const bool are_ratios = values.is_array() && std::ranges::all_of(values, [](const Json& value) {
+                              return value.is_number() && std::abs(value.get<double>()) <= most;
+                            });
+    if (!are_ratios) {
+      throw Error(
+          fmt::format("{}/{} is no list of logarithms of ratios of times, at most {:.3g}; take the calibration "
+                      "again with `diptych calibrate`",
+                      place, shorten(printable(cell), 60), most));
+    }
+  }
+}
+
 }  // namespace
 
 Json new_calibration(const Json& environment, const Json& design) {
@@ -164,7 +183,7 @@ Json resampled_gates(const CalibrationDocument& calibration, int resamples, std:
     cells.push_back(std::move(values));
   }
   ResampledGate gate;
-  gate.processes = static_cast<int>(calibration.design().processes().value_or(gate.processes));
+  gate.processes = whole_count(calibration.design().processes().value_or(gate.processes));
   gate.resamples = resamples;
   gate.seed = seed;
   const RateBound bound = false_positive_rate(cells, gate);
@@ -180,6 +199,10 @@ void check_calibration(const CalibrationDocument& calibration) {
   if (!calibration.is_whole()) {
     throw Error(
         "the calibration lacks \"runs\", \"environment\" or \"design\"; take it again with `diptych calibrate`");
+  }
+  const Parts<CalibrationRun> runs = calibration.runs();
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    check_log_ratios(runs[i].log_ratios(), fmt::format("/runs/{}/log_ratios", i));
   }
 }
 

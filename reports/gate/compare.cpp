@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -62,17 +64,21 @@ class RunComparison {
     machine_difference_ = machine.differences.empty() ? "" : shorten(machine.differences.front(), 80);
     method_changes_ = method_changes(base_.method, head_.method, machine_ != SameMachine::no);
     note_method("", method_changes_);
+    const std::map<std::string, const Subject*> of_base = by_key(base_);
+    const std::map<std::string, const Subject*> of_head = by_key(head_);
+    std::size_t done = 0;
     for (const Subject& subject : base_.subjects) {
-      const Subject* found = head_.find(subject.key());
-      if (found == nullptr) {
+      tell(0.5 * static_cast<double>(done++) / static_cast<double>(base_.subjects.size()));
+      const auto found = of_head.find(subject.key());
+      if (found == of_head.end()) {
         vanished_.push_back(subject.key());
       } else {
-        compare(subject, *found);
-        add_advisory_rows(advisory_, subject, *found, machine_);
+        compare(subject, *found->second);
+        add_advisory_rows(advisory_, subject, *found->second, machine_);
       }
     }
     for (const Subject& subject : head_.subjects) {
-      if (base_.find(subject.key()) == nullptr) {
+      if (!of_base.contains(subject.key())) {
         new_.push_back(subject.key());
       }
     }
@@ -86,6 +92,11 @@ class RunComparison {
     return options_.delta ? options_.delta(subject.workload, subject.arm, metric, tier) : default_delta(tier);
   }
   bool is_of_benchmarks() const { return base_.format == "google-benchmark" || head_.format == "google-benchmark"; }
+  void tell(double share) const {
+    if (options_.progress) {
+      options_.progress(share);
+    }
+  }
   bool wants(Tier tier) const { return options_.tiers.contains(tier); }
 
   static Json make_row(const Subject& subject, const char* metric, Tier tier, const char* unit, double allowed) {
@@ -107,13 +118,13 @@ class RunComparison {
   /// `workload`: empty for changes of the whole run. What the arms of a workload have in common is noted once.
   void note_method(const std::string& workload, const std::vector<MethodChange>& changes) {
     for (const MethodChange& change : changes) {
-      const Json entry = {{"of", workload},
-                          {"name", change.name},
-                          {"base", change.base},
-                          {"head", change.head},
-                          {"from", tier_name(change.from)}};
-      if (std::find(method_.begin(), method_.end(), entry) == method_.end()) {
-        method_.push_back(entry);
+      Json entry = {{"of", workload},
+                    {"name", change.name},
+                    {"base", change.base},
+                    {"head", change.head},
+                    {"from", tier_name(change.from)}};
+      if (noted_.insert(entry).second) {
+        method_.push_back(std::move(entry));
       }
     }
   }
@@ -322,6 +333,7 @@ class RunComparison {
     }
     const std::vector<double> adjusted = holm(p);
     for (std::size_t i = 0; i < candidates_.size(); ++i) {
+      tell(0.5 + 0.5 * static_cast<double>(i) / static_cast<double>(candidates_.size()));
       decide_candidate(candidates_[i], p[i], adjusted[i]);
     }
   }
@@ -456,6 +468,7 @@ class RunComparison {
   bool quick_ = false, is_statistical_ = false;
   std::vector<MethodChange> method_changes_;  // of the whole runs
   Json method_ = Json::array();
+  std::set<Json> noted_;  // what stands in method_
   Json rows_ = Json::array();
   Json advisory_ = Json::array();
   std::vector<Candidate> candidates_;

@@ -39,6 +39,8 @@ struct CompareOptions {
   /// The relative change up to which a row counts as unchanged; empty: default_delta. Arguments: workload, arm, metric,
   /// tier.
   std::function<double(const std::string&, const std::string&, const std::string&, Tier)> delta;
+  /// Called with the share that is done, 0 to 1.
+  std::function<void(double share)> progress;
 };
 
 /// 0 for exact metrics, 0.5 % for instructions, 2 % for times.

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -9,6 +12,7 @@
 #include "framework/runtime/exact_metrics.h"
 #include "reports/analysis/cell_state.h"
 #include "reports/analysis/usage.h"
+#include "reports/run/clock_range.h"
 #include "reports/run/google_benchmark.h"
 #include "reports/run/json_access.h"
 #include "reports/run/run.h"
@@ -21,12 +25,17 @@ namespace {
 
 std::string shown(const std::string& name) { return shorten(printable(name), 120); }
 
-double positive(const Json& value, const std::string& where) {
-  const double seconds = value.is_number() ? value.get<double>() : 0;
-  if (!value.is_number() || !std::isfinite(seconds) || seconds <= 0) {
+/// In seconds; `unit`: that the value is in.
+double measured(const Json& value, const std::string& where, double unit = 1) {
+  const double seconds = value.is_number() ? value.get<double>() * unit : 0;
+  if (!(seconds > 0) || !std::isfinite(seconds)) {
     throw Error(
         fmt::format("{} is {}, not a positive finite time; remove it or measure it again", where,
                     value.is_null() ? "missing" : shown(value.dump(-1, ' ', true, Json::error_handler_t::replace))));
+  }
+  if (seconds < kLeastSeconds || seconds > kMostSeconds) {
+    throw Error(fmt::format("{} is {} s, which no clock measures ({:g} to {:g} s); remove it or measure it again",
+                            where, seconds, kLeastSeconds, kMostSeconds));
   }
   return seconds;
 }
@@ -35,10 +44,11 @@ double positive(const Json& value, const std::string& where) {
 
 std::vector<double> rounds_of(const Process& process, const std::string& arm, const std::string& cell) {
   const std::string where = fmt::format("{}: a round of '{}'", shown(cell), shown(arm));
-  return process.seconds(arm, [&](const Json& entry) { return positive(entry, where); });
+  return process.seconds(arm, [&](const Json& entry) { return measured(entry, where); });
 }
 
-Subject read_arm(const Run& run, const Cell& cell, const Arm& arm, const CellState& state) {
+Subject read_arm(const Run& run, const Cell& cell, const std::vector<Process>& processes, const Arm& arm,
+                 const CellState& state) {
   Subject subject;
   subject.workload = cell.workload();
   subject.arm = arm.name();
@@ -59,12 +69,11 @@ Subject read_arm(const Run& run, const Cell& cell, const Arm& arm, const CellSta
     subject.instruction_set = counted.isa();
     subject.not_counted = counted.reason();
   }
-  subject.usage = usage_of(cell, subject.arm);
-  const Parts<Process> processes = cell.processes();
+  subject.usage = usage_of(processes, subject.arm);
   if (!processes.empty()) {
     subject.after = processes.front().after();
   }
-  for (const Process process : processes) {
+  for (const Process& process : processes) {
     const std::vector<double> seconds = rounds_of(process, subject.arm, subject.workload);
     if (seconds.empty()) {
       continue;  // a child that died early
@@ -89,8 +98,9 @@ Side read_run(const Run& run) {
   }
   for (const Cell cell : run.cells()) {
     const CellState state = read_state(cell, run);
+    const std::vector<Process> processes = cell.processes().all();
     for (const Arm arm : cell.arms()) {
-      side.subjects.push_back(read_arm(run, cell, arm, state));
+      side.subjects.push_back(read_arm(run, cell, processes, arm, state));
     }
   }
   return side;
@@ -128,7 +138,8 @@ bool has_failed(const Json& benchmark) {
   return member(benchmark, "error_occurred") == true || (!skipped.empty() && skipped != "NOT_SKIPPED");
 }
 
-void read_benchmark(const Json& benchmark, std::vector<Subject>& subjects) {
+/// `places`: of the subjects, by name.
+void read_benchmark(const Json& benchmark, std::vector<Subject>& subjects, std::map<std::string, std::size_t>& places) {
   std::string name = text(benchmark, "run_name");
   name = name.empty() ? text(benchmark, "name") : name;
   if (name.empty()) {
@@ -141,24 +152,25 @@ void read_benchmark(const Json& benchmark, std::vector<Subject>& subjects) {
   if (!statistic.empty() && text(benchmark, "run_name").empty() && name.ends_with("_" + statistic)) {
     name.resize(name.size() - statistic.size() - 1);
   }
-  auto found = std::ranges::find(subjects, name, &Subject::workload);
-  if (found == subjects.end()) {
-    subjects.push_back({});
-    found = subjects.end() - 1;
-    found->workload = name;
-    found->state.agree = true;
+  const auto [place, is_new] = places.try_emplace(name, subjects.size());
+  if (is_new) {
+    Subject& added = subjects.emplace_back();
+    added.workload = name;
+    added.state.agree = true;
   }
+  Subject& subject = subjects[place->second];
   if (has_failed(benchmark)) {
-    found->state.agree = false;
-    found->state.disagreement = "the benchmark reported an error: " + text(benchmark, "error_message");
+    subject.state.agree = false;
+    subject.state.disagreement = "the benchmark reported an error: " + text(benchmark, "error_message");
     return;
   }
   const std::string unit = benchmark.contains("time_unit") ? text(benchmark, "time_unit") : "ns";
-  const double time = positive(member(benchmark, "real_time"), fmt::format("real_time of benchmark '{}'", shown(name)));
+  const double seconds = measured(member(benchmark, "real_time"),
+                                  fmt::format("real_time of benchmark '{}'", shown(name)), unit_seconds(unit, name));
   if (statistic.empty()) {
-    found->log_seconds.push_back(std::log(time) + std::log(unit_seconds(unit, name)));
-  } else if (!found->aggregate || statistic == "median") {
-    found->aggregate = time * unit_seconds(unit, name);
+    subject.log_seconds.push_back(std::log(seconds));
+  } else if (!subject.aggregate || statistic == "median") {
+    subject.aggregate = seconds;
   }
 }
 
@@ -174,17 +186,21 @@ Side read_benchmarks(const Json& document) {
   if (!member(document, "benchmarks").is_array()) {
     throw Error("\"benchmarks\" is no list; is this file Google Benchmark's?");
   }
+  std::map<std::string, std::size_t> places;
   for (const Json& benchmark : document["benchmarks"]) {
-    read_benchmark(benchmark, side.subjects);
+    read_benchmark(benchmark, side.subjects, places);
   }
   return side;
 }
 
 }  // namespace
 
-const Subject* Side::find(const std::string& key) const {
-  const auto found = std::ranges::find(subjects, key, &Subject::key);
-  return found == subjects.end() ? nullptr : &*found;
+std::map<std::string, const Subject*> by_key(const Side& side) {
+  std::map<std::string, const Subject*> found;
+  for (const Subject& subject : side.subjects) {
+    found.try_emplace(subject.key(), &subject);
+  }
+  return found;
 }
 
 std::optional<double> figure_of(const std::map<std::string, std::optional<double>>& figures,

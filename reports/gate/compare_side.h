@@ -43,10 +43,10 @@ struct Side {
   Method method = {};
   nlohmann::json about;  ///< name, created, status, size, as far as they are known
   std::vector<Subject> subjects;
-
-  /// Null if there is none of that key.
-  const Subject* find(const std::string& key) const;
 };
+
+/// The subjects by key; of equal keys the first.
+std::map<std::string, const Subject*> by_key(const Side& side);
 
 /// The figure of that metric; empty if there is none.
 std::optional<double> figure_of(const std::map<std::string, std::optional<double>>& figures, const std::string& metric);

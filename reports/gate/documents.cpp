@@ -17,19 +17,8 @@ std::string ComparisonRow::subject() const {
   return workload() + (name.empty() ? "" : "/" + name);
 }
 
-bool ComparisonRow::is_same_metric(const ComparisonRow& other) const {
-  return workload() == other.workload() && arm() == other.arm() && metric() == other.metric();
-}
-
 std::optional<double> RowSummary::count(Verdict verdict) const {
   return reports::number(member("counts"), std::string(name_of(verdict)));
-}
-
-ComparisonRow ComparisonDocument::row_like(const ComparisonRow& other) const {
-  const Parts<ComparisonRow> all = rows();
-  const auto found =
-      std::find_if(all.begin(), all.end(), [&](const ComparisonRow& row) { return row.is_same_metric(other); });
-  return found == all.end() ? ComparisonRow() : *found;
 }
 
 bool InjectionEntry::hits(const CalibrationRow& row) const {

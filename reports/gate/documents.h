@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -66,7 +67,8 @@ class ComparisonRow : public Part {
   std::string verdict_name() const { return text("verdict"); }
   std::string reason() const { return text("reason"); }
   std::string detail() const { return text("detail"); }
-  bool is_same_metric(const ComparisonRow& other) const;
+  /// What makes two rows those of the same metric.
+  std::tuple<std::string, std::string, std::string> key() const { return {workload(), arm(), metric()}; }
 
   // Only in a gate:
   std::string role() const { return text("role"); }
@@ -137,8 +139,6 @@ class ComparisonDocument : public ComparedDocument {
   /// Those of the whole run first.
   Parts<MethodEntry> method() const { return Parts<MethodEntry>(list(json(), "method")); }
   std::optional<double> alpha() const { return number("alpha"); }
-  /// The row of the same metric; nothing if there is none.
-  ComparisonRow row_like(const ComparisonRow& other) const;
 };
 
 class Stages : public Part {

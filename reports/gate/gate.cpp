@@ -1,7 +1,10 @@
 #include "reports/gate/gate.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <string>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -26,7 +29,11 @@ std::string role_of(const ComparisonRow& row, const GateConfig& config, const Ga
 class Judge {
  public:
   Judge(const Json& screen, const Json& confirm, const GateConfig& config, const GateSetup& setup)
-      : screen_(screen), confirm_(confirm), measured_again_(!confirm.is_null()), config_(config), setup_(setup) {}
+      : screen_(screen), measured_again_(!confirm.is_null()), config_(config), setup_(setup) {
+    for (const ComparisonRow row : ComparisonDocument(confirm).rows()) {
+      confirmations_.try_emplace(row.key(), row);
+    }
+  }
 
   Json run() {
     for (const ComparisonRow row : screen_.rows()) {
@@ -52,11 +59,12 @@ class Judge {
       return row;
     }
     ++flagged_;
-    const ComparisonRow again = confirm_.row_like(screened);
-    if (!again) {
+    const auto found = confirmations_.find(screened.key());
+    if (found == confirmations_.end()) {
       set_verdict(row, Verdict::invalid, "not-measured", "it was worse, and could not be measured a second time");
       return row;
     }
+    const ComparisonRow& again = found->second;
     row["confirmed"] = again.verdict_name();
     row["confirmation"] = again.json();
     // Both measurements must find it, so the blunter one says what the gate can detect.
@@ -187,7 +195,8 @@ class Judge {
             {"summary", summarise_rows(rows_)}};
   }
 
-  ComparisonDocument screen_, confirm_;
+  ComparisonDocument screen_;
+  std::map<std::tuple<std::string, std::string, std::string>, ComparisonRow> confirmations_;
   bool measured_again_;
   const GateConfig& config_;
   const GateSetup& setup_;

@@ -1,6 +1,9 @@
 #include "reports/history/reader.h"
 
+#include <map>
+#include <optional>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "framework/core/error.h"
@@ -26,6 +29,17 @@ void describe_run(RunOfHistory& about, const Run& run) {
   const MeasuringEnvironment environment = run.environment();
   about.revision = environment.revision();
   about.is_dirty = environment.is_dirty();
+}
+
+/// The arms' times, by workload and arm; of equal names the first.
+std::map<std::pair<std::string, std::string>, std::optional<Estimate>> times_of(const Run& run) {
+  std::map<std::pair<std::string, std::string>, std::optional<Estimate>> times;
+  for (const Cell cell : run.cells()) {
+    for (const Arm arm : cell.arms()) {
+      times.try_emplace({cell.workload(), arm.name()}, arm.seconds());
+    }
+  }
+  return times;
 }
 
 KeptFigure kept_figure(const Subject& subject, const std::optional<Estimate>& seconds) {
@@ -72,9 +86,10 @@ void HistoryReader::add(RunOfHistory about, const nlohmann::json& json) {
   KeptRun kept;
   describe_run(about, run);
   kept.machine_fields = machine_fields(run.environment());
+  const auto times = times_of(run);
   std::set<std::size_t> seen;
   for (const Subject& subject : side.subjects) {
-    KeptFigure figure = kept_figure(subject, run.cell(subject.workload).arm(subject.arm).seconds());
+    KeptFigure figure = kept_figure(subject, times.at({subject.workload, subject.arm}));
     figure.cell = cell_of(subject);
     figure.method = method_like(side.method, subject.method);
     if (seen.insert(figure.cell).second) {  // a name that stands twice in a run would be compared with itself

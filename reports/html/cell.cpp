@@ -111,21 +111,20 @@ std::string comparisons_table(const Cell& cell) {
 
 std::string metrics_table(const Cell& cell) {
   std::vector<std::string> header = {"metric"};
+  std::map<std::string, std::size_t> columns;  // by arm
   const Parts<MetricEntry> metrics = cell.metrics();
   for (const MetricEntry metric : metrics) {
     const std::string arm = metric.arm();
-    if (std::find(header.begin() + 1, header.end(), arm) == header.end()) {
+    if (columns.try_emplace(arm, header.size()).second) {
       header.push_back(arm);
     }
   }
   std::map<std::string, std::vector<HtmlField>> rows;
   for (const MetricEntry metric : metrics) {
     auto& row = rows.try_emplace(metric.name(), header.size(), HtmlField{"-"}).first->second;
-    const auto column = std::find(header.begin() + 1, header.end(), metric.arm()) - header.begin();
     const auto value = metric.value();
     row[0] = {metric.name()};
-    row[static_cast<std::size_t>(column)] = {value ? format_metric(*value, metric.unit(), rich) : "not measured", "",
-                                             value};
+    row[columns.at(metric.arm())] = {value ? format_metric(*value, metric.unit(), rich) : "not measured", "", value};
   }
   HtmlTable table(header);
   for (auto& [name, row] : rows) {

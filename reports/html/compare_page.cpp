@@ -95,20 +95,28 @@ HtmlField difference_field(const std::optional<double>& base, const std::optiona
   return {difference == 0 ? "0" : (difference < 0 ? "−" : "+") + size, "", difference};
 }
 
-std::string arms_of_both(const ComparisonDocument& comparison, const Cell& base, const Cell& head) {
+/// Rows of times and of leads, by workload and arm.
+using TimeRows = std::map<std::pair<std::string, std::string>, ComparisonRow>;
+
+TimeRows time_rows(const ComparisonDocument& comparison) {
+  TimeRows rows;
+  for (const ComparisonRow row : comparison.rows()) {
+    if (row.metric() == "time" || row.metric() == "speedup") {
+      rows.insert_or_assign({row.workload(), row.arm()}, row);
+    }
+  }
+  return rows;
+}
+
+std::string arms_of_both(const TimeRows& times, const Cell& base, const Cell& head) {
   HtmlTable table({"arm", "base", "head", "change", "lead over eager, base", "head", "verdict"}, {6});
   for (const Arm arm : base.arms()) {
     const Arm other = head.arm(arm.name());
     if (!other) {
       continue;
     }
-    ComparisonRow time;
-    for (const ComparisonRow row : comparison.rows()) {
-      const bool is_time = row.metric() == "time" || row.metric() == "speedup";
-      if (is_time && row.workload() == base.workload() && row.arm() == arm.name()) {
-        time = row;
-      }
-    }
+    const auto found = times.find({base.workload(), arm.name()});
+    const ComparisonRow time = found == times.end() ? ComparisonRow() : found->second;
     table.row({{clipped(arm.name())},
                time_field(arm.seconds()),
                time_field(other.seconds()),
@@ -122,16 +130,17 @@ std::string arms_of_both(const ComparisonDocument& comparison, const Cell& base,
 
 std::string rungs_of_both(const Cell& base, const Cell& head) {
   HtmlTable table({"rung", "saved in base", "saved in head", "head − base"});
-  const Parts<Rung> heads = head.rungs();
+  std::map<std::pair<std::string, std::string>, Rung> of_head;
+  for (const Rung rung : head.rungs()) {
+    of_head.try_emplace({rung.from(), rung.to()}, rung);
+  }
   for (const Rung rung : base.rungs()) {
-    for (const Rung other : heads) {
-      if (other.from() == rung.from() && other.to() == rung.to()) {
-        table.row({{clipped(rung.name().empty() ? rung.to() : rung.name()), clipped(rung.cause())},
-                   time_field(rung.saved_seconds()),
-                   time_field(other.saved_seconds()),
-                   difference_field(value_of(rung.saved_seconds()), value_of(other.saved_seconds()))});
-        break;
-      }
+    if (const auto other = of_head.find({rung.from(), rung.to()}); other != of_head.end()) {
+      const std::optional<Estimate> saved = other->second.saved_seconds();
+      table.row({{clipped(rung.name().empty() ? rung.to() : rung.name()), clipped(rung.cause())},
+                 time_field(rung.saved_seconds()),
+                 time_field(saved),
+                 difference_field(value_of(rung.saved_seconds()), value_of(saved))});
     }
   }
   return table.empty() ? ""
@@ -204,11 +213,12 @@ std::string ops_of_both(const Cell& base, const Cell& head) {
 
 std::string cells_of_both(const ComparisonDocument& comparison, const Run& base, const Run& head) {
   std::string out;
+  const TimeRows times = time_rows(comparison);
   for (const Cell cell : base.cells()) {
     const Cell other = head.cell(cell.workload());
     if (other) {
       out += fmt::format("<section class=\"cell\"><h2>{}</h2>{}{}{}</section>\n", escape_xml(clipped(cell.workload())),
-                         arms_of_both(comparison, cell, other), rungs_of_both(cell, other), ops_of_both(cell, other));
+                         arms_of_both(times, cell, other), rungs_of_both(cell, other), ops_of_both(cell, other));
     }
   }
   return out;

@@ -92,6 +92,9 @@ std::string render_html(const Run& recorded, const RenderOptions& options) {
   std::size_t index = 0;
   for (const Cell cell : run.cells()) {
     page.body += html_cell(cell, index++);
+    if (options.progress) {
+      options.progress(index, run.cells().size());
+    }
   }
   page.body += diagrams(options) + environment_section(run);
   page.footer =

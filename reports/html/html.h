@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -22,6 +24,8 @@ NamedSvg graph_picture(const std::string& workload, std::string svg, const std::
 struct RenderOptions {
   /// Shown after the cells. A picture that contains a script, a link or an event handler is refused, and named instead.
   std::vector<NamedSvg> diagrams;
+  /// Called with the number of cells that stand on the page, and of all.
+  std::function<void(std::size_t done, std::size_t of)> progress = {};
 };
 
 /// report.html: one file, no network, readable without JavaScript, light and dark. Order: headline, overview, one

@@ -21,7 +21,7 @@ Json context_of(const Run& run) {
   return {{"date", run.created()},
           {"host_name", ""},
           {"executable", printable(first)},
-          {"num_cpus", static_cast<int>(number(measured, "num_cpus").value_or(number(cpu, "threads").value_or(1)))},
+          {"num_cpus", whole_count(number(measured, "num_cpus").value_or(number(cpu, "threads").value_or(1)))},
           {"cpu_model", printable(text(cpu, "model"))},
           {"kernel", printable(text(member(environment, "os"), "kernel"))},
           {"mhz_per_cpu", number(measured, "mhz_per_cpu").value_or(number(cpu, "current_mhz").value_or(0))},
@@ -91,7 +91,7 @@ Json to_google_benchmark(const Run& run) {
                               {"repetitions", processes.size()},
                               {"repetition_index", repetition++},
                               {"threads", run.threads().value_or(1)},
-                              {"iterations", static_cast<std::int64_t>(process.iterations().value_or(1)) *
+                              {"iterations", std::int64_t{whole_count(process.iterations().value_or(1))} *
                                                  static_cast<std::int64_t>(seconds.size())},
                               {"real_time", nanoseconds},
                               {"cpu_time", nanoseconds},

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -79,9 +81,26 @@ class Parts {
   T operator[](std::size_t i) const { return T((*array_)[i]); }
   T front() const { return T(array_->front()); }
   T back() const { return T(array_->back()); }
+  std::vector<T> all() const { return {begin(), end()}; }
 
  private:
   const Json* array_;
+};
+
+/// Finds the elements of an array by name. The index is made at the first look into a long array, and copies of the
+/// view that holds it then share it: as the view, it must not be kept while the array changes.
+class NameIndex {
+ public:
+  /// `key`: the member that is the name. Null if there is none; of equal names the first.
+  const Json* first(const Json& array, const char* key, const std::string& name) const;
+  /// In the order of the array.
+  std::vector<const Json*> all(const Json& array, const char* key, const std::string& name) const;
+
+ private:
+  using Places = std::unordered_map<std::string, std::vector<const Json*>>;
+  const Places& places(const Json& array, const char* key) const;
+
+  mutable std::shared_ptr<const Places> places_;
 };
 
 }  // namespace diptych::reports

@@ -1,17 +1,15 @@
 #include "reports/run/run.h"
 
 #include <algorithm>
-#include <iterator>
 
 #include <fmt/format.h>
 
 namespace diptych::reports {
 namespace {
 
-template <class T, class Is>
-T first(const Parts<T>& parts, const Is& is) {
-  const auto found = std::find_if(parts.begin(), parts.end(), is);
-  return found == parts.end() ? T() : *found;
+template <class T>
+T part_of(const Json* found) {
+  return found == nullptr ? T() : T(*found);
 }
 
 std::optional<Interval> interval(const Json& json) {
@@ -28,7 +26,7 @@ std::optional<std::string> Arm::cause() const {
 
 int Arm::threads() const {
   const auto of_other = reports::number(member("external"), "threads");
-  return static_cast<int>(number("threads").value_or(of_other.value_or(1)));
+  return whole_count(number("threads").value_or(of_other.value_or(1)));
 }
 
 std::optional<std::vector<std::string>> Arm::groups() const {
@@ -53,9 +51,9 @@ std::vector<double> ArmOfProcess::warmup_seconds() const { return numbers(list(j
 
 std::vector<ArmOfProcess> Process::arms(const std::string& name) const {
   std::vector<ArmOfProcess> found;
-  const Parts<ArmOfProcess> all = arms();
-  std::copy_if(all.begin(), all.end(), std::back_inserter(found),
-               [&](const ArmOfProcess& arm) { return arm.name() == name; });
+  for (const Json* const arm : arm_index_.all(arms().json(), "name", name)) {
+    found.emplace_back(*arm);
+  }
   return found;
 }
 
@@ -75,13 +73,23 @@ std::vector<double> Process::seconds(const std::string& arm,
   return seconds;
 }
 
+std::vector<double> said_of(std::span<const Process> processes, const std::string& arm, Said figure) {
+  std::vector<double> values;
+  for (const Process& process : processes) {
+    for (const ArmOfProcess& entry : process.arms(arm)) {
+      if (const auto value = (entry.*figure)()) {
+        values.push_back(*value);
+      }
+    }
+  }
+  return values;
+}
+
 std::optional<Interval> Evidence::sign_interval() const { return interval(member("sign_interval")); }
 
 std::optional<Interval> Evidence::bootstrap_interval() const { return interval(member("bootstrap_interval")); }
 
-Arm Cell::arm(const std::string& name) const {
-  return first(arms(), [&](const Arm& arm) { return arm.name() == name; });
-}
+Arm Cell::arm(const std::string& name) const { return part_of<Arm>(arm_index_.first(arms().json(), "name", name)); }
 
 Comparison Cell::main_comparison() const {
   const Parts<Comparison> all = comparisons();
@@ -93,7 +101,11 @@ Comparison Cell::main_comparison() const {
 }
 
 Comparison Cell::comparison(const std::string& arm) const {
-  return first(comparisons(), [&](const Comparison& comparison) { return comparison.arm() == arm; });
+  return part_of<Comparison>(comparison_index_.first(comparisons().json(), "arm", arm));
+}
+
+std::optional<double> Cell::limit_share(const std::string& arm) const {
+  return part_of<ArmOfLimits>(limit_index_.first(limits().arms().json(), "name", arm)).share();
 }
 
 Parts<Rung> Cell::rungs() const {
@@ -123,7 +135,7 @@ bool Run::is_timed() const {
 }
 
 Cell Run::cell(const std::string& workload) const {
-  return first(cells(), [&](const Cell& cell) { return cell.workload() == workload; });
+  return part_of<Cell>(cell_index_.first(cells().json(), "workload", workload));
 }
 
 }  // namespace diptych::reports

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -217,7 +218,7 @@ class Limits : public Part {
   using Part::Part;
   std::string reason() const { return text("reason"); }
   /// On which it was measured.
-  int threads() const { return static_cast<int>(number("threads").value_or(1)); }
+  int threads() const { return whole_count(number("threads").value_or(1)); }
   std::optional<double> fma_flops_per_second() const { return number("fma_flops_per_second"); }
   Parts<Bandwidth> bandwidth() const { return Parts<Bandwidth>(list(json(), "bandwidth")); }
   std::optional<double> flops() const { return number("flops"); }
@@ -258,21 +259,13 @@ class Process : public Part {
   /// out.
   std::vector<double> seconds(const std::string& arm,
                               const std::function<std::optional<double>(const Json& entry)>& read) const;
+
+ private:
+  NameIndex arm_index_;
 };
 
 /// What these processes say of an arm, in their order; those that don't are left out.
-template <class Processes>
-std::vector<double> said_of(const Processes& processes, const std::string& arm, Said figure) {
-  std::vector<double> values;
-  for (const Process process : processes) {
-    for (const ArmOfProcess& entry : process.arms(arm)) {
-      if (const auto value = (entry.*figure)()) {
-        values.push_back(*value);
-      }
-    }
-  }
-  return values;
-}
+std::vector<double> said_of(std::span<const Process> processes, const std::string& arm, Said figure);
 
 // ---- What the analysis adds
 
@@ -437,8 +430,13 @@ class Cell : public Part {
   Parts<Rung> rungs() const;
   Work work() const { return member("work"); }
   Limits limits() const { return member("limits"); }
+  /// How near that arm comes to the machine's limit.
+  std::optional<double> limit_share(const std::string& arm) const;
   ProfileEntry profile() const { return member("profile"); }
   Parts<Process> processes() const { return Parts<Process>(list(json(), "processes")); }
+
+ private:
+  NameIndex arm_index_, comparison_index_, limit_index_;
 };
 
 class Size : public Part {
@@ -506,6 +504,9 @@ class Run : public Part {
   Parts<Cell> cells() const { return Parts<Cell>(list(json(), "cells")); }
   /// Nothing if there is none of that name.
   Cell cell(const std::string& workload) const;
+
+ private:
+  NameIndex cell_index_;
 };
 
 }  // namespace diptych::reports

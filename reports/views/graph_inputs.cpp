@@ -1,7 +1,9 @@
 #include "reports/views/graph_inputs.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -43,6 +45,15 @@ void collect_reads(const graph::Graph& graph, std::map<std::uint64_t, std::vecto
 }  // namespace
 
 std::vector<GraphInput> graph_inputs(const graph::Graph& graph, const std::map<std::uint64_t, double>& seconds) {
+  std::map<graph::ValueId, std::vector<const graph::Node*>> readers;
+  for (const graph::Node& node : graph.nodes) {
+    for (const graph::ValueId value : node.inputs) {
+      std::vector<const graph::Node*>& of_value = readers[value];
+      if (of_value.empty() || of_value.back() != &node) {
+        of_value.push_back(&node);
+      }
+    }
+  }
   std::vector<GraphInput> inputs;
   for (const graph::Input& input : graph.inputs) {
     const TensorType& type = graph.types[input.value];
@@ -52,14 +63,11 @@ std::vector<GraphInput> graph_inputs(const graph::Graph& graph, const std::map<s
     entry.type = to_string(type);
     entry.bytes = static_cast<double>(type.shape.product()) * static_cast<double>(size_of(type.dtype));
     std::set<std::uint64_t> counted;
-    for (const graph::Node& node : graph.nodes) {
-      if (std::find(node.inputs.begin(), node.inputs.end(), input.value) == node.inputs.end()) {
-        continue;
+    for (const graph::Node* const node : readers[input.value]) {
+      if (std::find(entry.readers.begin(), entry.readers.end(), node->op->name) == entry.readers.end()) {
+        entry.readers.emplace_back(node->op->name);
       }
-      if (std::find(entry.readers.begin(), entry.readers.end(), node.op->name) == entry.readers.end()) {
-        entry.readers.emplace_back(node.op->name);
-      }
-      const auto time = seconds.find(traced_id(node));
+      const auto time = seconds.find(traced_id(*node));
       if (time != seconds.end() && counted.insert(time->first).second) {
         entry.seconds = entry.seconds.value_or(0) + time->second;
       }

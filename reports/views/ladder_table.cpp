@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <string>
 #include <vector>
 
 #include <climits>
@@ -113,15 +115,17 @@ std::string table_of(std::vector<Row> rows, int width) {
 }  // namespace
 
 std::string ladder_order(const Ladder& ladder) {
-  std::string order;
-  for (std::string name : ladder.order()) {
-    for (const Rung rung : ladder.rungs()) {
-      if (rung.to() == name && rung.name() != name) {
-        name = fmt::format("{} (= {})", rung.name(), name);
-        break;
-      }
+  std::map<std::string, std::string> other_names;  // of rungs that are called otherwise than their arms, by arm
+  for (const Rung rung : ladder.rungs()) {
+    if (rung.name() != rung.to()) {
+      other_names.try_emplace(rung.to(), rung.name());
     }
-    order += (order.empty() ? "" : " -> ") + name;
+  }
+  std::string order;
+  for (const std::string& name : ladder.order()) {
+    const auto other = other_names.find(name);
+    order += (order.empty() ? "" : " -> ") +
+             (other == other_names.end() ? name : fmt::format("{} (= {})", other->second, name));
   }
   return order;
 }

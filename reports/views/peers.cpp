@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -87,8 +88,8 @@ std::string graphs(const Run& run, const std::vector<std::string>& names) {
 }
 
 /// The median over a cell's processes of a figure that they report of an arm.
-std::optional<double> of_processes(const Cell& cell, const std::string& arm, Said field) {
-  const std::vector<double> values = said_of(cell.processes(), arm, field);
+std::optional<double> of_processes(const std::vector<Process>& processes, const std::string& arm, Said field) {
+  const std::vector<double> values = said_of(processes, arm, field);
   return values.empty() ? std::nullopt : std::optional(median(values));
 }
 
@@ -97,12 +98,13 @@ std::string starts(const Run& run, const std::vector<std::string>& names) {
       "| workload | arm | start | load | compile | first call | protocol, a block |\n"
       "|---|---|--:|--:|--:|--:|--:|\n";
   for (const Cell cell : run.cells()) {
+    const std::vector<Process> processes = cell.processes().all();
     for (const std::string& name : names) {
       if (!cell.arm(name).first_call_seconds()) {
         continue;
       }
       const auto shown = [&](Said field) {
-        return format_seconds(of_processes(cell, name, field), Glyphs::typographic);
+        return format_seconds(of_processes(processes, name, field), Glyphs::typographic);
       };
       out += fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", cell_text(cell.workload()), cell_text(name),
                          shown(&ArmOfProcess::start_seconds), shown(&ArmOfProcess::load_seconds),
@@ -116,10 +118,11 @@ std::string starts(const Run& run, const std::vector<std::string>& names) {
 /// What other frameworks' arms have counted, with the names in the order of their first occurrence.
 std::vector<std::string> counted_names(const Run& run) {
   std::vector<std::string> names;
+  std::set<std::string> known;
   for (const Cell cell : run.cells()) {
     for (const MetricEntry metric : cell.metrics()) {
-      const bool is_new = std::find(names.begin(), names.end(), metric.name()) == names.end();
-      if (is_new && cell.arm(metric.arm()).is_external()) {
+      if (!known.contains(metric.name()) && cell.arm(metric.arm()).is_external()) {
+        known.insert(metric.name());
         names.push_back(metric.name());
       }
     }
@@ -127,15 +130,29 @@ std::vector<std::string> counted_names(const Run& run) {
   return names;
 }
 
+using MetricsByArm = std::map<std::string, std::vector<MetricEntry>>;
+
+MetricsByArm metrics_by_arm(const Cell& cell) {
+  MetricsByArm metrics;
+  for (const MetricEntry metric : cell.metrics()) {
+    metrics[metric.arm()].push_back(metric);
+  }
+  return metrics;
+}
+
 /// An arm's, in the order of `names`; empty if it has none of them.
-std::vector<std::string> counts_of(const Cell& cell, const Arm& arm, const std::vector<std::string>& names,
+std::vector<std::string> counts_of(const MetricsByArm& metrics, const Arm& arm, const std::vector<std::string>& names,
                                    Glyphs glyphs) {
   std::vector<std::string> texts(names.size(), "-");
   bool is_any = false;
-  for (const MetricEntry metric : cell.metrics()) {
+  const auto own = metrics.find(arm.name());
+  if (own == metrics.end()) {
+    return {};
+  }
+  for (const MetricEntry& metric : own->second) {
     const auto name = std::find(names.begin(), names.end(), metric.name());
     const auto value = metric.value();
-    if (metric.arm() == arm.name() && name != names.end() && value) {
+    if (name != names.end() && value) {
       texts[static_cast<std::size_t>(name - names.begin())] = format_metric(*value, metric.unit(), glyphs);
       is_any = true;
     }
@@ -151,8 +168,9 @@ std::string counts(const Run& run) {
   std::string out =
       "What their compilers have counted, until after the rounds:\n\n" + header({"workload", "arm"}, names);
   for (const Cell cell : run.cells()) {
+    const MetricsByArm metrics = metrics_by_arm(cell);
     for (const Arm arm : cell.arms()) {
-      const std::vector<std::string> texts = counts_of(cell, arm, names, Glyphs::typographic);
+      const std::vector<std::string> texts = counts_of(metrics, arm, names, Glyphs::typographic);
       if (!texts.empty()) {
         out += fmt::format("| {} | {} | {} |\n", cell_text(cell.workload()), cell_text(arm.name()),
                            fmt::join(texts, " | "));
@@ -209,14 +227,22 @@ std::string markdown_frameworks(const Run& run) {
   return out;
 }
 
+/// What rows about arms look up in their cell.
+struct CellOfRows {
+  Cell cell;
+  std::vector<Process> processes;
+  MetricsByArm metrics;
+};
+
 /// One row per arm; only the first one of a workload names it.
 template <typename AddRow>
 void for_each_timed_arm(const Run& run, const AddRow& add_row) {
   for (const Cell cell : run.cells()) {
+    const CellOfRows of_rows{cell, cell.processes().all(), metrics_by_arm(cell)};
     std::string workload = shorten(printable(cell.workload()), 40);
     for (const Arm arm : cell.arms()) {
       if (arm.first_call_seconds()) {
-        add_row(cell, arm, workload);
+        add_row(of_rows, arm, workload);
         workload.clear();
       }
     }
@@ -225,14 +251,14 @@ void for_each_timed_arm(const Run& run, const AddRow& add_row) {
 
 std::string times_table(const Run& run, const TableOptions& options) {
   TextTable table({"workload", "arm", "time", "as fast as eager", "verdict", "graph against it"});
-  for_each_timed_arm(run, [&](const Cell& cell, const Arm& arm, const std::string& workload) {
+  for_each_timed_arm(run, [&](const CellOfRows& of, const Arm& arm, const std::string& workload) {
     const std::string name = arm.name();
-    const Comparison comparison = cell.comparison(name);
+    const Comparison comparison = of.cell.comparison(name);
     const auto seconds = arm.seconds();
     const auto speedup = comparison.speedup();
     table.add({workload, shorten(printable(name), 24), format_seconds(value_of(seconds)),
                speedup ? format_ratio(*speedup) : "-", comparison ? verdict_text(comparison) : "",
-               arm.is_external() ? graph_against(cell, name, Glyphs::ascii) : ""},
+               arm.is_external() ? graph_against(of.cell, name, Glyphs::ascii) : ""},
               verdict_tone(comparison));
   });
   return table.render(options.colour, options.width);
@@ -240,9 +266,9 @@ std::string times_table(const Run& run, const TableOptions& options) {
 
 std::string starts_table(const Run& run, const TableOptions& options) {
   TextTable table({"before the first result", "arm", "start", "load", "compile", "first call", "protocol, a block"});
-  for_each_timed_arm(run, [&](const Cell& cell, const Arm& arm, const std::string& workload) {
+  for_each_timed_arm(run, [&](const CellOfRows& of, const Arm& arm, const std::string& workload) {
     const std::string name = arm.name();
-    const auto shown = [&](Said field) { return format_seconds(of_processes(cell, name, field)); };
+    const auto shown = [&](Said field) { return format_seconds(of_processes(of.processes, name, field)); };
     table.add({workload, shorten(printable(name), 24), shown(&ArmOfProcess::start_seconds),
                shown(&ArmOfProcess::load_seconds), shown(&ArmOfProcess::compile_seconds),
                shown(&ArmOfProcess::first_call_seconds), shown(&ArmOfProcess::protocol_seconds)});
@@ -260,10 +286,10 @@ std::string counts_table(const Run& run, const TableOptions& options) {
     header.push_back(shorten(printable(name), 24));
   }
   TextTable table(header);
-  for_each_timed_arm(run, [&](const Cell& cell, const Arm& arm, const std::string& /*workload*/) {
-    std::vector<std::string> texts = counts_of(cell, arm, names, Glyphs::ascii);
+  for_each_timed_arm(run, [&](const CellOfRows& of, const Arm& arm, const std::string& /*workload*/) {
+    std::vector<std::string> texts = counts_of(of.metrics, arm, names, Glyphs::ascii);
     if (!texts.empty()) {
-      texts.insert(texts.begin(), {shorten(printable(cell.workload()), 40), shorten(printable(arm.name()), 24)});
+      texts.insert(texts.begin(), {shorten(printable(of.cell.workload()), 40), shorten(printable(arm.name()), 24)});
       table.add(texts);
     }
   });

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -296,10 +297,11 @@ std::vector<std::string> metric_lines(const Cell& cell, Glyphs glyphs) {
 
 std::vector<std::string> arm_names(const Run& run) {
   std::vector<std::string> names;
+  std::set<std::string> known;
   for (const Cell cell : run.cells()) {
     for (const Arm arm : cell.arms()) {
       const std::string name = arm.name();
-      if (std::find(names.begin(), names.end(), name) == names.end()) {
+      if (known.insert(name).second) {
         names.push_back(name);
       }
     }

@@ -45,9 +45,10 @@ std::string compile_text(const Cell& cell, const Comparison& comparison) {
 /// An external arm has no column for its speed-up and verdict: those columns are the compiled graph's.
 std::vector<std::string> external_lines(const Cell& cell) {
   std::vector<std::string> lines;
+  const std::string main_arm = cell.main_comparison().arm();
   for (const Comparison comparison : cell.comparisons()) {
     const std::string arm = comparison.arm();
-    if (cell.arm(arm).is_external() && arm != cell.main_comparison().arm()) {
+    if (cell.arm(arm).is_external() && arm != main_arm) {
       lines.push_back(fmt::format("{} against {}: {}, {}", arm, comparison.base(), speedup_text(comparison),
                                   verdict_text(comparison)));
     }
@@ -142,6 +143,10 @@ std::string render_table(const Run& run, const TableOptions& options) {
     return out;
   }
   const std::vector<std::string> arms = arm_names(run);
+  constexpr int narrowest = 2;  // a column of an arm, and what separates it from the next
+  if (std::ssize(arms) * narrowest > options.width) {
+    return out + render_blocks(run, options) + after_table(run, options);
+  }
   for (const Detail detail : {Detail::intervals, Detail::spreads}) {
     const TextTable table = table_of(run, arms, options, detail);
     if (table.width() <= options.width) {

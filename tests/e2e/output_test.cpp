@@ -50,6 +50,45 @@ TEST(LostOutput, IsAnErrorOfEveryVerb) {
   EXPECT_EQ(read_json(run_folder(folder.path()) / "run.json")["status"], "complete");
 }
 
+/// What a terminal shows of the verb's standard error.
+std::string shown_by(const std::vector<std::string>& verb, const fs::path& folder) {
+  Command command = diptych_command(verb, folder);
+  command.terminal = Terminal::error;
+  const Outcome outcome = run_command(command);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
+  return outcome.error;
+}
+
+TEST(Progress, IsShownWhereAComparisonTakesLong) {
+  TemporaryFolder folder;
+  const auto put = [&](const std::string& name, int count) {
+    Json benchmarks = Json::array();
+    for (int i = 0; i < count; ++i) {
+      for (int repetition = 0; repetition < 3; ++repetition) {
+        benchmarks.push_back({{"name", "BM_" + std::to_string(i)}, {"real_time", 20 + 0.1 * repetition}});
+      }
+    }
+    write_text(folder.path() / name, Json{{"context", {{"host_name", "here"}}}, {"benchmarks", benchmarks}}.dump());
+  };
+  put("long.json", 40'000);
+  put("short.json", 10);
+  EXPECT_THAT(shown_by({"compare", "long.json", "long.json", "--force-time"}, folder.path()),
+              AllOf(HasSubstr("comparing: "), HasSubstr(" %")));
+  EXPECT_EQ(shown_by({"compare", "short.json", "short.json", "--force-time"}, folder.path()), "");
+}
+
+TEST(Progress, IsShownWhereTheGraphsPageTakesLong) {
+  TemporaryFolder folder;
+  std::string text = "graph \"long\"(%0: f32[4] argument \"x\") {\n";
+  constexpr int kOps = 1500;
+  for (int i = 0; i < kOps; ++i) {  // no series of them repeats
+    const char* op = i * i % 7 < 2 ? "tanh" : i * i % 11 < 4 ? "exp" : i % 13 == 0 ? "neg" : "sigmoid";
+    text += "  %" + std::to_string(i + 1) + ": f32[4] = " + op + "(%" + std::to_string(i) + ")\n";
+  }
+  write_text(folder.path() / "long.txt", text + "  return %" + std::to_string(kOps) + "\n}\n");
+  EXPECT_THAT(shown_by({"graph", "long.txt", "--format", "html"}, folder.path()), HasSubstr("graph.html: picture "));
+}
+
 TEST(LostOutput, AClosedOneIsNoPlaceForFiles) {
   TemporaryFolder folder;
   const Outcome outcome = shell("exec \"$0\" run micro/dispatch --metric exact >&-", {}, folder.path());

@@ -152,6 +152,19 @@ TEST(Calibration, GatesAreDrawnAgainFromTheProcessesOfAllRuns) {
   EXPECT_EQ(resampled_gates(calibration, 1000, 1)["rate"], 1.0);
 }
 
+TEST(Calibration, RatiosThatNoClockMeasuresAreRefusedByTheirField) {
+  for (const Json& bad : {Json(1e300), Json(-70), Json("NaN"), Json(nullptr), Json::array()}) {
+    Json calibration = new_calibration(environment(), {{"processes", 8}});
+    calibration["runs"].push_back({{"log_ratios", {{"mlp/digits/graph", {0.001, bad}}}}});
+    try {
+      check_calibration(calibration);
+      ADD_FAILURE() << bad << " is taken for a ratio";
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr("/runs/0/log_ratios/mlp/digits/graph"));
+    }
+  }
+}
+
 TEST(Calibration, OtherDocumentsAreRefused) {
   for (const Json& other :
        {Json(nullptr), Json::array(), Json{{"schema", "diptych.run/1"}},

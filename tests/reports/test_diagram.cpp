@@ -1,6 +1,10 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <optional>
+#include <pthread.h>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -58,11 +62,16 @@ void expect_sound(const Layout& layout, bool down = true) {
   }
 }
 
+std::optional<Layout> laid_out(const Diagram& diagram) {
+  const std::vector<Prepared> prepared = {prepare(diagram)};
+  return graphviz_layouts(prepared, 5).front();
+}
+
 TEST(Diagram, GraphvizPlacesNodesEdgesAndScopes) {
   for (const Direction direction : {Direction::top_down, Direction::left_right}) {
     Diagram d = sample();
     d.direction = direction;
-    const auto layout = graphviz_layout(prepare(d), 5);
+    const auto layout = laid_out(d);
     ASSERT_TRUE(layout);
     expect_sound(*layout, direction == Direction::top_down);
     ASSERT_EQ(layout->clusters.size(), 2u);
@@ -135,6 +144,33 @@ TEST(Diagram, StopsGraphvizThatTakesTooLong) {
   EXPECT_EQ(markup_problem(svg), "");
 }
 
+TEST(Diagram, OneThatTakesTooLongCostsNoOther) {
+  const Diagram slow = tangle(290, 2500);
+  std::vector<std::size_t> done;
+  const std::vector<std::string> pictures =
+      bare_svgs({sample(), slow, sample(), slow, sample()}, 1, [&](std::size_t count) { done.push_back(count); });
+  ASSERT_EQ(pictures.size(), 5U);
+  const std::string alone = bare_svgs({sample()}, 5).front();
+  for (const std::size_t i : {0, 2, 4}) {
+    EXPECT_EQ(pictures[i], alone);
+  }
+  EXPECT_EQ(pictures[1], bare_svgs({slow}, 0).front()) << "laid out plainly";
+  EXPECT_EQ(pictures[1], pictures[3]);
+  EXPECT_THAT(done, ::testing::ElementsAre(1, 3, 5));
+}
+
+// Each start of a process copies the page tables of all that the program has in memory: with one for each picture, a
+// page takes time by the square of what it shows.
+TEST(Diagram, ManyPicturesShareAProcess) {
+  static int processes = 0;
+  ASSERT_EQ(::pthread_atfork(
+                nullptr, [] { ++processes; }, nullptr),
+            0);
+  const std::vector<std::string> pictures = bare_svgs(std::vector<Diagram>(300, sample()), 5);
+  EXPECT_EQ(pictures.front(), pictures.back());
+  EXPECT_LE(processes, 2);
+}
+
 TEST(Diagram, DrawsThousandsOfNodesPlainly) {
   const std::string svg = render_svg(tangle(3000, 6000));
   EXPECT_THAT(svg, HasSubstr("3000 nodes are more than 300"));
@@ -193,7 +229,7 @@ TEST(Diagram, ChipsStandInTheirBoxBelowTheLabel) {
   EXPECT_GE(taller.height, without.layout.nodes[1].height + 2 * chip_height);
   EXPECT_GT(taller.width, without.layout.nodes[1].width);
   EXPECT_EQ(with.layout.nodes[2].height, without.layout.nodes[2].height);
-  const std::string svg = render_svg(d, {.bare = true});
+  const std::string svg = bare_svgs({d}, 5).front();
   EXPECT_EQ(markup_problem(svg), "");
   const std::vector<Box> boxes = rects_of(svg, "dg-box");
   const std::vector<Box> chips = rects_of(svg, "dg-chip-box");
@@ -253,7 +289,7 @@ TEST(Diagram, LabelsFitTheirBoxesInTheWidestFont) {
 TEST(Diagram, NamesOfScopesFitTheirClusters) {
   Diagram d;
   d.nodes = {{"a", {"a"}, NodeClass::other, {"WWWWWWWWWWWWWWWWWWWWWWWWWWWWWW"}}};
-  const auto layout = graphviz_layout(prepare(d), 5);
+  const auto layout = laid_out(d);
   ASSERT_TRUE(layout);
   EXPECT_GE(layout->clusters.at(0).box.width, 10 + 30 * 0.989 * 11) << "in DejaVu Sans, from the cluster's left edge";
 }

@@ -150,7 +150,8 @@ TEST(GoogleBenchmark, AnotherBuildOfTheLibraryIsAnotherMethod) {
 }
 
 TEST(GoogleBenchmark, BrokenTimesAreRefusedByName) {
-  for (const Json& bad : {Json(0.0), Json(-3.0), Json("NaN"), Json(nullptr)}) {
+  for (const Json& bad :
+       {Json(0.0), Json(-3.0), Json("NaN"), Json(nullptr), Json(5e-324), Json(1e-10), Json(1.7e308), Json(1e16)}) {
     Json broken = benchmarks();
     broken["benchmarks"][2]["real_time"] = bad;
     EXPECT_THAT(refusal(benchmarks(), broken), HasSubstr("BM_Copy/64"));

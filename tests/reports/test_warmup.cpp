@@ -142,7 +142,7 @@ TEST(ChangePoints, AreWhereTheLevelsChange) {
 
 TEST(ArmWarmup, IsWhatMostProcessesShow) {
   Random random(5);
-  const auto cell = [&](int warming, int flat) {
+  const auto drawn = [&](int warming, int flat) {
     nlohmann::json processes = nlohmann::json::array();
     for (int p = 0; p < warming + flat; ++p) {
       const Values series = calls(random, [&](int i) { return p < warming && i < 15 ? 0.3 : 0; });
@@ -153,15 +153,18 @@ TEST(ArmWarmup, IsWhatMostProcessesShow) {
       }
       processes.push_back(process);
     }
-    return nlohmann::json{{"processes", processes}};
+    return processes;
   };
-  const nlohmann::json most = warmup_of(cell(6, 2), "graph");
+  const auto of = [](const nlohmann::json& processes, const char* arm) {
+    return warmup_of(Parts<Process>(processes).all(), arm);
+  };
+  const nlohmann::json most = of(drawn(6, 2), "graph");
   EXPECT_EQ(most.at("class"), "warm-up");
   EXPECT_EQ(most.at("processes"), (nlohmann::json{{"warm-up", 6}, {"flat", 2}}));
   EXPECT_NEAR(most.at("steady_after_calls").get<double>(), 15, 1);
-  EXPECT_EQ(warmup_of(cell(4, 4), "graph").at("class"), "inconsistent");
-  EXPECT_TRUE(warmup_of(cell(4, 4), "other").is_null());
-  EXPECT_TRUE(warmup_of({}, "graph").is_null());
+  EXPECT_EQ(of(drawn(4, 4), "graph").at("class"), "inconsistent");
+  EXPECT_TRUE(of(drawn(4, 4), "other").is_null());
+  EXPECT_TRUE(of(nlohmann::json::array(), "graph").is_null());
 }
 
 }  // namespace
