@@ -25,7 +25,7 @@ TEST(ReleaseBuild, TheProgramNamesNoFolderOfItsBuild) {
   ASSERT_THAT(program.substr(0, 4),
               "\x7f"
               "ELF");
-  for (const std::string folder : {places::source(), places::build()}) {
+  for (const std::string& folder : {places::source(), places::build()}) {
     const std::size_t at = program.find(folder);
     EXPECT_EQ(at, std::string::npos) << "two builds in different folders differ: "
                                      << program.substr(at, program.find('\0', at) - at);

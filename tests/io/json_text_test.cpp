@@ -11,6 +11,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/places.h"
+
 namespace diptych::io {
 namespace {
 
@@ -69,7 +71,7 @@ TEST(JsonText, NothingElseInTheProgramParsesIt) {
   const std::set<std::string> known = {"framework/io/json_text.cpp", "reports/run/schema.cpp",
                                        "workloads/arms/server/arm_server.cpp",
                                        "workloads/arms/onnxruntime/node_times.cpp"};
-  const fs::path root = fs::path(DIPTYCH_IO_TESTS).parent_path().parent_path();
+  const fs::path root = fs::path(testing::places::source());
   std::size_t files = 0;
   for (const char* part : {"framework", "profiler", "workloads", "reports", "cli"}) {
     for (const auto& entry : fs::recursive_directory_iterator(root / part)) {

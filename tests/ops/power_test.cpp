@@ -25,10 +25,10 @@ constexpr double kExponents[] = {2, 3, 4, 0.5, -0.5, -1, 1, 0, -0.0, -2, -1.5, 2
 
 /// Numbers of every size and sign, and everything special.
 Tensor bases(DType dtype, const Shape& shape) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  const std::vector<double> special = {
-      0.0,   -0.0,  kInfinity, -kInfinity, NAN,    1, -1, 2,      -2,  0.1,    1e-45,   -1e-45, 1e-40, 1e-320, 1e38,
-      -1e38, 1e-13, 3e12,      1e150,      1e-308, 7, -7, 1e-103, 1.5, 1e-206, 1.7e308, 1e-300, 1e200, 255,    65537};
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  const std::vector<double> special = {0.0,   -0.0,   kInf,   -kInf,  NAN,    1,       -1,     2,     -2,    0.1,
+                                       1e-45, -1e-45, 1e-40,  1e-320, 1e38,   -1e38,   1e-13,  3e12,  1e150, 1e-308,
+                                       7,     -7,     1e-103, 1.5,    1e-206, 1.7e308, 1e-300, 1e200, 255,   65537};
   Rng rng(11);
   const std::vector<double> ordinary = rng.normal(shape, 0, 1, DType::float64).to_vector<double>();
   std::vector<double> values(ordinary.size());

@@ -27,8 +27,8 @@ using testing::JsonMutator;
 
 /// A run with everything that this version writes.
 Json good_run() {
-  Json run =
-      Json::parse(testing::read_whole(fs::path(testing::places::source()) / "tests/reports/golden" / "complete.json"));
+  Json run = Json::parse(
+      testing::read_whole(fs::path(diptych::testing::places::source()) / "tests/reports/golden" / "complete.json"));
   for (Json& cell : run["cells"]) {
     for (Json& process : cell["processes"]) {
       process["after"] = {"mlp/digits"};

@@ -31,7 +31,7 @@ namespace fs = std::filesystem;
 testing::JsonMutator golden_runs() {
   std::vector<std::string> texts;
   for (const char* name : {"first_version.json", "complete.json"}) {
-    texts.push_back(testing::read_whole(fs::path(testing::places::source()) / "tests/reports/golden" / name));
+    texts.push_back(testing::read_whole(fs::path(diptych::testing::places::source()) / "tests/reports/golden" / name));
   }
   return testing::JsonMutator(std::move(texts));
 }
@@ -119,7 +119,8 @@ TEST_F(RunJsonFuzz, DamagedRunsAreRefusedOrShown) {
 
 // One file of a folder may be anything: the others' page is made.
 TEST_F(RunJsonFuzz, ADamagedRunDoesNotKillItsHistory) {
-  const std::string good = testing::read_whole(fs::path(DIPTYCH_GOLDEN) / "complete.json");
+  const std::string good =
+      testing::read_whole(fs::path(diptych::testing::places::source()) / "tests/reports/golden/complete.json");
   testing::JsonMutator mutator({good});
   const Json sound = Json::parse(good);
   int accepted = 0;

@@ -32,7 +32,9 @@ using ::testing::IsEmpty;
 using Json = nlohmann::json;
 namespace fs = std::filesystem;
 
-fs::path golden(const char* name) { return fs::path(testing::places::source()) / "tests/reports/golden" / name; }
+fs::path golden(const char* name) {
+  return fs::path(diptych::testing::places::source()) / "tests/reports/golden" / name;
+}
 
 Json read(const fs::path& path) {
   std::ifstream in(path);

@@ -388,7 +388,7 @@ TEST(ExternalArms, AloneTheyHaveNothingToBeCheckedAgainst) {
 /// The answers of a recorded conversation ("> request", "< answer"), for arm(): all but its times, which are played.
 std::map<std::string, std::string> recorded(const std::string& file) {
   std::map<std::string, std::string> answers;
-  std::ifstream stream(std::filesystem::path(testing::places::source()) / "tests/workloads" / file);
+  std::ifstream stream(std::filesystem::path(diptych::testing::places::source()) / "tests/workloads" / file);
   for (std::string request, answer; std::getline(stream, request) && std::getline(stream, answer);) {
     answers[json::parse(request.substr(2))["do"]] = answer.substr(2);
   }

@@ -23,8 +23,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string arm_program() { return testing::places::build() + "/arms/diptych_ort_arm"; }
-std::string fake_library() { return testing::places::build() + "/tests/workloads/libfake_onnxruntime.so"; }
+std::string arm_program() { return diptych::testing::places::build() + "/arms/diptych_ort_arm"; }
+std::string fake_library() { return diptych::testing::places::build() + "/tests/workloads/libfake_onnxruntime.so"; }
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
