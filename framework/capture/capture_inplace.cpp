@@ -140,11 +140,15 @@ void Capture::update(const char* name, const Tensor& x, const Tensor& value, Loc
                                    name, to_string(x.type())),
                        where, "update a copy() of it, or keep it in a Variable");
   }
-  // A separate value: `value` may be an operand, which can be updated later.
-  const Tensor fresh = copy(value, where);
+  // A separate value: `value` may be an operand, which can be updated later. To the tape it is `value` itself, as in
+  // eager: one node more, and gradients would be summed in another order.
+  const Tensor fresh = [&] {
+    const NoGrad guard;
+    return copy(value, where);
+  }();
   replace(name, body.trace_value, value_of(fresh, name, where), where);
-  if (thread_context.grad_enabled && (x.requires_grad() || fresh.requires_grad())) {
-    autograd::replace_tape(x, fresh);  // with none, if nothing is left of what had one
+  if (thread_context.grad_enabled && (x.requires_grad() || value.requires_grad())) {
+    autograd::replace_tape(x, value);  // with none, if nothing is left of what had one
   }
 }
 

@@ -1,5 +1,6 @@
 #include "framework/runtime/check_stages.h"
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 
@@ -20,18 +21,21 @@ using graph::Graph;
 using graph::InputKind;
 using graph::ValueId;
 
-/// The graph as a function of its arguments alone: states are read, as captured tensors are, and never written.
+/// The graph as a function of its arguments alone: states are read, as captured tensors are, and never written. What they
+/// become is behind the outputs, for each of them: a pass may find that one stays what it is, and drop its update.
 Graph without_effects(const Graph& graph) {
   Graph copy = graph;
-  for (graph::Input& input : copy.inputs) {
-    if (input.kind == InputKind::state) {
-      input.tensor = input.variable.value();
-      input.kind = InputKind::captured;
-      input.variable = {};
+  for (std::uint32_t i = 0; i < copy.inputs.size(); ++i) {
+    graph::Input& input = copy.inputs[i];
+    if (input.kind != InputKind::state) {
+      continue;
     }
-  }
-  for (const graph::Update& update : copy.updates) {
-    copy.outputs.push_back(update.value);
+    input.tensor = input.variable.value();
+    input.kind = InputKind::captured;
+    input.variable = {};
+    const auto update = std::find_if(copy.updates.begin(), copy.updates.end(),
+                                     [&](const graph::Update& candidate) { return candidate.input == i; });
+    copy.outputs.push_back(update != copy.updates.end() ? update->value : input.value);
   }
   copy.updates.clear();
   return copy;

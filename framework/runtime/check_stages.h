@@ -16,7 +16,7 @@ struct Evaluation {
     Tensor tensor;
   };
   std::vector<Value> values;   ///< each that isn't an input or a constant, in the order of the nodes
-  std::vector<Value> results;  ///< outputs, then the new states
+  std::vector<Value> results;  ///< outputs, then what each state becomes
 };
 /// Runs a copy in which every value is an output, and one as it stands; the variables keep their values. `arguments`:
 /// of the inputs of that kind.

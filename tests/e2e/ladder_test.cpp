@@ -135,7 +135,7 @@ TEST(Ladder, WrongUsageNamesTheNearest) {
   for (const auto& [arguments, said] : std::vector<std::pair<std::vector<std::string>, std::string>>{
            {{"ladder"}, "workload"},
            {{"ladder", "mlp/digts"}, "'mlp/digits'"},
-           {{"ladder", "mlp"}, "no workload 'mlp'"},
+           {{"ladder", "mlp"}, "'mlp' is 3 workloads"},
            {{"ladder", "mlp/digits", "micro/dispatch"}, "one argument too many"},
            {{"ladder", "mlp/digits", "--shufle-order"}, "'--shuffle-order'"},
            {{"ladder", "mlp/digits", "--quick", "--standard"}, "--standard"},

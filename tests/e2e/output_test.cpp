@@ -80,7 +80,7 @@ TEST(Progress, IsShownWhereAComparisonTakesLong) {
 TEST(Progress, IsShownWhereTheGraphsPageTakesLong) {
   TemporaryFolder folder;
   std::string text = "graph \"long\"(%0: f32[4] argument \"x\") {\n";
-  constexpr int kOps = 1500;
+  constexpr int kOps = 60'000;
   for (int i = 0; i < kOps; ++i) {  // no series of them repeats
     const char* op = i * i % 7 < 2 ? "tanh" : i * i % 11 < 4 ? "exp" : i % 13 == 0 ? "neg" : "sigmoid";
     text += "  %" + std::to_string(i + 1) + ": f32[4] = " + op + "(%" + std::to_string(i) + ")\n";

@@ -119,7 +119,7 @@ TEST(Why, WrongUsageNamesTheNearest) {
   for (const auto& [arguments, said] : std::vector<std::pair<std::vector<std::string>, std::string>>{
            {{"why"}, "workload"},
            {{"why", "mlp/digts"}, "'mlp/digits'"},
-           {{"why", "mlp"}, "no workload 'mlp'"},
+           {{"why", "mlp"}, "'mlp' is 3 workloads"},
            {{"why", "mlp/digits", "--calls", "0"}, "--calls"},
            {{"why", "mlp/digits", "--calls", "many"}, "--calls"},
            {{"why", "mlp/digits", "--quick", "--standard"}, "--standard"},

@@ -219,6 +219,25 @@ TEST(JitGradient, WeightsArePlainAgainAfterAFailedCall) {
   EXPECT_THAT(transform(ramp({3})).weights[0].to_vector<float>(), ElementsAre(1, 2, 3));
 }
 
+// A tensor that takes another's elements is that one to the tape, in both modes, or sums of gradients have another
+// order.
+TEST(JitGradient, WhatIsOverwrittenByATensorSumsInTheSameOrder) {
+  const auto loss = [](const Tensor& x) {
+    const Tensor y = exp(x);
+    copy_(y, x);
+    const Tensor all = concat({x, x, x, y}, 0);
+    return sum(all * all * concat({x, x, x, y}, 0));
+  };
+  for (const std::uint64_t seed : {1U, 2U, 3U}) {
+    const Tensor x = Rng(seed).normal({19}, 0, 1, DType::float64);
+    const Tensor expected = grad(loss)(x);
+    for (const auto& variant : diptych::testing::pipeline_variants()) {
+      expect_same_bits(jit(grad(loss), {.pipeline = variant.pipeline})(x), expected, variant.name + ", inside");
+      expect_same_bits(grad(jit(loss, {.pipeline = variant.pipeline}))(x), expected, variant.name + ", around");
+    }
+  }
+}
+
 TEST(JitGradient, WhatIsOverwrittenInPlaceHasNone) {
   // sum(x * x, with the whole of it overwritten by c) + sum(3 x): only the second term depends on x.
   const auto loss = [](const Tensor& x, const Tensor& c) {

@@ -45,6 +45,26 @@ TEST(CheckStages, WhatHasAnotherNumberIsFoundAtTheResults) {
   EXPECT_EQ(difference_of(before, stage("%7: f32[3] = square(%0)\n", "%7"), arguments()), std::nullopt);
 }
 
+// Its update is dropped by a pass; the others stand where they stood.
+TEST(CheckStages, AStateThatStaysWhatItIsMovesNoOther) {
+  Variable kept(f32({4, 5}, {2}), "kept");
+  Variable other(f32({0, 0, 0}, {3}), "other");
+  std::vector<graph::Graph> stages;
+  passes::PipelineOptions pipeline;
+  pipeline.observe = [&](const std::string&, const graph::Graph& graph, bool) { stages.push_back(graph); };
+  auto step = jit(
+      [&](const Tensor& x) {
+        kept.assign(copy(kept.value()));
+        other.assign(x * x);
+        return x + other.value();
+      },
+      {.pipeline = pipeline});
+  step(arguments()[0]);
+  ASSERT_EQ(stages.front().updates.size(), 2U);
+  ASSERT_EQ(stages.back().updates.size(), 1U);
+  EXPECT_THAT(differences_of(stages, arguments()), ::testing::Each(std::nullopt));
+}
+
 TEST(CheckStages, EachStageIsComparedWithTheOneBeforeIt) {
   const std::vector<graph::Graph> stages{
       stage("%1: f32[3] = mul(%0, %0)\n", "%1"), stage("%1: f32[3] = square(%0)\n", "%1"),

@@ -43,7 +43,9 @@ std::string write_raw(const Tensor& tensor, const fs::path& path) {
   struct Close {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
-  // A new file: nothing that the arm has put there meanwhile, which might never take the bytes.
+  // A new file in place of what is there: the arm may have put there what never takes the bytes.
+  std::error_code ignored;
+  fs::remove(path, ignored);
   const std::unique_ptr<std::FILE, Close> file(std::fopen(path.c_str(), "wbx"));
   if (file == nullptr || std::fwrite(dense.body()->data, 1, bytes, file.get()) != bytes ||
       std::fflush(file.get()) != 0) {
