@@ -72,8 +72,11 @@ std::string shell_line(const std::vector<std::string>& words) {
 }
 
 StatusLine::StatusLine(std::chrono::duration<double> after)
-    : active_(isatty(STDERR_FILENO) != 0 && !is_dumb()),
-      from_(std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(after)) {
+    : active_(isatty(STDERR_FILENO) != 0 && !is_dumb()), from_(std::chrono::steady_clock::now()) {
+  const char* const at_once = std::getenv("DIPTYCH_PROGRESS");
+  if (at_once == nullptr || std::string_view(at_once) != "always") {
+    from_ += std::chrono::duration_cast<std::chrono::steady_clock::duration>(after);
+  }
 }
 StatusLine::~StatusLine() { clear(); }
 

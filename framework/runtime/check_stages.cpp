@@ -21,8 +21,8 @@ using graph::Graph;
 using graph::InputKind;
 using graph::ValueId;
 
-/// The graph as a function of its arguments alone: states are read, as captured tensors are, and never written. What they
-/// become is behind the outputs, for each of them: a pass may find that one stays what it is, and drop its update.
+/// The graph as a function of its arguments alone: states are read, as captured tensors are, and never written. What
+/// they become is behind the outputs, for each of them: a pass may find that one stays what it is, and drop its update.
 Graph without_effects(const Graph& graph) {
   Graph copy = graph;
   for (std::uint32_t i = 0; i < copy.inputs.size(); ++i) {
