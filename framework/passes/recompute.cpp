@@ -76,19 +76,20 @@ class Lifetimes {
   ValueId storage(ValueId value) const { return storage_[value]; }
   std::uint32_t last(ValueId value) const { return last_[storage_[value]]; }
   std::uint32_t peak_at() const { return peak_at_; }
-  std::int64_t peak_bytes() const { return peak_bytes_; }
+  double peak_bytes() const { return peak_bytes_; }
 
  private:
   void find_peak() {
-    std::vector<std::int64_t> change(graph_.nodes.size() + 2, 0);
+    std::vector<double> change(graph_.nodes.size() + 2,
+                               0);  // sizes that no memory has, together, don't fit into 64 bits
     for (ValueId value = 0; value < storage_.size(); ++value) {
       if (producers_[value] != kNone && storage_[value] == value) {
-        const auto bytes = static_cast<std::int64_t>(bytes_of(graph_.types[value]));
+        const auto bytes = static_cast<double>(bytes_of(graph_.types[value]));
         change[producers_[value]] += bytes;
         change[std::max(last_[value], producers_[value]) + 1] -= bytes;
       }
     }
-    std::int64_t live = 0;
+    double live = 0;
     for (std::uint32_t i = 0; i < graph_.nodes.size(); ++i) {
       live += change[i];
       if (live > peak_bytes_) {
@@ -103,7 +104,7 @@ class Lifetimes {
   std::vector<ValueId> storage_;
   std::vector<std::uint32_t> last_;  ///< node that reads it, by storage
   std::uint32_t peak_at_ = 0;
-  std::int64_t peak_bytes_ = 0;
+  double peak_bytes_ = 0;
 };
 
 class Recompute {
@@ -226,14 +227,14 @@ class Recompute {
 
 bool recompute(Graph& graph, const PassContext& context) {
   constexpr int kMostTimes = 256;
-  const std::int64_t before = Lifetimes(graph).peak_bytes();
+  const double before = Lifetimes(graph).peak_bytes();
   Graph changed = graph;
   Recompute recompute(changed, context.least_fused_bytes > 0 ? kLeastBytes : 1);
   int times = 0;
   while (times < kMostTimes && recompute.once()) {
     ++times;
   }
-  const double saved = static_cast<double>(before - Lifetimes(changed).peak_bytes());
+  const double saved = before - Lifetimes(changed).peak_bytes();
   const double least = context.least_fused_bytes > 0 ? kLeastPartSaved * static_cast<double>(before) : 0;
   if (times == 0 || saved < least) {
     return false;

@@ -1,6 +1,7 @@
 #include "tests/fuzz/refusal.h"
 
 #include <atomic>
+#include <cstddef>
 #include <cstdlib>
 #include <new>
 
@@ -53,6 +54,14 @@ void* operator new(std::size_t bytes) { return diptych::testing::block(bytes, al
 void* operator new(std::size_t bytes, std::align_val_t alignment) {
   return diptych::testing::block(bytes, static_cast<std::size_t>(alignment));
 }
+void* operator new(std::size_t bytes, const std::nothrow_t& /*tag*/) noexcept {
+  try {
+    return diptych::testing::block(bytes, alignof(std::max_align_t));
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+void operator delete(void* data, const std::nothrow_t& /*tag*/) noexcept { diptych::testing::give_back(data); }
 void operator delete(void* data) noexcept { diptych::testing::give_back(data); }
 void operator delete(void* data, std::size_t /*bytes*/) noexcept { diptych::testing::give_back(data); }
 void operator delete(void* data, std::align_val_t /*alignment*/) noexcept { diptych::testing::give_back(data); }

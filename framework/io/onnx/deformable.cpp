@@ -169,9 +169,10 @@ Translation deformable_convolution(NodeView& node) {
     std::vector<double> rows;
     std::vector<double> columns;
     for (std::int64_t k = 0; k < count; ++k) {
+      const std::int64_t row = k / kernel[1];
       for (std::int64_t i = 0; i < height; ++i) {
         rows.push_back(static_cast<double>(i * windows.stride(0) - Windows::entry(windows.pads, 0, 0) +
-                                           k / kernel[1] * windows.dilation(0)));
+                                           row * windows.dilation(0)));
       }
       for (std::int64_t i = 0; i < width; ++i) {
         columns.push_back(static_cast<double>(i * windows.stride(1) - Windows::entry(windows.pads, 1, 0) +
