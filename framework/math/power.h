@@ -168,7 +168,9 @@ DIPTYCH_INLINE T half_power(T x) {
   } else if constexpr (n == -4) {
     const T plain = (T(1) / x) * (T(1) / x);
     const T precise = detail::precise_half_power<n>(x);
-    return (abs(x) > T(0x1p-512)) & (abs(x) < kInfinity) ? precise : plain;
+    const bool is_large = abs(x) > T(0x1p-512);
+    const bool is_finite = abs(x) < kInfinity;
+    return (is_large & is_finite) ? precise : plain;
   } else {
     // Small x, whose errors would be subnormal, are scaled up, unless the result is infinite anyway.
     constexpr T kLeast = n == -1 ? T(0) : T(0x1p-689);
@@ -185,7 +187,9 @@ DIPTYCH_INLINE T half_power(T x) {
 template <class T>
 DIPTYCH_INLINE bool may_be_short_power(T y) {
   const T twice = y + y;
-  return (floor(twice) == twice) & (abs(twice) <= T(8));
+  const bool is_whole = floor(twice) == twice;
+  const bool is_small = abs(twice) <= T(8);
+  return is_whole & is_small;
 }
 
 template <class T>
