@@ -25,7 +25,7 @@ said_by_ccache() {  # said_by_ccache LOG
   hits=$(grep -cE '^(direct|preprocessed)_cache_hit$' "$1")
   misses=$(grep -c '^cache_miss$' "$1")
   printf 'ccache: %d of %d compilations are from the cache; it holds %s\n' "$hits" $((hits + misses)) \
-    "$(ccache -s | sed -n 's/^ *Cache size (GB): *\([0-9.]*\) *\/ *\([0-9.]*\).*/\1 of \2 GB/p')"
+    "$(CCACHE_MAXSIZE=${CCACHE_MAXSIZE:-10G} ccache -s | sed -n 's/^ *Cache size (GB): *\([0-9.]*\) *\/ *\([0-9.]*\).*/\1 of \2 GB/p')"
 }
 
 # Progress goes to standard error, because standard output belongs to the program that is run in the end.
