@@ -85,7 +85,7 @@ void check_countable(const TensorType& type, std::string_view op, Location where
   }
 }
 
-void allocate_dense(TensorBody* body, std::string_view op, Location where) {
+void allocate_dense(TensorBody* body, const char* op, Location where) {
   if (!lay_out(body)) [[unlikely]] {
     throw ShapeError(refusal_of(body->type, op), where, kHint);
   }

@@ -30,6 +30,6 @@ std::string describe_size(const TensorType& type);
 void check_countable(const TensorType& type, std::string_view op, Location where);
 
 /// allocate_dense() (tensor_body.h), whose error names the op and the user's line.
-void allocate_dense(TensorBody* body, std::string_view op, Location where);
+void allocate_dense(TensorBody* body, const char* op, Location where);
 
 }  // namespace diptych
